@@ -1,0 +1,78 @@
+/*
+ * hdf.h - the only door to HDF5: files, slices of arrays, attributes, errors as status.
+ *
+ * Files are read without locking and written under a temporary name that commit() flushes,
+ * fsyncs and renames, so that a reader finds the old file or the new one. Every message names
+ * file and object. Arrays written here are chunked with Fletcher-32, and the file format is
+ * one whose metadata carry checksums too.
+ */
+#ifndef RNND_HDF_H
+#define RNND_HDF_H
+
+#include "rnn_dist.h"
+
+struct rnnd_hdf;
+
+enum rnnd_hdf_kind { RNND_HDF_INT, RNND_HDF_FLOAT, RNND_HDF_STRING, RNND_HDF_OTHER };
+
+struct rnnd_hdf_shape {
+    enum rnnd_hdf_kind kind;
+    int rank;
+    int64_t dim[4];
+};
+
+/* What an array is in memory. */
+enum rnnd_hdf_type { RNND_I32, RNND_I64, RNND_F32, RNND_F64, RNND_U8 };
+
+/* ---- reading */
+
+/* EFILE: missing, unreadable, a folder, not HDF5, truncated. */
+RNND_CHECKED int rnnd_hdf_open(const char *path, struct rnnd_hdf **out);
+/* Also drops a file that was created and not committed. NULL is accepted. */
+void rnnd_hdf_close(struct rnnd_hdf *file);
+const char *rnnd_hdf_path(const struct rnnd_hdf *file);
+bool rnnd_hdf_has(struct rnnd_hdf *file, const char *object);
+/* EDATA where there is no such dataset or it has more than 4 dimensions. */
+RNND_CHECKED int rnnd_hdf_shape(struct rnnd_hdf *file, const char *object,
+                                struct rnnd_hdf_shape *out);
+/* Rows first .. first+count-1 (of the first dimension), converted to type; integers that do
+   not fit are EDATA with their index. A checksum that does not hold is EFILE. */
+RNND_CHECKED int rnnd_hdf_read(struct rnnd_hdf *file, const char *object, int64_t first,
+                               int64_t count, enum rnnd_hdf_type type, void *out);
+/* A one-dimensional array of strings, fixed or variable: *out is one malloc'ed block (pointers,
+   then texts), taken by the caller; *count its length. */
+RNND_CHECKED int rnnd_hdf_read_strings(struct rnnd_hdf *file, const char *object, char ***out,
+                                       int64_t *count);
+/* Whether an array carries a checksum. */
+RNND_CHECKED int rnnd_hdf_has_checksum(struct rnnd_hdf *file, const char *object, bool *out);
+/* Calls visit for every dataset below group ("/" = all), in name order; stops at a failure. */
+RNND_CHECKED int rnnd_hdf_each(struct rnnd_hdf *file, const char *group,
+                               int (*visit)(void *context, const char *object), void *context);
+
+/* Attributes of the root group. has: without failing. String: malloc'ed, taken. */
+bool rnnd_hdf_has_attribute(struct rnnd_hdf *file, const char *name);
+RNND_CHECKED int rnnd_hdf_get_int(struct rnnd_hdf *file, const char *name, int64_t *out);
+RNND_CHECKED int rnnd_hdf_get_double(struct rnnd_hdf *file, const char *name, double *out);
+RNND_CHECKED int rnnd_hdf_get_string(struct rnnd_hdf *file, const char *name, char **out);
+
+/* ---- writing */
+
+/* A new file beside path, under a temporary name of this process. */
+RNND_CHECKED int rnnd_hdf_create(const char *path, struct rnnd_hdf **out);
+/* Flush, close, fsync, rename to path, fsync the folder; the handle is gone in any case. */
+RNND_CHECKED int rnnd_hdf_commit(struct rnnd_hdf *file);
+/* An array of rank dims, groups on the way are made. data NULL: filled with zero, to be
+   written in slices. checksum: chunked with Fletcher-32, else contiguous. */
+RNND_CHECKED int rnnd_hdf_write(struct rnnd_hdf *file, const char *object,
+                                enum rnnd_hdf_type type, int rank, const int64_t *dim,
+                                bool checksum, const void *data);
+RNND_CHECKED int rnnd_hdf_write_rows(struct rnnd_hdf *file, const char *object, int64_t first,
+                                     int64_t count, enum rnnd_hdf_type type, const void *data);
+RNND_CHECKED int rnnd_hdf_write_strings(struct rnnd_hdf *file, const char *object,
+                                        const char *const *text, int64_t count);
+RNND_CHECKED int rnnd_hdf_set_int(struct rnnd_hdf *file, const char *name, int64_t value);
+RNND_CHECKED int rnnd_hdf_set_double(struct rnnd_hdf *file, const char *name, double value);
+RNND_CHECKED int rnnd_hdf_set_string(struct rnnd_hdf *file, const char *name,
+                                     const char *value);
+
+#endif

@@ -1,0 +1,52 @@
+/*
+ * log.c - diagnostics, each written by one call so that lines of ranks do not mix.
+ */
+#include "log.h"
+
+#include <stdarg.h>
+#include <string.h>
+
+static int own_rank, world = 1;
+
+void rnnd_log_rank(int rank, int size)
+{
+    own_rank = rank;
+    world = size;
+}
+
+static void say(const char *kind, const char *format, va_list args)
+{
+    char line[4096], who[32] = "";
+    if (world > 1)
+        snprintf(who, sizeof who, "rank %d: ", own_rank);
+    int n = snprintf(line, sizeof line, "rnn_dist: %s%s", who, kind);
+    vsnprintf(line + n, sizeof line - 1 - (size_t)n, format, args);
+    strcat(line, "\n");
+    fputs(line, stderr);
+}
+
+void rnnd_log_info(const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    if (own_rank == 0)
+        say("", format, args);
+    va_end(args);
+}
+
+void rnnd_log_warn(const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    if (own_rank == 0)
+        say("warning: ", format, args);
+    va_end(args);
+}
+
+void rnnd_log_error(const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    say("", format, args);
+    va_end(args);
+}

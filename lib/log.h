@@ -1,0 +1,18 @@
+/*
+ * log.h - diagnostics on standard error: "rnn_dist: [rank R: ]message".
+ */
+#ifndef RNND_LOG_H
+#define RNND_LOG_H
+
+#include "rnn_dist.h"
+
+/* Which rank speaks; of a world of one no rank is named. */
+void rnnd_log_rank(int rank, int size);
+/* Rank 0 only: news for the user. */
+void rnnd_log_info(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* Rank 0 only: "warning: …". */
+void rnnd_log_warn(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* This rank: an error's text. */
+void rnnd_log_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+#endif

@@ -1,0 +1,67 @@
+/*
+ * options.h - one table of options (options.def) behind parser, help, configuration file,
+ * the record in the checkpoint and the completion script.
+ */
+#ifndef RNND_OPTIONS_H
+#define RNND_OPTIONS_H
+
+#include "rnn_dist.h"
+
+/* Commands, as bits: which options a command takes. */
+enum rnnd_command {
+    RNND_CMD_TRAIN = 1 << 0,
+    RNND_CMD_EVAL = 1 << 1,
+    RNND_CMD_PREDICT = 1 << 2,
+    RNND_CMD_SAMPLE = 1 << 3,
+    RNND_CMD_PACK = 1 << 4,
+    RNND_CMD_INSPECT = 1 << 5,
+    RNND_CMD_EXPORT = 1 << 6,
+    RNND_CMD_IMPORT = 1 << 7,
+    RNND_CMD_REPORT = 1 << 8,
+    RNND_CMD_VERIFY = 1 << 9,
+    RNND_CMD_BENCH = 1 << 10,
+    RNND_CMD_INFO = 1 << 11,
+    RNND_CMD_HELP = 1 << 12
+};
+
+/* Where a value came from; a later one wins over an earlier. */
+enum rnnd_source { RNND_FROM_DEFAULT, RNND_FROM_FILE, RNND_FROM_COMMAND_LINE };
+
+/* Parses arguments after the command word; operands (arguments that are no options) are left
+   in argv[0 .. *operands-1], "--" ends options. --config files are read first. EUSAGE names
+   the option and, where one is near, the option meant. */
+RNND_CHECKED int rnnd_options_parse(struct rnnd_options *opt, enum rnnd_command command,
+                                    int argc, char **argv, int *operands);
+/* Reads "name = value" lines; source path is for messages. */
+RNND_CHECKED int rnnd_options_read_text(struct rnnd_options *opt, const char *text,
+                                        const char *path, enum rnnd_source source);
+RNND_CHECKED int rnnd_options_read_file(struct rnnd_options *opt, const char *path);
+/* Sets one option from text. */
+RNND_CHECKED int rnnd_options_set(struct rnnd_options *opt, const char *name,
+                                  const char *value, enum rnnd_source source);
+/* The value of one option as text that set() reads back to the same bits; malloc'ed, taken. */
+RNND_CHECKED int rnnd_options_get(const struct rnnd_options *opt, const char *name,
+                                  char **value);
+/* Whether an option was given by file or command line. */
+bool rnnd_options_given(const struct rnnd_options *opt, const char *name);
+/* The train options in force as "name = value" lines, inactive ones left out; malloc'ed. */
+RNND_CHECKED int rnnd_options_text(const struct rnnd_options *opt, char **text);
+/* Refuses combinations of train options that make no sense, with the reason; task is the
+   data's. Warns where they make little sense. */
+RNND_CHECKED int rnnd_options_check(const struct rnnd_options *opt,
+                                    enum rnnd_task task);
+/* Options that make up a training run's identity: a change on resume is refused ("model",
+   "plan"), else applied and logged. */
+enum rnnd_option_effect { RNND_EFFECT_NONE, RNND_EFFECT_TRAINING, RNND_EFFECT_IDENTITY };
+/* Calls visit for each option whose value differs between a and b. */
+RNND_CHECKED int rnnd_options_diff(const struct rnnd_options *a, const struct rnnd_options *b,
+                                   int (*visit)(void *context, const char *name,
+                                                enum rnnd_option_effect effect,
+                                                const char *a_value, const char *b_value),
+                                   void *context);
+/* The option part of --help of a command. */
+void rnnd_options_help(enum rnnd_command command, FILE *out);
+/* The shell completion script. commands: name per bit. */
+void rnnd_options_completion(FILE *out);
+
+#endif

@@ -1,0 +1,79 @@
+/*
+ * random.h - Philox 4x32-10 and the keys under which the program draws random numbers.
+ *
+ * A counter-based generator: the same (key, counter) gives the same four words on any host
+ * or device, so masks and initial values depend on neither ranks, order nor packing.
+ * Source: Salmon et al., "Parallel Random Numbers: As Easy as 1, 2, 3" (SC11).
+ */
+#ifndef RNND_RANDOM_H
+#define RNND_RANDOM_H
+
+#include <stdint.h>
+
+#ifdef __CUDACC__
+#define RNND_HD __host__ __device__
+#else
+#define RNND_HD
+#endif
+
+/* What a stream of numbers is for: streams of different purposes never meet. */
+enum rnnd_purpose {
+    RNND_FOR_INIT = 1,    /* layer: parameter index */
+    RNND_FOR_SHUFFLE,     /* update: epoch */
+    RNND_FOR_BATCHES,     /* update: epoch */
+    RNND_FOR_DROPOUT,     /* layer: place in the stack */
+    RNND_FOR_SAMPLE,
+    RNND_FOR_SPLIT
+};
+
+struct rnnd_random {
+    uint32_t word[4];
+};
+
+RNND_HD static inline struct rnnd_random rnnd_philox(uint64_t key, uint32_t c0, uint32_t c1,
+                                                     uint32_t c2, uint32_t c3)
+{
+    uint32_t k0 = (uint32_t)key, k1 = (uint32_t)(key >> 32);
+    for (int round = 0; round < 10; round++) {
+        uint64_t p0 = (uint64_t)0xD2511F53u * c0, p1 = (uint64_t)0xCD9E8D57u * c2;
+        c0 = (uint32_t)(p1 >> 32) ^ c1 ^ k0;
+        c2 = (uint32_t)(p0 >> 32) ^ c3 ^ k1;
+        c1 = (uint32_t)p1;
+        c3 = (uint32_t)p0;
+        k0 += 0x9E3779B9u;
+        k1 += 0xBB67AE85u;
+    }
+    struct rnnd_random r = {{c0, c1, c2, c3}};
+    return r;
+}
+
+/* The key of one stream: a Philox draw from (seed; purpose, layer, update). */
+RNND_HD static inline uint64_t rnnd_random_key(uint64_t seed, enum rnnd_purpose purpose,
+                                               int layer, uint64_t update)
+{
+    struct rnnd_random r = rnnd_philox(seed, (uint32_t)update, (uint32_t)(update >> 32),
+                                       (uint32_t)layer, (uint32_t)purpose);
+    return ((uint64_t)r.word[1] << 32) | r.word[0];
+}
+
+/* Uniform in [0,1): 24 bits, exact in float. */
+RNND_HD static inline float rnnd_uniform(uint32_t word)
+{
+    return (float)(word >> 8) * 0x1p-24f;
+}
+
+/* The dropout mask of unit `unit` (a multiple of 4 gives words 0..3) at position `step` of
+   sequence `id`: a unit is dropped where its word is below rnnd_dropout_threshold(p). */
+RNND_HD static inline struct rnnd_random rnnd_dropout_words(uint64_t key, int64_t id,
+                                                            int64_t step, int64_t unit)
+{
+    return rnnd_philox(key, (uint32_t)(unit / 4), (uint32_t)step, (uint32_t)id,
+                       (uint32_t)(id >> 32) ^ ((uint32_t)(step >> 32) << 16));
+}
+
+RNND_HD static inline uint32_t rnnd_dropout_threshold(double p)
+{
+    return (uint32_t)(p * 4294967296.0);
+}
+
+#endif

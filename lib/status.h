@@ -1,0 +1,45 @@
+/*
+ * status.h - failing with a text, inside the library.
+ *
+ * rnnd_fail() keeps one message a thread for rnnd_status_detail(); RNND_TRY hands a failure
+ * up and notes the hop, which RNND_TRACE=1 in the environment prints.
+ */
+#ifndef RNND_STATUS_H
+#define RNND_STATUS_H
+
+#include "rnn_dist.h"
+
+/* Sets the detail text and returns status. */
+RNND_CHECKED int rnnd_fail(enum rnnd_status status, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* EDEVICE: "out of memory: N bytes for WHAT". */
+RNND_CHECKED int rnnd_fail_memory(size_t bytes, const char *what);
+
+/* One hop of a failure on its way up; returns status. */
+int rnnd__status_hop(int status, const char *file, int line);
+
+/* Returns from the calling function if expr is a failure. */
+#define RNND_TRY(expr)                                                \
+    do {                                                              \
+        int rnnd__s = (expr);                                         \
+        if (rnnd__s < 0)                                              \
+            return rnnd__status_hop(rnnd__s, __FILE__, __LINE__);     \
+    } while (0)
+
+/* The same where something is held: keeps the failure in `status` and goes to `done:`. */
+#define RNND_TRY_GOTO(expr)                                           \
+    do {                                                              \
+        status = (expr);                                              \
+        if (status < 0) {                                             \
+            rnnd__status_hop(status, __FILE__, __LINE__);             \
+            goto done;                                                \
+        }                                                             \
+    } while (0)
+
+/* malloc'ed, zeroed; EDEVICE where there is no memory. count 0 gives a valid pointer. */
+RNND_CHECKED int rnnd_new(size_t count, size_t size, const char *what, void **out);
+/* Grows *p to count elements, keeping what is there. */
+RNND_CHECKED int rnnd_grow(size_t count, size_t size, const char *what, void **p);
+
+#endif
