@@ -152,6 +152,8 @@ struct rnnd_sums {
 
 struct rnnd_backend_ops {
     const char *name;
+    /* "cpu, 2 threads, …": valid as long as the back end */
+    const char *(*describe)(const struct rnnd_backend *);
     void (*close)(struct rnnd_backend *);
 
     /* memory; upload may return before src is read only if src is pinned by alloc_host */

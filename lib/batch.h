@@ -1,0 +1,36 @@
+/*
+ * batch.h - what a packed batch is made of, for the model.
+ */
+#ifndef RNND_BATCH_H
+#define RNND_BATCH_H
+
+#include "backend.h"
+#include "rnn_dist.h"
+
+struct rnnd_batch {
+    struct rnnd_backend *be;
+    struct rnnd_dataset *data;
+    const struct rnnd_dataset_info *info;
+    bool with_targets;
+    const float *mean, *std;       /* [I] or NULL */
+
+    struct rnnd_packed packed;     /* views of the arrays below */
+    int64_t *sequence;             /* host [N], data-set index; -1 for lanes */
+    struct rnnd_buf inputs;        /* float [R,I] or int32 [R] */
+    struct rnnd_buf targets;       /* [R or N] int32, or [R or N, O] float */
+    struct rnnd_segments segments; /* of the last rnnd_batch_sort_tokens */
+
+    struct rnnd_limits room;       /* what is allocated */
+    int32_t *n, *len;
+    int64_t *off, *id;
+    char *host_inputs, *host_targets;   /* where the device's memory is out of reach */
+    int32_t *host_tokens;          /* token input: the same as inputs, kept for sorting */
+    int32_t *rows, *segment, *token, *count_of; /* token sort */
+    char *piece_inputs, *piece_targets; /* one piece as it lies in the file */
+    int64_t piece_room;            /* steps */
+};
+
+/* Sorts the rows of a token batch by token (stable), for the embedding's gradient. */
+RNND_CHECKED int rnnd_batch_sort_tokens(struct rnnd_batch *batch);
+
+#endif

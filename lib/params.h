@@ -1,0 +1,52 @@
+/*
+ * params.h - the parameters of a model: one flat arena of values, one of gradient sums, and
+ * a table of names over them.
+ *
+ * The arena is laid out in the order in which gradients become final (head, layers from the
+ * top, embedding), so that reductions run over contiguous ranges. Communicator, optimizer and
+ * checkpoint see only this; they know no layers.
+ */
+#ifndef RNND_PARAMS_H
+#define RNND_PARAMS_H
+
+#include "backend.h"
+#include "rnn_dist.h"
+
+enum rnnd_initial { RNND_UNIFORM, RNND_NORMAL };
+
+struct rnnd_param {
+    char name[48];                 /* PyTorch's */
+    int64_t rows, cols;            /* cols 0: a vector of rows elements */
+    int64_t offset;                /* in the arena */
+    enum rnnd_initial initial;
+    double bound;                  /* of the uniform distribution */
+};
+
+struct rnnd_params {
+    struct rnnd_backend *be;
+    struct rnnd_buf value, grad;   /* [count] */
+    int64_t count;                 /* gaps between parameters included; they stay zero */
+    struct rnnd_param *list;       /* [listed], in arena order; tied names share an offset */
+    int listed;
+};
+
+const struct rnnd_params *rnnd_model_params(const struct rnnd_model *model);
+
+static inline int64_t rnnd_param_size(const struct rnnd_param *p)
+{
+    return p->rows * (p->cols ? p->cols : 1);
+}
+
+/* Appends a parameter and returns its offset; tied: shares the offset given, else -1. */
+int64_t rnnd_params_add(struct rnnd_params *params, const struct rnnd_param *proto,
+                        int64_t tied);
+/* Allocates the arenas, zeroed. */
+RNND_CHECKED int rnnd_params_alloc(struct rnnd_params *params, struct rnnd_backend *be);
+void rnnd_params_clear(struct rnnd_params *params);
+/* Fills the values: element e of the parameter named first at an offset comes from its own
+   Philox stream. */
+RNND_CHECKED int rnnd_params_init(struct rnnd_params *params, uint64_t seed);
+/* NULL where there is none of this name. */
+const struct rnnd_param *rnnd_params_find(const struct rnnd_params *params, const char *name);
+
+#endif
