@@ -1,0 +1,247 @@
+#!/usr/bin/env python3
+"""Writes golden.h5: what PyTorch float64 says about small models on ragged data.
+
+Usage: make_golden.py [OUT]. Needs PyTorch, NumPy and h5py. The numbers are seeded: the same
+versions write the same tables. tests/test_golden.c holds the library against them.
+
+The file is a set of tables, so that some 180 cases cost little more than their numbers:
+  /cases    [C]      names
+  /spec     [C,K]    integers, columns SPEC below
+  /real     [C,M]    numbers, columns REAL below
+  /param /grad /after /target /score /h /c   all cases one after another; SPEC says from where
+  /data/NAME/offsets, /data/NAME/inputs      data sets that cases share
+Parameters are stored flat in the order of PyTorch's state_dict (a tied matrix once) and are
+float32 values; /grad is the gradient of the loss *sum*, /after the parameters after
+`updates` updates, /score the scores of predict, /h and /c the final states [L*D,N,H].
+"""
+import os
+import sys
+import zlib
+
+import h5py
+import numpy as np
+import torch
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "oracle"))
+import reference as ref  # noqa: E402
+
+SPEC = ("data", "task", "cell", "layers", "bidirectional", "pool", "inputs", "vocab", "embed",
+        "hidden", "outputs", "tie", "optimizer", "updates", "batch", "tbptt", "windows",
+        "stream", "param", "params", "target", "score", "h", "c")
+REAL = ("lr", "momentum", "beta1", "beta2", "eps", "weight_decay", "clip_norm", "loss",
+        "targets")
+TABLES = ("param", "grad", "after", "target", "score", "h", "c")
+OPTIMIZERS = ("sgd", "adam", "adamw")
+
+LENGTHS = {
+    "ragged": [12, 32, 4, 52, 8, 64, 20, 36],
+    "holes": [3, 0, 2, 5, 0, 2, 1],
+    "empty": [0, 0, 0],
+    "single": [7],
+    "text": [9, 1, 0, 14, 2, 6, 9],
+}
+INPUTS, OUTPUTS, HIDDEN, VOCAB, EMBED = 3, 4, 5, 11, 6
+
+# Taken in turn. Clipping bites in most cases; eps of the third is large, so that an element
+# whose gradient is near zero counts, and that of the others the default.
+RULES = (
+    dict(optimizer="sgd", lr=0.1, momentum=0.9, weight_decay=0.01, clip_norm=0.1),
+    dict(optimizer="adam", lr=0.01, weight_decay=0.02, clip_norm=0.5),
+    dict(optimizer="adamw", lr=0.01, weight_decay=0.1, eps=1e-3),
+    dict(optimizer="sgd", lr=0.2),
+    dict(optimizer="adamw", lr=0.02, beta1=0.8, beta2=0.99, clip_norm=0.2),
+)
+
+
+def generator(*key):
+    return np.random.default_rng(zlib.crc32(repr(key).encode()))
+
+
+def data_inputs(name):
+    rng = generator("data", name)
+    steps = sum(LENGTHS[name])
+    if name == "text":
+        return rng.integers(0, VOCAB, steps).astype(np.int32)
+    return rng.standard_normal((steps, INPUTS)).astype(np.float32)
+
+
+def make_targets(task, name, unlabelled):
+    """Every seventh label is ignored, and every fifth row of values holds a NaN."""
+    if task == "lm":
+        return None
+    rng = generator("targets", task, name)
+    stepwise = task not in ref.PER_SEQUENCE
+    n = sum(LENGTHS[name]) if stepwise else len(LENGTHS[name])
+    if task in ("classify", "tag"):
+        labels = rng.integers(0, OUTPUTS, n)
+        labels[3::7] = -1
+        return np.full(n, -1) if unlabelled else labels
+    if task == "multilabel":
+        values = rng.integers(0, 2, (n, OUTPUTS)).astype(np.float32)
+    else:
+        values = rng.standard_normal((n, OUTPUTS)).astype(np.float32)
+    values[2::5, 1] = np.nan
+    return values
+
+
+def make_model(spec, key):
+    """Initial values of PyTorch's kind, rounded to float32."""
+    rng = generator("model", key)
+    model = ref.Model(spec)
+    bound = {"embed": None, "rnn": spec.hidden ** -0.5, "head": spec.hidden ** -0.5}
+    with torch.no_grad():
+        for name, p in model.named_parameters():
+            scale = bound[name.split(".")[0]]
+            shape = tuple(p.shape)
+            value = rng.standard_normal(shape) if scale is None else \
+                rng.uniform(-scale, scale, shape)
+            p.copy_(torch.from_numpy(value.astype(np.float32)))
+    return model
+
+
+def flat(tensors):
+    return np.concatenate([t.detach().numpy().ravel() for t in tensors])
+
+
+def cases():
+    """(data, spec, options, unlabelled) of every case."""
+    rules = 0
+
+    def case(data, task, cell, layers=1, bi=False, updates=3, unlabelled=False, windows=None,
+             **more):
+        nonlocal rules
+        text = data == "text"
+        spec = ref.Spec(task=task, cell=cell, layers=layers, bidirectional=bi, hidden=HIDDEN,
+                        inputs=0 if text else INPUTS, vocab=VOCAB if text else 0,
+                        embed=EMBED if text else 0, outputs=VOCAB if task == "lm" else OUTPUTS)
+        for key, value in more.items():
+            setattr(spec, key, value)
+        rule = dict(RULES[rules % len(RULES)])
+        rules += 1
+        if windows is not None:
+            rule.update(windows)
+        rule.setdefault("batch", len(LENGTHS[data]))
+        return data, spec, ref.Options(max_updates=updates, epochs=1000, **rule), unlabelled
+
+    everything = [(cell, layers, bi) for cell in ref.CELLS for layers in (1, 2, 3)
+                  for bi in (False, True)]
+    for cell, layers, bi in everything:
+        yield case("ragged", "tag", cell, layers, bi)
+        yield case("holes", "classify", cell, layers, bi)
+        if layers == 1:
+            yield case("ragged", "classify", cell, layers, bi, pool="mean")
+            yield case("holes", "regress", cell, layers, bi, pool="max")
+            yield case("single", "tag", cell, layers, bi)
+            yield case("holes", "multilabel", cell, layers, bi)
+        if layers == 2:
+            yield case("ragged", "classify", cell, layers, bi, pool="max")
+            yield case("holes", "regress", cell, layers, bi, pool="mean")
+            yield case("holes", "regress_steps", cell, layers, bi)
+            yield case("text", "tag", cell, layers, bi)
+        if not bi:
+            yield case("text", "lm", cell, layers)
+    for cell in ref.CELLS:
+        yield case("text", "lm", cell, 2, tie_weights=True, embed=HIDDEN)
+        yield case("holes", "tag", cell, hidden=20)
+        yield case("holes", "tag", cell, unlabelled=True)
+        for bi in (False, True):
+            yield case("empty", "classify", cell, 1, bi)
+            yield case("empty", "tag", cell, 1, bi)
+    for cell in ref.CELLS:
+        for windows in (dict(tbptt=5, windows=1, batch=3), dict(tbptt=7, windows=3, batch=8),
+                        dict(tbptt=16, windows=0, batch=5)):
+            yield case("ragged", "tag", cell, 2, updates=6, windows=windows)
+        yield case("ragged", "multilabel", cell, 1, updates=6,
+                   windows=dict(tbptt=10, windows=2, batch=4))
+        yield case("text", "lm", cell, 2, updates=6, windows=dict(tbptt=4, windows=2, batch=4))
+        yield case("text", "lm", cell, 2, updates=6,
+                   windows=dict(tbptt=3, windows=1, batch=5, stream=True))
+        yield case("text", "lm", cell, 1, updates=6,
+                   windows=dict(tbptt=4, windows=2, batch=3, stream=True))
+
+
+def case_name(data, spec, o, unlabelled):
+    words = [spec.cell, str(spec.layers), "bi" if spec.bidirectional else "uni", spec.task,
+             data]
+    if spec.task in ref.PER_SEQUENCE:
+        words.append(spec.pool)
+    if spec.tie_weights:
+        words.append("tied")
+    if spec.hidden != HIDDEN:
+        words.append(f"hidden{spec.hidden}")
+    if unlabelled:
+        words.append("unlabelled")
+    if o.tbptt:
+        words.append(f"tbptt{o.tbptt}x{o.windows}{'-stream' if o.stream else ''}-b{o.batch}")
+    return " ".join(words)
+
+
+def solve(name, data, spec, o):
+    """All numbers of one case."""
+    model = make_model(spec, name)
+    out = {"param": flat(model.parameters()).astype(np.float32)}
+    ref.zero_grads(model)
+    pieces = ref.whole(spec, data, range(len(data.lengths)))
+    loss, count, _, _ = ref.pass_loss(model, data, pieces)
+    if count:
+        loss.backward()
+    out["loss"], out["targets"] = float(loss.detach()), count
+    out["grad"] = flat(p.grad for p in model.parameters())
+    scores, h, c = ref.predict(model, data)
+    out["score"] = scores.ravel()
+    out["h"] = h.transpose(1, 0, 2).ravel()
+    out["c"] = c.transpose(1, 0, 2).ravel() if spec.cell == "lstm" else np.zeros(0)
+    out["target"] = np.zeros(0) if data.targets is None else data.targets.ravel()
+    ref.train(model, data, o)
+    out["after"] = flat(model.parameters())
+    return out
+
+
+def main(path):
+    torch.set_num_threads(1)
+    names = list(LENGTHS)
+    tables = {t: [] for t in TABLES}
+    start = dict.fromkeys(TABLES, 0)
+    titles, spec_rows, real_rows = [], [], []
+    for data_name, spec, o, unlabelled in cases():
+        name = case_name(data_name, spec, o, unlabelled)
+        data = ref.Data(spec.task, LENGTHS[data_name], data_inputs(data_name),
+                        make_targets(spec.task, data_name, unlabelled), spec.outputs)
+        out = solve(name, data, spec, o)
+        titles.append(name)
+        spec_rows.append([
+            names.index(data_name), ref.TASKS.index(spec.task), ref.CELLS.index(spec.cell),
+            spec.layers, spec.bidirectional, ref.POOLS.index(spec.pool), spec.inputs,
+            spec.vocab, spec.embed, spec.hidden, spec.outputs, spec.tie_weights,
+            OPTIMIZERS.index(o.optimizer), o.max_updates, o.batch, o.tbptt, o.windows,
+            o.stream, start["param"], len(out["param"]), start["target"], start["score"],
+            start["h"], start["c"]])
+        real_rows.append([o.lr, o.momentum, o.beta1, o.beta2, o.eps, o.weight_decay,
+                          o.clip_norm, out["loss"], out["targets"]])
+        for t in TABLES:
+            tables[t].append(out[t])
+            start[t] += len(out[t])
+    assert len(set(titles)) == len(titles)
+    write(path, names, titles, spec_rows, real_rows, tables)
+
+
+def write(path, names, titles, spec_rows, real_rows, tables):
+    with h5py.File(path, "w", libver=("v108", "v110")) as f:
+        f.attrs["format"] = "rnn_dist-golden"
+        f.attrs["torch"] = torch.__version__.split("+")[0]
+        f["cases"] = np.array([t.encode() for t in titles])
+        f["spec"] = np.array(spec_rows, dtype=np.int32)
+        f["real"] = np.array(real_rows, dtype=np.float64)
+        for t, parts in tables.items():
+            kind = np.float32 if t in ("param", "target") else np.float64
+            f[t] = np.concatenate(parts).astype(kind)
+        for name in names:
+            f[f"data/{name}/offsets"] = np.concatenate([[0], np.cumsum(LENGTHS[name])])
+            f[f"data/{name}/inputs"] = data_inputs(name)
+    print(f"{path}: {len(titles)} cases, {os.path.getsize(path)} bytes")
+
+
+if __name__ == "__main__":
+    here = os.path.dirname(os.path.abspath(__file__))
+    main(sys.argv[1] if len(sys.argv) > 1 else os.path.join(here, "golden.h5"))
