@@ -1,0 +1,1 @@
+# bin/local.mk - the program: one file per command.

@@ -1,0 +1,107 @@
+#!/bin/sh
+# run.sh [STEP...] - all the tests, or the steps named: builds by gcc and clang without a
+# warning, make check, the same under ASan and UBSan, another GEMM, make distcheck, an
+# installed library, the scripts themselves. LONG=1 takes the long counts. Logs and builds are
+# in ./build-tests. The last line counts tests; the exit status is 0 if none failed.
+set -u
+cd "$(dirname "$0")/.." || exit 1
+top=$PWD
+all_steps="gcc clang cblas sanitize install distcheck scripts"
+steps=${*:-$all_steps}
+export LONG="${LONG-}"
+jobs=$(nproc)
+
+sh build-aux/packages.sh gcc libc6-dev make autoconf automake pkg-config libopenmpi-dev \
+    openmpi-bin libhdf5-dev libdnnl-dev libinih-dev libjansson-dev \
+    check mandoc clang libomp-dev libopenblas-dev shellcheck || exit 1
+. tests/mpi_env.sh
+
+# in_build NAME [CONFIGURE ARGUMENTS]: enters build-tests/NAME, configured.
+in_build() {
+    [ -x "$top/configure" ] || (cd "$top" && ./autogen.sh)
+    mkdir -p "$top/build-tests/$1"
+    cd "$top/build-tests/$1"
+    shift
+    [ -f Makefile ] || "$top/configure" "$@"
+}
+
+step_gcc() {
+    in_build gcc CC=gcc
+    make -j "$jobs" CFLAGS="-g -O3 -Werror" check
+}
+
+step_clang() {
+    in_build clang CC=clang
+    make -j "$jobs" CFLAGS="-g -O3 -Werror" all
+    make -j "$jobs" CFLAGS="-g -O3 -Werror" check TESTS= # only builds them
+}
+
+step_cblas() {
+    in_build cblas --with-gemm=cblas
+    make -j "$jobs" CFLAGS="-g -O3 -Werror" all
+    make -j "$jobs" CFLAGS="-g -O3 -Werror" check TESTS="tests/test_kernels"
+}
+
+step_sanitize() {
+    in_build sanitize --enable-sanitize
+    make -j "$jobs" check
+}
+
+# The library as others use it: through its header and rnn_dist.pc, from another folder.
+step_install() {
+    in_build install --prefix="$top/build-tests/prefix"
+    make -j "$jobs" install
+    mkdir -p "$top/build-tests/user"
+    cd "$top/build-tests/user"
+    export PKG_CONFIG_PATH="$top/build-tests/prefix/lib/pkgconfig"
+    # shellcheck disable=SC2046 # a list of flags
+    gcc -o own_loop "$top/examples/own_loop.c" $(pkg-config --cflags --libs rnn_dist)
+    "$top/build-tests/prefix/bin/rnn_dist" --version
+}
+
+step_distcheck() {
+    in_build gcc CC=gcc
+    make -j "$jobs" distcheck
+}
+
+step_scripts() {
+    cd "$top"
+    find autogen.sh build-aux/packages.sh examples tests -name '*.sh' \
+        -exec shellcheck -x -e SC1091 {} + -exec dash -n {} \;
+    shellcheck .ci/run
+}
+
+# sum_of WORD: the sum of the "# WORD: n" lines that test harnesses left in the log.
+sum_of() {
+    sed -n "s/^# $1: *\([0-9]*\)\$/\1/p" "$log" | awk '{ n += $1 } END { print n + 0 }'
+}
+
+mkdir -p build-tests
+passed=0 failed=0 skipped=0 begun=$(date +%s)
+for step in $steps; do
+    log=$top/build-tests/$step.log
+    before=$(date +%s)
+    printf '%-10s ' "$step"
+    (set -e; "step_$step") >"$log" 2>&1 </dev/null
+    status=$?
+    good=$(sum_of PASS) bad=$(($(sum_of FAIL) + $(sum_of ERROR))) left=$(sum_of SKIP)
+    # The step itself counts where it is not told by a failed test.
+    if [ $status = 0 ]; then
+        good=$((good + 1)) word=passed
+    else
+        [ $bad -gt 0 ] || bad=1
+        word=FAILED
+    fi
+    passed=$((passed + good)) failed=$((failed + bad)) skipped=$((skipped + left))
+    printf '%s in %d s (%d passed, %d failed, %d skipped)\n' \
+        $word $(($(date +%s) - before)) "$good" $bad "$left"
+    grep -h '^\(SKIP\|FAIL\|ERROR\): ' "$log" | sed 's/^/    /'
+    if [ $status != 0 ]; then
+        tail -n 40 "$log"
+        echo "    all of it: $log"
+    fi
+done
+
+echo "All steps took $(($(date +%s) - begun)) s"
+echo "$passed passed, $failed failed, $skipped skipped"
+[ $failed = 0 ]
