@@ -115,6 +115,8 @@ struct rnnd_options {
     char *sequence, *features, *label, *step_label, *target, *step_target, *classes_from;
     char *part, *vocab_from;
     int64_t vocab_size, block;
+    bool list_options, completion; /* help */
+    bool help, version;            /* every command */
 
     /* Where each option's value came from, by its index in lib/options.def: 0 the default,
        1 a configuration file, 2 the command line. */
