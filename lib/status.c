@@ -19,7 +19,7 @@ const char *rnnd_version(void)
     return PACKAGE_VERSION;
 }
 
-int rnnd_fail(enum rnnd_status status, const char *format, ...)
+int rnnd__fail(enum rnnd_status status, const char *format, ...)
 {
     char text[sizeof detail]; /* an argument may be the present detail */
     va_list args;
@@ -30,9 +30,9 @@ int rnnd_fail(enum rnnd_status status, const char *format, ...)
     return status;
 }
 
-int rnnd_fail_memory(size_t bytes, const char *what)
+int rnnd__fail_memory(size_t bytes, const char *what)
 {
-    return rnnd_fail(RNND_EDEVICE, "out of memory: %zu bytes for %s", bytes, what);
+    return rnnd__fail(RNND_EDEVICE, "out of memory: %zu bytes for %s", bytes, what);
 }
 
 int rnnd__status_hop(int status, const char *file, int line)

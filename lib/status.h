@@ -10,11 +10,21 @@
 #include "rnn_dist.h"
 
 /* Sets the detail text and returns status. */
-RNND_CHECKED int rnnd_fail(enum rnnd_status status, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
+#define rnnd_fail(...) rnnd__below_zero(rnnd__fail(__VA_ARGS__))
 
 /* EDEVICE: "out of memory: N bytes for WHAT". */
-RNND_CHECKED int rnnd_fail_memory(size_t bytes, const char *what);
+#define rnnd_fail_memory(bytes, what) rnnd__below_zero(rnnd__fail_memory(bytes, what))
+
+int rnnd__fail(enum rnnd_status status, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+int rnnd__fail_memory(size_t bytes, const char *what);
+
+/* Tells the compiler that a failure is negative: else it warns that what a function sets
+   only where it succeeds may be used unset. */
+RNND_CHECKED static inline int rnnd__below_zero(int status)
+{
+    return status < 0 ? status : RNND_FAULT;
+}
 
 /* One hop of a failure on its way up; returns status. */
 int rnnd__status_hop(int status, const char *file, int line);
@@ -23,8 +33,10 @@ int rnnd__status_hop(int status, const char *file, int line);
 #define RNND_TRY(expr)                                                \
     do {                                                              \
         int rnnd__s = (expr);                                         \
-        if (rnnd__s < 0)                                              \
-            return rnnd__status_hop(rnnd__s, __FILE__, __LINE__);     \
+        if (rnnd__s < 0) {                                            \
+            rnnd__status_hop(rnnd__s, __FILE__, __LINE__);            \
+            return rnnd__s; /* so that compilers see it negative */   \
+        }                                                             \
     } while (0)
 
 /* The same where something is held: keeps the failure in `status` and goes to `done:`. */
