@@ -129,16 +129,17 @@ struct rnnd_dropout {
     int64_t cols;
 };
 
-/* One update of n parameters; g is the gradient sum, gscale makes it the (clipped) mean. */
+/* One update of n parameters; g is the gradient sum, gscale makes it the (clipped) mean. The
+   scalars are double, as in torch: 1 - beta2 rounded from float would be off by 5e-5. */
 struct rnnd_sgd {
     int64_t n;
-    float lr, momentum, decay, gscale;
+    double lr, momentum, decay, gscale;
     bool first;                  /* torch: the first momentum buffer is the gradient itself */
 };
 
 struct rnnd_adam {
     int64_t n;
-    float lr, beta1, beta2, eps, decay, gscale;
+    double lr, beta1, beta2, eps, decay, gscale;
     bool decoupled;              /* AdamW */
     int64_t step;                /* from 1: bias corrections */
 };

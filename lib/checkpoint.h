@@ -25,6 +25,7 @@ struct rnnd_train_state {
     int64_t epoch;                 /* epochs completed */
     int64_t entry;                 /* entries of this epoch that are complete */
     int64_t group;                 /* window groups done of the entry under way */
+    int64_t validated;             /* update of the last validation, -1 = none yet */
     double seconds;                /* of training so far, over all runs */
 
     double best_loss;              /* lowest validation loss, infinity = none yet */

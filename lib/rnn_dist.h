@@ -380,10 +380,11 @@ struct rnnd_reducer;
 RNND_CHECKED int rnnd_reducer_new(struct rnnd_model *model, struct rnnd_comm *comm,
                                   double bucket_mb, struct rnnd_reducer **out);
 void rnnd_reducer_free(struct rnnd_reducer *reducer);
-/* Waits for the sums under way; gradients and *loss are the global sums then, the same on
-   all ranks. status: this rank's, so that all learn of a failure (as rnnd_comm_agree). */
+/* Waits for the sums under way; gradients and *loss (in: this rank's, out: the sum) are the
+   same on all ranks then. status: this rank's, so that all learn of a failure (as
+   rnnd_comm_agree). flags, unless NULL: bits 0..7 that any rank has set, all have then. */
 RNND_CHECKED int rnnd_reducer_finish(struct rnnd_reducer *reducer, int status,
-                                     struct rnnd_loss *loss);
+                                     unsigned *flags, struct rnnd_loss *loss);
 /* Seconds spent waiting in finish since the last call. */
 double rnnd_reducer_take_wait(struct rnnd_reducer *reducer);
 
