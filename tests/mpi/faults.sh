@@ -1,0 +1,83 @@
+#!/bin/sh
+# faults.sh - a peer dies, hangs, stops or leaves: the job ends by itself within the deadline,
+# with the status and the message that it should.
+set -u
+peer=tests/mpi/peer
+dir=$(mktemp -d) faults=0
+trap 'rm -rf "$dir"' EXIT
+
+fault() {
+    echo "FAULT: $*"
+    sed 's/^/    /' "$dir/out" "$dir/err"
+    faults=$((faults + 1))
+}
+
+# run SCENARIO RANKS SECONDS STATUS: ends within SECONDS with STATUS (any = not 0).
+run() {
+    begun=$(date +%s)
+    timeout -k 5 60 mpirun -np "$2" $peer "$1" 2 >"$dir/out" 2>"$dir/err"
+    status=$? took=$(($(date +%s) - begun))
+    echo "$1 on $2 ranks: status $status after $took s"
+    [ $took -le "$3" ] || fault "$1 took $took s"
+    case $4$status in
+    any0) fault "$1 went unnoticed" ;;
+    any*) ;;
+    *) [ $status = "$4" ] || fault "$1 ended with $status, not $4" ;;
+    esac
+}
+
+says() {
+    grep -q "$1" "$dir/err" || fault "nobody says '$1'"
+}
+
+late="rank 0 on $(hostname) waited 2 s (--comm-timeout) for the gradient sum in update 41"
+run fine 3 10 0
+run fail 3 10 3
+says '^rnn_dist: rank 2: bad data'
+says '^rnn_dist: rank 0: rank 2 failed'
+run die 2 15 any
+run exit 2 15 any
+run abort 3 15 4
+run hang 2 15 6
+says "$late"
+run stop 2 15 6
+says "$late"
+run stop 3 15 6
+run leave 2 15 6
+says "$late"
+
+# A signal to the launcher reaches the ranks, and all leave together, in time.
+mpirun -np 2 $peer signal 20 >"$dir/out" 2>"$dir/err" &
+pid=$!
+i=0
+until [ "$(grep -c ready "$dir/err")" = 2 ] || [ $i -gt 100 ]; do
+    i=$((i + 1))
+    sleep 0.1
+done
+kill -USR1 $pid
+wait $pid
+status=$?
+echo "USR1 to mpirun: status $status"
+[ $status = 75 ] || fault "USR1 ended with $status, not 75"
+
+# Alone, without a launcher.
+env -u OMPI_COMM_WORLD_SIZE $peer fine >"$dir/out" 2>"$dir/err" || fault "alone: $?"
+grep -q '^rank 0 of 1 on .* by self$' "$dir/out" || fault "alone it is not by itself"
+
+# A Slurm step of several tasks without PMIx is refused; one task, or a batch script, is not.
+refused() {
+    env -i PATH="$PATH" "$@" $peer fine >"$dir/out" 2>"$dir/err"
+    status=$?
+}
+refused SLURM_PROCID=1 SLURM_STEP_NUM_TASKS=2
+[ $status = 6 ] || fault "two tasks without PMIx: $status"
+says 'use `srun --mpi=pmix`'
+refused SLURM_PROCID=0 SLURM_STEP_NUM_TASKS=2 PMI_RANK=0 PMI_SIZE=2
+[ $status = 6 ] || fault "two tasks with PMI-2: $status"
+refused SLURM_PROCID=0 SLURM_STEP_NUM_TASKS=1 SLURM_NTASKS=4
+[ $status = 0 ] || fault "one task: $status"
+refused SLURM_PROCID=0 SLURM_NTASKS=4
+[ $status = 0 ] || fault "batch script: $status"
+
+echo "$faults faults"
+[ $faults = 0 ]

@@ -1,0 +1,104 @@
+/*
+ * peer.c - one rank of a world in which something goes wrong; tests/mpi/faults.sh and
+ * tests/slurm/launch.sh read what it says and how it ends.
+ *
+ *   peer SCENARIO [TIMEOUT]      the last rank is the one that misbehaves
+ */
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "comm.h"
+#include "log.h"
+#include "status.h"
+#include "stop.h"
+
+static struct rnnd_comm *comm;
+
+static void *reachable(struct rnnd_backend *be, struct rnnd_buf buf)
+{
+    (void)be;
+    return buf.dev;
+}
+
+static int no_sync(struct rnnd_backend *be)
+{
+    (void)be;
+    return 0;
+}
+
+static int sum_gradients(void)
+{
+    static float x[500000];
+    static const struct rnnd_backend_ops ops = {.host = reachable, .sync = no_sync};
+    static struct rnnd_backend be = {.ops = &ops};
+    struct rnnd_buf buf = {(char *)x};
+    RNND_TRY(rnnd_comm_sum_begin(comm, &be, buf, sizeof x / sizeof *x, "gradient sum"));
+    return rnnd_comm_sum_wait(comm);
+}
+
+/* Updates until a signal has reached a rank, as the trainer's loop. */
+static int until_signalled(void)
+{
+    rnnd_stop_install();
+    fprintf(stderr, "ready\n");
+    int64_t stop = 0;
+    for (int64_t update = 0; stop == 0; update++) {
+        rnnd_comm_at_update(comm, update);
+        RNND_TRY(sum_gradients());
+        stop = rnnd_stop_requested();
+        RNND_TRY(rnnd_comm_max(comm, &stop, 1));
+    }
+    return rnnd_fail(RNND_STOPPED, "signal %d", (int)stop);
+}
+
+static int play(const char *scenario)
+{
+    bool bad = rnnd_comm_rank(comm) == rnnd_comm_size(comm) - 1;
+    RNND_TRY(sum_gradients());
+    rnnd_comm_at_update(comm, 41);
+    if (strcmp(scenario, "fine") == 0)
+        return 0;
+    if (strcmp(scenario, "signal") == 0)
+        return until_signalled();
+    if (strcmp(scenario, "fail") == 0)
+        return rnnd_comm_agree(comm, bad ? rnnd_fail(RNND_EDATA, "bad data") : 0);
+    if (bad && strcmp(scenario, "die") == 0)
+        raise(SIGKILL);
+    if (bad && strcmp(scenario, "stop") == 0)
+        raise(SIGSTOP);
+    if (bad && strcmp(scenario, "hang") == 0)
+        for (;;)
+            pause();
+    if (bad && strcmp(scenario, "exit") == 0)
+        _exit(3);
+    if (bad && strcmp(scenario, "abort") == 0)
+        rnnd_comm_abort(comm, 4);
+    if (bad && strcmp(scenario, "leave") == 0)
+        return 0;
+    int status = sum_gradients();
+    /* what is broken stays broken, at once */
+    if (status < 0 && rnnd_comm_agree(comm, 0) >= 0)
+        return rnnd_fail(RNND_FAULT, "the communicator forgot that it is broken");
+    return status;
+}
+
+int main(int argc, char **argv)
+{
+    if (argc < 2)
+        return 2;
+    int status = rnnd_comm_open(argc > 2 ? atof(argv[2]) : 60, &comm);
+    if (status < 0) {
+        rnnd_log_error("%s", rnnd_status_detail());
+        return -status;
+    }
+    printf("rank %d of %d on %s by %s\n", rnnd_comm_rank(comm), rnnd_comm_size(comm),
+           rnnd_comm_host(comm, rnnd_comm_rank(comm)), rnnd_comm_name(comm));
+    fflush(stdout);
+    status = play(argv[1]);
+    if (status < 0)
+        rnnd_log_error("%s", rnnd_status_detail());
+    rnnd_comm_close(comm);
+    return -status;
+}
