@@ -29,6 +29,7 @@ echo "Installing with ${sudo:+sudo }apt-get:$missing"
 export DEBIAN_FRONTEND=noninteractive
 keep=DEBIAN_FRONTEND=noninteractive # sudo drops the environment
 lock=DPkg::Lock::Timeout=300
-$sudo ${sudo:+env $keep} apt-get -q -o $lock update
+$sudo ${sudo:+env $keep} apt-get -qq -o $lock update >/dev/null
 # shellcheck disable=SC2086 # a list of words
-$sudo ${sudo:+env $keep} apt-get install -y -q --no-install-recommends -o $lock $missing
+$sudo ${sudo:+env $keep} apt-get install -y -qq --no-install-recommends -o $lock $missing \
+    >/dev/null

@@ -2,28 +2,47 @@
 lib_LIBRARIES += librnn_dist.a
 include_HEADERS += lib/rnn_dist.h lib/rnn_dist_enums.h
 
+# automake does not see that these are objects to build first.
 librnn_dist_a_LIBADD =
+librnn_dist_a_DEPENDENCIES = $(librnn_dist_a_LIBADD)
 librnn_dist_a_SOURCES = \
 	lib/batch.c \
 	lib/batch.h \
 	lib/checkpoint.h \
 	lib/comm.c \
 	lib/comm.h \
+	lib/comm_mpi.c \
 	lib/device.c \
 	lib/device.h \
 	lib/hdf.c \
 	lib/hdf.h \
+	lib/hdf_read.c \
+	lib/hdf_room.h \
+	lib/hdf_write.c \
 	lib/head.c \
 	lib/layer.h \
 	lib/log.c \
 	lib/log.h \
 	lib/model.c \
 	lib/model.h \
+	lib/optim.c \
+	lib/optim.h \
+	lib/options.c \
+	lib/options.def \
 	lib/options.h \
+	lib/options_parse.c \
+	lib/options_table.h \
 	lib/params.c \
 	lib/params.h \
+	lib/passes.c \
 	lib/plan.c \
 	lib/random.h \
 	lib/recurrent.c \
+	lib/reducer.c \
+	lib/share.c \
+	lib/share.h \
+	lib/state.c \
 	lib/status.c \
-	lib/status.h
+	lib/status.h \
+	lib/stop.c \
+	lib/stop.h
