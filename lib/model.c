@@ -133,6 +133,11 @@ const struct rnnd_model_spec *rnnd_model_spec(const struct rnnd_model *m)
     return &m->spec;
 }
 
+struct rnnd_backend *rnnd_model_backend(const struct rnnd_model *m)
+{
+    return m->be;
+}
+
 int64_t rnnd_model_parameters(const struct rnnd_model *m)
 {
     int64_t count = 0;
@@ -140,6 +145,31 @@ int64_t rnnd_model_parameters(const struct rnnd_model *m)
         if (!m->spec.tie_weights || strcmp(m->params.list[i].name, "head.weight") != 0)
             count += rnnd_param_size(&m->params.list[i]);
     return count;
+}
+
+static void free_classes(struct rnnd_model *m)
+{
+    for (int64_t k = 0; m->classes && k < m->spec.outputs; k++)
+        free(m->classes[k]);
+    free(m->classes);
+    m->classes = NULL;
+}
+
+int rnnd_model_set_classes(struct rnnd_model *m, const char *const *text, int64_t count)
+{
+    free_classes(m);
+    if (!text || count != m->spec.outputs)
+        return 0;
+    RNND_TRY(rnnd_new((size_t)count, sizeof *m->classes, "classes", (void **)&m->classes));
+    for (int64_t k = 0; k < count; k++)
+        if (!(m->classes[k] = strdup(text[k])))
+            return rnnd_fail_memory(strlen(text[k]), "classes");
+    return 0;
+}
+
+const char *rnnd_model_class(const struct rnnd_model *m, int64_t k)
+{
+    return m->classes && k >= 0 && k < m->spec.outputs ? m->classes[k] : NULL;
 }
 
 float *rnnd_model_mean(struct rnnd_model *m)
@@ -261,6 +291,7 @@ void rnnd_model_free(struct rnnd_model *m)
     free_workspace(m);
     rnnd_device_free(m->be, &m->sums);
     rnnd_params_clear(&m->params);
+    free_classes(m);
     free(m->mean);
     free(m->std);
     free(m);

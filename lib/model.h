@@ -17,6 +17,7 @@ struct rnnd_model {
     struct rnnd_recurrent layer[RNND_MAX_LAYERS];
     struct rnnd_head head;
     float *mean, *std;             /* host [I], with normalize */
+    char **classes;                /* [O] owned, NULL = unnamed */
 
     rnnd_bucket_ready ready;
     void *ready_context;

@@ -304,8 +304,14 @@ RNND_CHECKED int rnnd_model_new(struct rnnd_backend *be, const struct rnnd_model
                                 struct rnnd_model **out);
 void rnnd_model_free(struct rnnd_model *model);
 const struct rnnd_model_spec *rnnd_model_spec(const struct rnnd_model *model);
+struct rnnd_backend *rnnd_model_backend(const struct rnnd_model *model);
 /* PyTorch's initial values, the same bits for the same seed everywhere. */
 RNND_CHECKED int rnnd_model_init(struct rnnd_model *model, uint64_t seed);
+/* Texts of classes (lm: of tokens) that travel with the model, NULL where there are none; set
+   copies count texts, NULL drops them. */
+const char *rnnd_model_class(const struct rnnd_model *model, int64_t k);
+RNND_CHECKED int rnnd_model_set_classes(struct rnnd_model *model, const char *const *text,
+                                        int64_t count);
 /* Number of parameters; a tied matrix counts once. */
 int64_t rnnd_model_parameters(const struct rnnd_model *model);
 /* input.mean and input.std [I], to be written before training with normalize; else NULL. */
@@ -429,6 +435,9 @@ struct rnnd_metrics {
     const char *metric;            /* "accuracy", "perplexity", "rmse", "nll" or NULL */
     double value;
 };
+
+/* Whether a task with these options is trained and evaluated as a stream of lanes. */
+bool rnnd_streams(const struct rnnd_options *opt, enum rnnd_task task);
 
 /* Loss over a data set, the same on all ranks. Collective. */
 RNND_CHECKED int rnnd_evaluate(struct rnnd_model *model, struct rnnd_dataset *data,
