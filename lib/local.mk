@@ -30,8 +30,12 @@ librnn_dist_a_SOURCES = \
 	lib/options.c \
 	lib/options.def \
 	lib/options.h \
+	lib/options_check.c \
+	lib/options_config.c \
+	lib/options_help.c \
 	lib/options_parse.c \
 	lib/options_table.h \
+	lib/options_text.c \
 	lib/params.c \
 	lib/params.h \
 	lib/passes.c \

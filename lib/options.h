@@ -1,6 +1,6 @@
 /*
- * options.h - one table of options (options.def) behind parser, help, configuration file,
- * the record in the checkpoint and the completion script.
+ * options.h - one table of options (options.def) behind parser, help, configuration
+ * file, the record in the checkpoint and the completion script.
  */
 #ifndef RNND_OPTIONS_H
 #define RNND_OPTIONS_H
@@ -27,39 +27,42 @@ enum rnnd_command {
 /* Where a value came from; a later one wins over an earlier. */
 enum rnnd_source { RNND_FROM_DEFAULT, RNND_FROM_FILE, RNND_FROM_COMMAND_LINE };
 
-/* Parses arguments after the command word; operands (arguments that are no options) are left
-   in argv[0 .. *operands-1], "--" ends options. --config files are read first. EUSAGE names
-   the option and, where one is near, the option meant. */
+/* Parses arguments after the command word; operands (arguments that are no options) are
+   left in argv[0 .. *operands-1], "--" ends options. --config files are read first.
+   EUSAGE names the option and, where one is near, the option meant. */
 RNND_CHECKED int rnnd_options_parse(struct rnnd_options *opt, enum rnnd_command command,
                                     int argc, char **argv, int *operands);
-/* Reads "name = value" lines, switches as yes or no, "#" and ";" begin comments; a value in
-   double quotes may hold escapes (\" \\ \n \xHH). path is for messages. What was given by a
-   source that wins is checked and left alone. */
+/* Reads "name = value" lines, switches as yes or no, "#" and ";" begin comments; a
+   value in double quotes may hold escapes (\" \\ \n \xHH). path is for messages. What
+   was given by a source that wins is checked and left alone. */
 RNND_CHECKED int rnnd_options_read_text(struct rnnd_options *opt, const char *text,
                                         const char *path, enum rnnd_source source);
 RNND_CHECKED int rnnd_options_read_file(struct rnnd_options *opt, const char *path);
 /* Sets one option from text. */
 RNND_CHECKED int rnnd_options_set(struct rnnd_options *opt, const char *name,
                                   const char *value, enum rnnd_source source);
-/* The value of one option as text that set() reads back to the same bits; malloc'ed, taken. */
+/* The value of one option as text that set() reads back to the same bits; malloc'ed,
+   taken. */
 RNND_CHECKED int rnnd_options_get(const struct rnnd_options *opt, const char *name,
                                   char **value);
-/* Every option that was given to `over` is set in opt too, and counts as given there. */
+/* Every option that was given to `over` is set in opt too, and counts as given
+   there. */
 RNND_CHECKED int rnnd_options_overlay(struct rnnd_options *opt,
                                       const struct rnnd_options *over);
 /* Whether an option was given by file or command line. */
 bool rnnd_options_given(const struct rnnd_options *opt, const char *name);
 /* What a value is: where it is written as a JSON value, say. */
 enum rnnd_option_kind {
-    RNND_SWITCH,  /* yes, no */
+    RNND_SWITCH, /* yes, no */
     RNND_INTEGER,
     RNND_REAL,
-    RNND_CHOICE,  /* one of some words */
+    RNND_CHOICE, /* one of some words */
     RNND_TEXT
 };
-/* Calls visit for each train option in force that is kept with a run, in the order of the
-   table: not what has no effect beside the others, nor what concerns one call only (config,
-   json, progress, resume, run-dir, trace). Stops at a failure and returns it. */
+/* Calls visit for each train option in force that is kept with a run, in the order of
+   the table: not what has no effect beside the others, nor what concerns one call only
+   (config, json, progress, resume, run-dir, trace). Stops at a failure and returns
+   it. */
 RNND_CHECKED int rnnd_options_each(const struct rnnd_options *opt,
                                    int (*visit)(void *context, const char *name,
                                                 enum rnnd_option_kind kind,
@@ -67,24 +70,30 @@ RNND_CHECKED int rnnd_options_each(const struct rnnd_options *opt,
                                    void *context);
 /* The same as "name = value" lines, for read_text; malloc'ed. */
 RNND_CHECKED int rnnd_options_text(const struct rnnd_options *opt, char **text);
-/* Refuses combinations of train options that make no sense, with the reason; task is the
-   data's. Warns where they make little sense. */
+/* Refuses combinations of train options that make no sense, with the reason; task is
+   the data's. Warns where they make little sense. */
 RNND_CHECKED int rnnd_options_check(const struct rnnd_options *opt,
                                     enum rnnd_task task);
-/* The part of that which needs no data: called before any file is opened, so that a usage
-   error is found first. Device and precision are in it: EDEVICE for a device that this build
-   does not have. */
+/* The part of that which needs no data: called before any file is opened, so that a
+   usage error is found first. Device and precision are in it: EDEVICE for a device that
+   this build does not have. */
 RNND_CHECKED int rnnd_options_check_early(const struct rnnd_options *opt);
-/* Options that make up a training run's identity: a change on resume is refused ("model",
-   "plan"), else applied and logged. */
-enum rnnd_option_effect { RNND_EFFECT_NONE, RNND_EFFECT_TRAINING, RNND_EFFECT_IDENTITY };
-/* Calls visit for each option of rnnd_options_each(), in force in a or in b, whose value
-   differs. */
-RNND_CHECKED int rnnd_options_diff(const struct rnnd_options *a, const struct rnnd_options *b,
-                                   int (*visit)(void *context, const char *name,
-                                                enum rnnd_option_effect effect,
-                                                const char *a_value, const char *b_value),
-                                   void *context);
+/* Options that make up a training run's identity: a change on resume is refused
+   ("model", "plan"), else applied and logged. */
+enum rnnd_option_effect {
+    RNND_EFFECT_NONE,
+    RNND_EFFECT_TRAINING,
+    RNND_EFFECT_IDENTITY
+};
+/* Calls visit for each option of rnnd_options_each(), in force in a or in b, whose
+   value differs. */
+RNND_CHECKED int rnnd_options_diff(
+    const struct rnnd_options *a, const struct rnnd_options *b,
+    int (*visit)(void *context, const char *name, enum rnnd_option_effect effect,
+                 const char *a_value, const char *b_value),
+    void *context);
+/* The shortest text that reads as the same double. */
+void rnnd_real_text(double value, char text[32]);
 /* The option part of --help of a command. */
 void rnnd_options_help(enum rnnd_command command, FILE *out);
 /* The options of a command, a name per line ("no-NAME" of switches left out). */
@@ -93,7 +102,8 @@ void rnnd_options_list(enum rnnd_command command, FILE *out);
 void rnnd_options_completion(FILE *out);
 /* "train" and the like; NULL beyond the last command. index: the number of its bit. */
 const char *rnnd_command_name(int index);
-/* Of some words (ended by NULL) the one that a mistyped word was meant to be, NULL = none. */
+/* Of some words (ended by NULL) the one that a mistyped word was meant to be, NULL if
+   there is none. */
 const char *rnnd_options_nearest(const char *word, const char *const *words);
 
 #endif
