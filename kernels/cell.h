@@ -1,0 +1,132 @@
+/*
+ * cell.h - the equations of each cell for one element, forward beside its derivative.
+ *
+ * PyTorch's definitions and gate orders. Plain functions for host and device; a kernel that
+ * computes several elements at once defines RNND_REAL to its vector type and RNND_CELL_MATH,
+ * and brings the four functions of the first section for it.
+ */
+#ifndef RNND_CELL_H
+#define RNND_CELL_H
+
+#include "random.h" /* RNND_HD */
+
+#ifndef RNND_REAL
+#define RNND_REAL float
+#endif
+
+/* ---- what a cell is made of --------------------------------------------------------- */
+
+#ifndef RNND_CELL_MATH
+#include <math.h>
+
+RNND_HD static inline RNND_REAL rnnd_sigmoid(RNND_REAL x)
+{
+    return 1.0f / (1.0f + expf(-x));
+}
+
+RNND_HD static inline RNND_REAL rnnd_tanh(RNND_REAL x)
+{
+    return tanhf(x);
+}
+
+/* NaN stays NaN. */
+RNND_HD static inline RNND_REAL rnnd_relu(RNND_REAL x)
+{
+    return x < 0.0f ? 0.0f : x;
+}
+
+/* dh where the unit is active. */
+RNND_HD static inline RNND_REAL rnnd_relu_gradient(RNND_REAL h, RNND_REAL dh)
+{
+    return h <= 0.0f ? 0.0f : dh;
+}
+#endif
+
+/* ---- RNN: h = f(W_ih x + b_ih + W_hh h' + b_hh) ------------------------------------- */
+
+/* a is that sum; returns h. */
+RNND_HD static inline RNND_REAL rnnd_rnn_tanh_forward(RNND_REAL a)
+{
+    return rnnd_tanh(a);
+}
+
+/* Returns da. */
+RNND_HD static inline RNND_REAL rnnd_rnn_tanh_backward(RNND_REAL h, RNND_REAL dh)
+{
+    return dh * (1.0f - h * h);
+}
+
+RNND_HD static inline RNND_REAL rnnd_rnn_relu_forward(RNND_REAL a)
+{
+    return rnnd_relu(a);
+}
+
+RNND_HD static inline RNND_REAL rnnd_rnn_relu_backward(RNND_REAL h, RNND_REAL dh)
+{
+    return rnnd_relu_gradient(h, dh);
+}
+
+/* ---- LSTM: c = f c' + i g, h = o tanh(c) -------------------------------------------- */
+
+struct rnnd_lstm {
+    RNND_REAL i, f, g, o;
+};
+
+/* s: sums in, activated gates out. c: of the step before in, new out. Returns h. */
+RNND_HD static inline RNND_REAL rnnd_lstm_forward(struct rnnd_lstm *s, RNND_REAL *c)
+{
+    s->i = rnnd_sigmoid(s->i);
+    s->f = rnnd_sigmoid(s->f);
+    s->g = rnnd_tanh(s->g);
+    s->o = rnnd_sigmoid(s->o);
+    *c = s->f * *c + s->i * s->g;
+    return s->o * rnnd_tanh(*c);
+}
+
+/* s: activated gates in, gradient of the sums out. before, c: cell state of the step before
+   and of this one. dc: what the next step asks of c in, gradient of `before` out. */
+RNND_HD static inline void rnnd_lstm_backward(struct rnnd_lstm *s, RNND_REAL before,
+                                              RNND_REAL c, RNND_REAL dh, RNND_REAL *dc)
+{
+    RNND_REAL tc = rnnd_tanh(c);
+    RNND_REAL d = *dc + dh * s->o * (1.0f - tc * tc);
+    *dc = d * s->f;
+    s->o = dh * tc * s->o * (1.0f - s->o);
+    s->f = d * before * s->f * (1.0f - s->f);
+    RNND_REAL di = d * s->g * s->i * (1.0f - s->i);
+    s->g = d * s->i * (1.0f - s->g * s->g);
+    s->i = di;
+}
+
+/* ---- GRU: n = tanh(W_in x + b_in + r q), q = W_hn h' + b_hn, h = (1-z) n + z h' ------ */
+
+struct rnnd_gru {
+    RNND_REAL r, z, n;
+};
+
+/* s: sums in (n without r q), activated gates out. Returns h. */
+RNND_HD static inline RNND_REAL rnnd_gru_forward(struct rnnd_gru *s, RNND_REAL q,
+                                                 RNND_REAL before)
+{
+    s->r = rnnd_sigmoid(s->r);
+    s->z = rnnd_sigmoid(s->z);
+    s->n = rnnd_tanh(s->n + s->r * q);
+    return s->n + s->z * (before - s->n);
+}
+
+/* s: activated gates in, gradient of the sums out. q: in, gradient of q out. dh: in, its part
+   that goes straight to the step before out. */
+RNND_HD static inline void rnnd_gru_backward(struct rnnd_gru *s, RNND_REAL *q,
+                                             RNND_REAL before, RNND_REAL *dh)
+{
+    RNND_REAL dn = *dh * (1.0f - s->z) * (1.0f - s->n * s->n);
+    RNND_REAL dr = dn * *q * s->r * (1.0f - s->r);
+    *q = dn * s->r;
+    RNND_REAL dz = *dh * (before - s->n) * s->z * (1.0f - s->z);
+    *dh = *dh * s->z;
+    s->r = dr;
+    s->z = dz;
+    s->n = dn;
+}
+
+#endif

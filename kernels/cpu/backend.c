@@ -1,0 +1,225 @@
+/*
+ * backend.c - opening the CPU, its memory, and the table of its operations.
+ *
+ * Device memory is the host's own. All work is done when an operation returns.
+ */
+#include "cpu.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "rnn_dist.h"
+
+/* ---- choosing the inner loops ------------------------------------------------------- */
+
+extern const struct rnnd_simd rnnd__simd_baseline;
+#if defined(__x86_64__)
+extern const struct rnnd_simd rnnd__simd_avx2, rnnd__simd_avx512;
+#endif
+
+/* Best first. */
+static const struct rnnd_simd *const tables[] = {
+#if defined(__x86_64__)
+    &rnnd__simd_avx512,
+    &rnnd__simd_avx2,
+#endif
+    &rnnd__simd_baseline,
+};
+
+static bool can_run(const struct rnnd_simd *simd)
+{
+#if defined(__x86_64__)
+    bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+    if (simd == &rnnd__simd_avx2)
+        return avx2;
+    if (simd == &rnnd__simd_avx512)
+        return avx2 && __builtin_cpu_supports("avx512f") &&
+               __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
+               __builtin_cpu_supports("avx512vl");
+#endif
+    (void)simd;
+    return true;
+}
+
+const struct rnnd_simd *rnnd__simd_choose(const char *name)
+{
+    for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
+        if ((!name || strcmp(name, tables[i]->name) == 0) && can_run(tables[i]))
+            return tables[i];
+    return NULL;
+}
+
+/* ---- failures and sums -------------------------------------------------------------- */
+
+void rnnd__cpu_fail(const struct rnnd_cpu *cpu, const char *what)
+{
+    struct rnnd_cpu *self = (struct rnnd_cpu *)cpu;
+    int none = 0;
+    if (__atomic_compare_exchange_n(&self->base.status, &none, RNND_EDEVICE, false,
+                                    __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+        snprintf(self->base.error, sizeof self->base.error, "cpu: %s", what);
+}
+
+void rnnd__cpu_add_sums(const struct rnnd_cpu *cpu, int parts, struct rnnd_buf sums)
+{
+    struct rnnd_sums *total = (struct rnnd_sums *)sums.dev;
+    for (int part = 0; part < parts; part++) {
+        struct rnnd_sums s;
+        memcpy(&s, cpu->partial + part * RNND__CPU_LINE, sizeof s);
+        total->loss += s.loss;
+        total->targets += s.targets;
+        total->correct += s.correct;
+    }
+}
+
+/* ---- memory ------------------------------------------------------------------------- */
+
+/* Large blocks start on a huge page, of which they ask to be made. */
+static int cpu_alloc(struct rnnd_backend *be, struct rnnd_buf *out, size_t bytes)
+{
+    const size_t line = 64, huge = (size_t)2 << 20;
+    size_t align = bytes >= 2 * huge ? huge : line;
+    void *p;
+    if (bytes > SIZE_MAX - huge || posix_memalign(&p, align, bytes ? bytes : 1) != 0) {
+        snprintf(be->error, sizeof be->error, "out of memory: %zu bytes on the cpu", bytes);
+        return RNND_EDEVICE;
+    }
+#ifdef MADV_HUGEPAGE
+    if (align == huge)
+        madvise(p, bytes, MADV_HUGEPAGE); /* advice: a refusal changes nothing */
+#endif
+    out->dev = p;
+    return 0;
+}
+
+static void cpu_free(struct rnnd_backend *be, struct rnnd_buf buf)
+{
+    (void)be;
+    free(buf.dev);
+}
+
+static void cpu_upload(struct rnnd_backend *be, struct rnnd_buf dst, const void *src,
+                       size_t bytes)
+{
+    (void)be;
+    if (bytes > 0)
+        memcpy(dst.dev, src, bytes);
+}
+
+static int cpu_sync(struct rnnd_backend *be)
+{
+    int status = be->status;
+    be->status = 0;
+    return status;
+}
+
+static int cpu_download(struct rnnd_backend *be, void *dst, struct rnnd_buf src, size_t bytes)
+{
+    int status = cpu_sync(be);
+    if (status == 0 && bytes > 0)
+        memcpy(dst, src.dev, bytes);
+    return status;
+}
+
+static void cpu_copy(struct rnnd_backend *be, struct rnnd_buf dst, struct rnnd_buf src,
+                     size_t bytes)
+{
+    (void)be;
+    if (bytes > 0)
+        memmove(dst.dev, src.dev, bytes);
+}
+
+static void cpu_zero(struct rnnd_backend *be, struct rnnd_buf dst, size_t bytes)
+{
+    (void)be;
+    if (bytes > 0)
+        memset(dst.dev, 0, bytes);
+}
+
+static void *cpu_host(struct rnnd_backend *be, struct rnnd_buf buf)
+{
+    (void)be;
+    return buf.dev;
+}
+
+/* ---- opening and closing ------------------------------------------------------------ */
+
+static const char *cpu_describe(const struct rnnd_backend *be)
+{
+    return rnnd__cpu(be)->description;
+}
+
+static void cpu_close(struct rnnd_backend *be)
+{
+    if (!be)
+        return;
+    free(rnnd__cpu(be)->partial);
+    free(be);
+}
+
+static const struct rnnd_backend_ops cpu_ops = {
+    .name = "cpu",
+    .describe = cpu_describe,
+    .close = cpu_close,
+    .alloc = cpu_alloc,
+    .free = cpu_free,
+    .upload = cpu_upload,
+    .download = cpu_download,
+    .copy = cpu_copy,
+    .zero = cpu_zero,
+    .sync = cpu_sync,
+    .host = cpu_host,
+    .matmul = rnnd__cpu_matmul,
+    .add_bias = rnnd__cpu_add_bias,
+    .col_sum = rnnd__cpu_col_sum,
+    .rnn_scratch = rnnd__cpu_rnn_scratch,
+    .rnn_forward = rnnd__cpu_rnn_forward,
+    .rnn_backward = rnnd__cpu_rnn_backward,
+    .embed_gather = rnnd__cpu_embed_gather,
+    .embed_scatter_add = rnnd__cpu_embed_scatter_add,
+    .pool = rnnd__cpu_pool,
+    .pool_backward = rnnd__cpu_pool_backward,
+    .dropout = rnnd__cpu_dropout,
+    .softmax_ce = rnnd__cpu_softmax_ce,
+    .mse = rnnd__cpu_mse,
+    .bce = rnnd__cpu_bce,
+    .sum_sq = rnnd__cpu_sum_sq,
+    .sgd = rnnd__cpu_sgd,
+    .adam = rnnd__cpu_adam,
+};
+
+static int open_failed(char *error, int status, const char *text)
+{
+    snprintf(error, 256, "cpu: %s", text);
+    return status;
+}
+
+int rnnd_cpu_open(const struct rnnd_backend_config *config, struct rnnd_backend **out,
+                  char *error)
+{
+    if (config->precision != RNND_FP32)
+        return open_failed(error, RNND_EUSAGE, "computes in fp32 only");
+    const struct rnnd_simd *simd = rnnd__simd_choose(getenv("RNND_CPU_ISA"));
+    if (!simd)
+        return open_failed(error, RNND_EUSAGE, "cannot run what RNND_CPU_ISA asks for: "
+                           "baseline, avx2 or avx512, as far as this processor has it");
+    int threads = config->threads > 0 ? config->threads : 1;
+    struct rnnd_cpu *cpu = calloc(1, sizeof *cpu);
+    double *partial = calloc((size_t)threads * RNND__CPU_LINE, sizeof *partial);
+    if (!cpu || !partial) {
+        free(cpu);
+        free(partial);
+        return open_failed(error, RNND_EDEVICE, "out of memory");
+    }
+    cpu->base.ops = &cpu_ops;
+    cpu->threads = threads;
+    cpu->simd = simd;
+    cpu->partial = partial;
+    snprintf(cpu->description, sizeof cpu->description, "cpu, %d thread%s, %s, %s", threads,
+             threads == 1 ? "" : "s", simd->name, rnnd__gemm_name());
+    rnnd__gemm_init();
+    *out = &cpu->base;
+    return 0;
+}

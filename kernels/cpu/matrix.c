@@ -1,0 +1,83 @@
+/*
+ * matrix.c - products, biases and column sums over the threads.
+ *
+ * A product is cut along the longer side of its result, so every element is summed by one
+ * thread in one order.
+ */
+#include "cpu.h"
+
+struct product {
+    const struct rnnd_matmul *s;
+    float *C;
+    const float *A, *B;
+};
+
+static void product_part(const struct rnnd_cpu *cpu, const void *arg, int part, int parts)
+{
+    const struct product *p = arg;
+    struct rnnd_matmul s = *p->s;
+    float *C = p->C;
+    const float *A = p->A, *B = p->B;
+    int64_t range[2];
+    if (s.m >= s.n) {
+        rnnd__cpu_range(s.m, part, parts, range);
+        s.m = range[1] - range[0];
+        A += range[0] * (s.ta ? 1 : s.lda);
+        C += range[0] * s.ldc;
+    } else {
+        rnnd__cpu_range(s.n, part, parts, range);
+        s.n = range[1] - range[0];
+        B += range[0] * (s.tb ? s.ldb : 1);
+        C += range[0];
+    }
+    rnnd__gemm(cpu, &s, C, A, B);
+}
+
+void rnnd__cpu_matmul(struct rnnd_backend *be, const struct rnnd_matmul *s, struct rnnd_buf C,
+                      struct rnnd_buf A, struct rnnd_buf B)
+{
+    const struct rnnd_cpu *cpu = rnnd__cpu(be);
+    struct product p = {s, rnnd__floats(C), rnnd__floats(A), rnnd__floats(B)};
+    int64_t work = s->m * s->n * (s->k > 16 ? s->k / 16 : 1);
+    rnnd__cpu_share(cpu, rnnd__cpu_parts(cpu, work), product_part, &p);
+}
+
+struct rows {
+    int64_t rows, cols;
+    float *out;
+    const float *in;
+};
+
+static void add_bias_part(const struct rnnd_cpu *cpu, const void *arg, int part, int parts)
+{
+    const struct rows *a = arg;
+    int64_t range[2];
+    rnnd__cpu_range(a->rows, part, parts, range);
+    for (int64_t r = range[0]; r < range[1]; r++)
+        cpu->simd->add(a->out + r * a->cols, a->in, a->cols);
+}
+
+void rnnd__cpu_add_bias(struct rnnd_backend *be, int64_t rows, int64_t cols,
+                        struct rnnd_buf y, struct rnnd_buf bias)
+{
+    const struct rnnd_cpu *cpu = rnnd__cpu(be);
+    struct rows a = {rows, cols, rnnd__floats(y), rnnd__floats(bias)};
+    rnnd__cpu_share(cpu, rnnd__cpu_parts(cpu, rows * cols), add_bias_part, &a);
+}
+
+static void col_sum_part(const struct rnnd_cpu *cpu, const void *arg, int part, int parts)
+{
+    const struct rows *a = arg;
+    int64_t range[2];
+    rnnd__cpu_range(a->cols, part, parts, range);
+    cpu->simd->sum_rows(a->out + range[0], a->in + range[0], a->cols, NULL, a->rows,
+                        range[1] - range[0]);
+}
+
+void rnnd__cpu_col_sum(struct rnnd_backend *be, int64_t rows, int64_t cols,
+                       struct rnnd_buf out, struct rnnd_buf x)
+{
+    const struct rnnd_cpu *cpu = rnnd__cpu(be);
+    struct rows a = {rows, cols, rnnd__floats(out), rnnd__floats(x)};
+    rnnd__cpu_share(cpu, rnnd__cpu_parts(cpu, rows * cols), col_sum_part, &a);
+}

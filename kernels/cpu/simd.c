@@ -1,0 +1,37 @@
+/*
+ * simd.c - the inner loops for one instruction set, and their table.
+ *
+ * Compiled once for each set with -DRNND_ISA=name and that set's flags, so nothing here may
+ * have external linkage but the table. The loops stand in three headers by subject.
+ */
+#include "simd.h"
+
+#include <math.h>
+
+#include "vec.h"
+
+#include "simd_cell.h"
+#include "simd_ends.h"
+#include "simd_vector.h"
+
+#define TABLE_OF(isa) TABLE_OF_(isa)
+#define TABLE_OF_(isa) rnnd__simd_##isa
+#define NAME_OF(isa) NAME_OF_(isa)
+#define NAME_OF_(isa) #isa
+
+extern const struct rnnd_simd TABLE_OF(RNND_ISA);
+
+const struct rnnd_simd TABLE_OF(RNND_ISA) = {
+    .name = NAME_OF(RNND_ISA),
+    .cell_forward = cell_forward,
+    .cell_backward = cell_backward,
+    .sum_rows = sum_rows,
+    .add = add,
+    .sum_sq = sum_sq,
+    .softmax_ce = softmax_ce,
+    .mse = mse,
+    .bce = bce,
+    .dropout = dropout,
+    .sgd = sgd,
+    .adam = adam,
+};

@@ -1,0 +1,102 @@
+/*
+ * vocab.c - embedding rows in and out, and the softmax loss over classes or a vocabulary.
+ */
+#include "cpu.h"
+
+#include <string.h>
+
+/* ---- embedding ---------------------------------------------------------------------- */
+
+struct embed {
+    int64_t R, E;
+    float *out;
+    const float *in;
+    const int32_t *token;
+    const struct rnnd_segments *seg;
+};
+
+static void gather_part(const struct rnnd_cpu *cpu, const void *arg, int part, int parts)
+{
+    const struct embed *e = arg;
+    (void)cpu;
+    int64_t range[2];
+    rnnd__cpu_range(e->R, part, parts, range);
+    for (int64_t r = range[0]; r < range[1]; r++)
+        memcpy(e->out + r * e->E, e->in + e->token[r] * e->E, (size_t)e->E * sizeof(float));
+}
+
+void rnnd__cpu_embed_gather(struct rnnd_backend *be, int64_t R, int64_t E, struct rnnd_buf out,
+                            struct rnnd_buf table, struct rnnd_buf token)
+{
+    const struct rnnd_cpu *cpu = rnnd__cpu(be);
+    struct embed e = {.R = R, .E = E, .out = rnnd__floats(out), .in = rnnd__floats(table),
+                      .token = rnnd__ints(token)};
+    rnnd__cpu_share(cpu, rnnd__cpu_parts(cpu, R * E), gather_part, &e);
+}
+
+/* A thread takes the segments that begin in its share of the rows. */
+static void scatter_part(const struct rnnd_cpu *cpu, const void *arg, int part, int parts)
+{
+    const struct embed *e = arg;
+    const int32_t *rows = rnnd__ints(e->seg->rows), *token = rnnd__ints(e->seg->token);
+    const int32_t *segment = rnnd__ints(e->seg->segment);
+    int64_t range[2];
+    rnnd__cpu_range(segment[e->seg->count], part, parts, range);
+    for (int64_t s = 0; s < e->seg->count; s++) {
+        if (segment[s] < range[0] || segment[s] >= range[1])
+            continue;
+        cpu->simd->sum_rows(e->out + token[s] * e->E, e->in, e->E, rows + segment[s],
+                            segment[s + 1] - segment[s], e->E);
+    }
+}
+
+void rnnd__cpu_embed_scatter_add(struct rnnd_backend *be, int64_t E, struct rnnd_buf dtable,
+                                 struct rnnd_buf dx, const struct rnnd_segments *seg)
+{
+    const struct rnnd_cpu *cpu = rnnd__cpu(be);
+    struct embed e = {.E = E, .out = rnnd__floats(dtable), .in = rnnd__floats(dx),
+                      .seg = seg};
+    if (seg->count == 0)
+        return;
+    int64_t R = rnnd__ints(seg->segment)[seg->count];
+    rnnd__cpu_share(cpu, rnnd__cpu_parts(cpu, R * E), scatter_part, &e);
+}
+
+/* ---- softmax and cross-entropy ------------------------------------------------------ */
+
+struct classify {
+    int64_t rows, cols;
+    float *scores;
+    const int32_t *label;
+};
+
+static void softmax_part(const struct rnnd_cpu *cpu, const void *arg, int part, int parts)
+{
+    const struct classify *c = arg;
+    struct rnnd_sums sums = {0, 0, 0};
+    int64_t range[2];
+    rnnd__cpu_range(c->rows, part, parts, range);
+    for (int64_t r = range[0]; r < range[1]; r++) {
+        float *row = c->scores + r * c->cols;
+        bool correct;
+        if (c->label[r] < 0) {
+            memset(row, 0, (size_t)c->cols * sizeof(float));
+            continue;
+        }
+        sums.loss += cpu->simd->softmax_ce(row, c->cols, c->label[r], &correct);
+        sums.targets += 1;
+        sums.correct += correct;
+    }
+    memcpy(cpu->partial + part * RNND__CPU_LINE, &sums, sizeof sums);
+}
+
+void rnnd__cpu_softmax_ce(struct rnnd_backend *be, int64_t rows, int64_t cols,
+                          struct rnnd_buf scores, struct rnnd_buf sums,
+                          struct rnnd_buf label)
+{
+    const struct rnnd_cpu *cpu = rnnd__cpu(be);
+    struct classify c = {rows, cols, rnnd__floats(scores), rnnd__ints(label)};
+    int parts = rnnd__cpu_parts(cpu, 4 * rows * cols);
+    rnnd__cpu_share(cpu, parts, softmax_part, &c);
+    rnnd__cpu_add_sums(cpu, parts, sums);
+}
