@@ -54,8 +54,9 @@ static int set_up(struct loop *l, const char *path)
     return rnnd_optim_new(l->model, &l->opt, &l->optim);
 }
 
-/* Adds the gradient of this rank's share of a plan entry to the model's sums. */
-static int gradient(struct loop *l, int64_t entry, int64_t update)
+/* Loss and gradient of this rank's share of a plan entry: sums, not means. */
+static int gradient(struct loop *l, int64_t entry, int64_t update,
+                    struct rnnd_loss *loss)
 {
     const int64_t *offsets = rnnd_dataset_offsets(l->data);
     struct rnnd_pass pass = {.seed = SEED, .update = update, .last = true};
@@ -64,6 +65,7 @@ static int gradient(struct loop *l, int64_t entry, int64_t update)
     int64_t length[BATCH], count, n;
     double straggler;
 
+    *loss = (struct rnnd_loss){0, 0, 0};
     rnnd_plan_entry(l->plan, entry, &ids, &count);
     for (int64_t i = 0; i < count; i++)
         length[i] = offsets[ids[i] + 1] - offsets[ids[i]];
@@ -74,7 +76,8 @@ static int gradient(struct loop *l, int64_t entry, int64_t update)
     for (int64_t i = 0; i < n; i++)
         mine[i] = ids[mine[i]];
     TRY(rnnd_batch_load_sequences(l->batch, mine, n));
-    return rnnd_model_gradient(l->model, l->batch, &pass);
+    TRY(rnnd_model_gradient(l->model, l->batch, &pass));
+    return rnnd_model_take_loss(l->model, loss);
 }
 
 static int run(struct loop *l)
@@ -86,8 +89,8 @@ static int run(struct loop *l)
         rnnd_plan_epoch(l->plan, epoch);
         for (int64_t entry = 0; entry < rnnd_plan_entries(l->plan); entry++) {
             /* A rank that fails tells the others here, so that none waits for it. */
-            int status = gradient(l, entry, update++);
-            TRY(rnnd_reducer_finish(l->reducer, status, &loss));
+            int status = gradient(l, entry, update++, &loss);
+            TRY(rnnd_reducer_finish(l->reducer, status, NULL, &loss));
             TRY(rnnd_optim_step(l->optim, &loss, 0.005, &norm));
             sum.loss += loss.loss;
             sum.targets += loss.targets;
