@@ -57,7 +57,7 @@ RNND_CHECKED int rnnd_hdf_get_string(struct rnnd_hdf *file, const char *name, ch
 
 /* ---- writing */
 
-/* A new file beside path, under a temporary name of this process. */
+/* A new file beside path, under the temporary name PATH.tmp-PID. */
 RNND_CHECKED int rnnd_hdf_create(const char *path, struct rnnd_hdf **out);
 /* Flush, close, fsync, rename to path, fsync the folder; the handle is gone in any case. */
 RNND_CHECKED int rnnd_hdf_commit(struct rnnd_hdf *file);

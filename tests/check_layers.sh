@@ -10,7 +10,8 @@ cd "${srcdir:?}" || exit 1
 table() {
     cat <<'END'
 mpi.h               lib/comm_mpi.c tests/mpi/*.c
-hdf5*.h             lib/hdf.c
+hdf5*.h             lib/hdf_room.h
+hdf_room.h          lib/hdf*.c
 cuda*               kernels/cuda/* tests/simt/*
 cublas*             kernels/cuda/* tests/simt/*
 nccl.h              kernels/cuda/* tests/simt/*
