@@ -397,7 +397,7 @@ int rnnd__option_get(const struct rnnd_options *opt, int i, char **value)
 {
     const struct rnnd_option *option = &rnnd__options[i];
     const void *field = value_of(opt, option);
-    char number[32];
+    char number[32] = "";
     const char *text = number;
     int choice;
     switch (option->kind) {

@@ -3,12 +3,14 @@
  */
 #include "options_table.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 enum { HELP_COLUMN = 30, HELP_WIDTH = 80 };
 
-/* "Words, broken at blanks" behind column HELP_COLUMN; the cursor stands at column. */
+/* A blank that does not break. */
+#define TIED '\1'
+
+/* Words, broken at blanks, behind column HELP_COLUMN; the cursor stands at column. */
 static void print_wrapped(FILE *out, int column, const char *text)
 {
     if (column > HELP_COLUMN - 2) {
@@ -24,7 +26,10 @@ static void print_wrapped(FILE *out, int column, const char *text)
             column = HELP_COLUMN;
         }
         bool first = column == HELP_COLUMN;
-        fprintf(out, "%s%.*s", first ? "" : " ", word, text);
+        if (!first)
+            putc(' ', out);
+        for (int i = 0; i < word; i++)
+            putc(text[i] == TIED ? ' ' : text[i], out);
         column += word + !first;
         text += word + (text[word] == ' ');
     }
@@ -34,10 +39,11 @@ static void print_wrapped(FILE *out, int column, const char *text)
 static void print_option(FILE *out, const struct rnnd_option *option)
 {
     bool has_default = option->preset && option->kind != RNND_SWITCH;
-    char text[320];
-    snprintf(text, sizeof text, "%s%s%s%s", option->help,
-             has_default ? " (default " : "", has_default ? option->preset : "",
-             has_default ? ")" : "");
+    char text[256];
+    snprintf(text, sizeof text, "%s", option->help);
+    if (has_default)
+        snprintf(text, sizeof text, "%s (default%c%s)", option->help, TIED,
+                 option->preset);
     int column = fprintf(out, "  --%s%s%s", option->name, option->arg ? " " : "",
                          option->arg ? option->arg : "");
     print_wrapped(out, column, text);
@@ -103,9 +109,9 @@ static void complete_values(FILE *out)
                 putc(*c == '|' ? ' ' : *c, out);
             putc('\'', out);
         } else {
-            fputs(!strcmp(option->arg, "FILE")  ? "action=file"
-                  : !strcmp(option->arg, "DIR") ? "action=directory"
-                                                : "action=",
+            fputs(!strcmp(option->arg, "FILE")  ? "action='file'"
+                  : !strcmp(option->arg, "DIR") ? "action='directory'"
+                                                : "action=''",
                   out);
         }
         fputs(" ;;\n", out);

@@ -129,14 +129,13 @@ static int set_switch(struct rnnd_options *opt, int i, bool on, const char *valu
     return rnnd__option_set(opt, i, on ? "yes" : "no", RNND_FROM_COMMAND_LINE);
 }
 
-/* A word that is an option by name, which nobody means as a value. */
+/* "--lr" and "--lr=3": an option, which nobody means as the value of another. */
 static bool is_option(const char *word)
 {
-    if (strncmp(word, "--", 2))
+    char name[LONGEST_WORD];
+    if (sscanf(word, "--%63[^=]", name) != 1)
         return false;
-    word += 2;
-    return rnnd__option_find(word) >= 0 ||
-           (!strncmp(word, "no-", 3) && rnnd__option_find(word + 3) >= 0);
+    return rnnd__option_find(strncmp(name, "no-", 3) ? name : name + 3) >= 0;
 }
 
 /* --name VALUE, or value where it stood behind "=". */
