@@ -1,0 +1,70 @@
+/*
+ * metrics.h - metrics.jsonl, the record of a run: one JSON object a line.
+ *
+ * Takes small structs from the trainer, writes each as one line by one write.
+ * Non-finite numbers are null. Used on rank 0 only; knows no model and no communicator.
+ */
+#ifndef RNND_METRICS_H
+#define RNND_METRICS_H
+
+#include "rnn_dist.h"
+
+struct rnnd_metrics_log;
+
+/* Opens run_dir/metrics.jsonl for appending, made if it is not there. */
+RNND_CHECKED int rnnd_metrics_open(const char *run_dir, struct rnnd_metrics_log **out);
+/* Before opening it on resume: drops the records after `update`, and `train` records up
+   to there that were written only because the run ended there (partial), atomically. A
+   file that is not there is no failure. */
+RNND_CHECKED int rnnd_metrics_cut(const char *run_dir, int64_t update);
+void rnnd_metrics_close(struct rnnd_metrics_log *log);
+
+struct rnnd_start_record {
+    const struct rnnd_options *opt; /* written as an object of the options in force */
+    int64_t update; /* where this start goes on; 0 = from the beginning */
+    int ranks;
+    const char *const *devices; /* [ranks] */
+    int64_t parameters;
+};
+
+struct rnnd_train_record {
+    int64_t update, epoch; /* epoch counts from 1, in all records */
+    double loss;           /* mean over the targets since the last record */
+    int64_t targets;
+    double steps_per_s;   /* of all ranks */
+    double lr, grad_norm; /* of the last update */
+    double idle, straggler;
+    bool partial; /* written only because the run ends here: a resumed run
+                     writes it whole; its sums stay in the checkpoint */
+};
+
+struct rnnd_valid_record {
+    int64_t update, epoch;
+    struct rnnd_metrics result;
+};
+
+/* Each appends one line; EFILE where that fails. */
+RNND_CHECKED int rnnd_metrics_start(struct rnnd_metrics_log *log,
+                                    const struct rnnd_start_record *record);
+RNND_CHECKED int rnnd_metrics_train(struct rnnd_metrics_log *log,
+                                    const struct rnnd_train_record *record);
+RNND_CHECKED int rnnd_metrics_valid(struct rnnd_metrics_log *log,
+                                    const struct rnnd_valid_record *record);
+/* file: the checkpoint's name, its folder left out. */
+RNND_CHECKED int rnnd_metrics_save(struct rnnd_metrics_log *log, int64_t update,
+                                   const char *file);
+RNND_CHECKED int rnnd_metrics_skip(struct rnnd_metrics_log *log, int64_t update,
+                                   const char *reason);
+/* status: what the program exits with, 0 or positive; seconds: of the whole run. */
+RNND_CHECKED int rnnd_metrics_end(struct rnnd_metrics_log *log, int status,
+                                  int64_t updates, double seconds);
+
+/* The last `end` record, with the last `valid` one in it as "valid", as one line of
+   JSON without its newline; malloc'ed, taken. */
+RNND_CHECKED int rnnd_metrics_result(const char *run_dir, char **json);
+/* The result of an evaluation: loss, targets and the metric, as "name value" lines or
+   as one JSON object; malloc'ed, taken. */
+RNND_CHECKED int rnnd_metrics_text(const struct rnnd_metrics *result, bool json,
+                                   char **text);
+
+#endif

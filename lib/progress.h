@@ -1,0 +1,38 @@
+/*
+ * progress.h - how far a training is, on standard error: a bar on a terminal, lines
+ * elsewhere.
+ *
+ * Takes numbers, draws; rank 0 only. Every function accepts a NULL meter, which is that
+ * of the other ranks and of "none".
+ */
+#ifndef RNND_PROGRESS_H
+#define RNND_PROGRESS_H
+
+#include "rnn_dist.h"
+
+struct rnnd_meter;
+
+struct rnnd_progress_point {
+    int64_t update;        /* updates done */
+    int64_t epoch, epochs; /* under way, from 1; of how many */
+    double steps;          /* time steps done, of the total given to begin */
+    double loss;           /* mean of late */
+    double steps_per_s;    /* of all ranks */
+    double lr;
+};
+
+/* The work ahead as time steps, which is what time goes by: total of the whole run (0 =
+   not known), done of it before this start. *out is NULL for "none". */
+RNND_CHECKED int rnnd_progress_begin(enum rnnd_progress kind, double total, double done,
+                                     struct rnnd_meter **out);
+/* After each update; it draws a few times a second. logged: a train record was written,
+   which is when lines appear. */
+void rnnd_progress_update(struct rnnd_meter *meter,
+                          const struct rnnd_progress_point *at, bool logged);
+/* The result of a validation, one line. */
+void rnnd_progress_valid(struct rnnd_meter *meter, int64_t update, int64_t epoch,
+                         const struct rnnd_metrics *result);
+/* Takes the bar away, and frees the meter. */
+void rnnd_progress_end(struct rnnd_meter *meter);
+
+#endif
