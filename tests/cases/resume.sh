@@ -1,0 +1,85 @@
+#!/bin/sh
+# resume.sh - a run that is stopped and goes on is the run that never stopped (CASES 51, 52).
+# shellcheck source=tests/cases/lib.sh
+. "$(dirname "$0")/lib.sh"
+
+data many task=classify outputs=3 lengths="$(lengths 40 1 15)"
+data other task=classify outputs=3 lengths="$(lengths 12 1 15)" seed=2
+data tags task=tag outputs=3 lengths="$(lengths 11 1 40)"
+data text task=lm vocab=9 lengths="$(lengths 12 0 20)"
+
+# interrupted NAME RANKS UPDATES OPTIONS...: the whole run, and the same stopped after each of
+# UPDATES; records of 4 updates, so that one is always cut in two. Stored options suffice.
+interrupted() {
+    name=$1 n=$2 stops=$3
+    shift 3
+    train "$name" "$n" --log-every 4 "$@"
+    for stop in $stops; do
+        train "$name-$stop" "$n" --log-every 4 "$@" --max-updates "$stop"
+        equal "where $name stopped" "$(basename "$(last "$name-$stop")")" \
+            "$(printf 'ckpt-%010d.h5' "$stop")"
+        expect 0 "$n" train --resume --run-dir "$work/$name-$stop" --max-updates 0
+        identical "$name-$stop" "$name"
+    done
+}
+
+# CASE 52: after the first update, inside an epoch, at its last, and inside the last one.
+interrupted classes 2 "1 5 14 37" --data "$work/many.h5" --valid "$work/other.h5" --batch 3 \
+    --hidden 12 --layers 2 --dropout 0.3 --dropout-head 0.2 --epochs 3 --lr 0.01 \
+    --lr-schedule cosine --clip-norm 0.5
+interrupted windows 1 "3 7" --data "$work/tags.h5" --batch 4 --hidden 8 --tbptt 6 --windows 2 \
+    --dropout-head 0.2 --epochs 2 --optimizer sgd --momentum 0.9 --lr 0.1
+interrupted lanes 2 "2 11" --data "$work/text.h5" --batch 5 --tbptt 3 --hidden 8 --embed 6 \
+    --layers 2 --dropout 0.2 --epochs 2 --optimizer adamw --weight-decay 0.01
+[ -z "${LONG:-}" ] || interrupted plateau 1 "9 10 11 23" --data "$work/many.h5" \
+    --valid "$work/other.h5" --batch 8 --hidden 8 --epochs 12 --lr 0.05 --lr-schedule plateau \
+    --lr-patience 1 --patience 6 --normalize
+
+# On other ranks the order and the masks are the same, and the values agree to rounding.
+train moved 2 --data "$work/many.h5" --batch 3 --hidden 12 --layers 2 --dropout 0.3 \
+    --epochs 1 --max-updates 6
+expect 0 3 train --resume --run-dir "$work/moved" --max-updates 0
+said warning
+train unmoved 1 --data "$work/many.h5" --batch 3 --hidden 12 --layers 2 --dropout 0.3 --epochs 1
+same moved unmoved 1e-5
+parameters moved unmoved 2e-5
+
+# Another model or plan is refused with both values; a run folder in use without --resume too.
+expect 2 1 train --resume --run-dir "$work/moved" --hidden 13
+said hidden 12 13
+expect 2 1 train --run-dir "$work/moved" --data "$work/many.h5"
+expect 2 1 train --resume --run-dir "$work/moved" --data "$work/other.h5"
+
+# CASE 51: killed at any moment while it saves after every update, a run always has a
+# checkpoint that is intact, goes on from it, and leaves no temporary files behind.
+options="--data $work/many.h5 --batch 3 --hidden 12 --layers 2 --dropout 0.3 --epochs 12"
+# shellcheck disable=SC2086 # a list of options
+train unbroken 1 $options
+kills=5
+[ -z "${LONG:-}" ] || kills=50
+kill_at=0
+while [ $kill_at -lt $kills ]; do
+    kill_at=$((kill_at + 1))
+    # shellcheck disable=SC2086
+    start broken 1 $options --save-every 1 --keep 2 --resume
+    wait_for broken $((kill_at * 160 / kills))
+    sleep 0.00$((kill_at * 7 % 10))
+    kill -KILL "$job"
+    wait "$job" || true
+    expect 0 1 inspect "$work/broken" --json
+    grep -q '"intact": *true' "$work/out" || fault "not intact after kill $kill_at"
+done
+expect 0 1 train --resume --run-dir "$work/broken"
+identical broken unbroken
+left=$(find "$work/broken" -name '*.h5*' ! -name 'ckpt-??????????.h5' ! -name best.h5)
+[ -z "$left" ] || fault "left behind: $left"
+
+# A damaged checkpoint is named, and the one before it is used.
+newest=$(last broken)
+truncate -s -1 "$newest"
+expect 4 1 inspect "$newest"
+said "$newest"
+expect 0 1 train --resume --run-dir "$work/broken"
+said "$(basename "$newest")"
+identical broken unbroken
+done_testing
