@@ -60,12 +60,14 @@ static inline double rnnd_model_dropout_after(const struct rnnd_model *m, int l)
     return rnnd_model_is_stepwise(m) ? m->spec.dropout_head : 0;
 }
 
-/* Hidden states of rows, current and next; each [L*D, rows, H]. */
+/* Hidden states of rows: current, next, marked; each [L*D, rows, H]. */
+enum { RNND_STATE_MARKED = 2 };
+
 struct rnnd_state {
     struct rnnd_model *model;
     int64_t rows;
-    struct rnnd_buf h[2], c[2];    /* c: LSTM only */
-    int current;
+    struct rnnd_buf h[3], c[3];    /* c: LSTM only */
+    int current;                   /* 0 or 1; the other is the next */
 };
 
 #endif

@@ -337,6 +337,9 @@ void rnnd_state_free(struct rnnd_state *state);
 void rnnd_state_zero(struct rnnd_state *state);
 /* What the passes since wrote becomes what the next ones read. */
 void rnnd_state_advance(struct rnnd_state *state);
+/* mark keeps a copy of the current state, back returns to it. */
+void rnnd_state_mark(struct rnnd_state *state);
+void rnnd_state_back(struct rnnd_state *state);
 /* The current state of all rows: h and, for LSTM, c (else untouched), host [L*D, sequences,
    H], order of torch's h_n. */
 RNND_CHECKED int rnnd_state_get(struct rnnd_state *state, float *h, float *c);
