@@ -136,15 +136,11 @@ hid_t rnnd__hdf_access(void)
 }
 
 /* Says in the system's words why a path cannot be read, before HDF5 says it in its own. */
-static int check_readable(const char *path)
+static int open_readable(const char *path, int *fd, off_t *size)
 {
     struct stat info;
-    int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-    if (fd < 0)
-        return rnnd_fail(RNND_EFILE, "%s: %s", path, strerror(errno));
-    int failed = fstat(fd, &info);
-    close(fd);
-    if (failed)
+    *fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    if (*fd < 0 || fstat(*fd, &info) != 0)
         return rnnd_fail(RNND_EFILE, "%s: %s", path, strerror(errno));
     if (S_ISDIR(info.st_mode))
         return rnnd_fail(RNND_EFILE, "%s: a folder, not an HDF5 file", path);
@@ -152,33 +148,44 @@ static int check_readable(const char *path)
         return rnnd_fail(RNND_EFILE, "%s: not a regular file", path);
     if (info.st_size == 0)
         return rnnd_fail(RNND_EFILE, "%s: an empty file, not an HDF5 file", path);
+    *size = info.st_size;
     return 0;
 }
 
-static int open_file(struct rnnd_hdf *file)
+static int open_file(struct rnnd_hdf *file, int fd, bool sealed)
 {
     GUARD;
+    haddr_t end;
     HELD access = rnnd__hdf_access();
     htri_t is_hdf5 = access < 0 ? -1 : H5Fis_hdf5(file->path);
     if (is_hdf5 == 0)
         return rnnd_fail(RNND_EFILE, "%s: not an HDF5 file", file->path);
     if (is_hdf5 > 0)
         file->id = H5Fopen(file->path, H5F_ACC_RDONLY, access);
-    return file->id < 0 ? rnnd__hdf_fail(file, "cannot be opened") : 0;
+    if (file->id < 0 || H5Fget_eoa(file->id, &end) < 0)
+        return rnnd__hdf_fail(file, "cannot be opened");
+    if (!sealed && rnnd__hdf_broken_seal(fd, (off_t)end))
+        return rnnd_fail(RNND_EFILE, "%s: damaged: its end is cut off", file->path);
+    return 0;
 }
 
 int rnnd_hdf_open(const char *path, struct rnnd_hdf **out)
 {
-    struct rnnd_hdf *file;
-    RNND_TRY(check_readable(path));
-    RNND_TRY(rnnd__hdf_handle(path, &file));
-    int status = open_file(file);
-    if (status < 0) {
-        rnnd_hdf_close(file);
-        return status;
-    }
+    struct rnnd_hdf *file = NULL;
+    int status, fd = -1;
+    off_t size;
+    bool sealed;
+    RNND_TRY_GOTO(open_readable(path, &fd, &size));
+    RNND_TRY_GOTO(rnnd__hdf_check_seal(fd, path, size, &sealed));
+    RNND_TRY_GOTO(rnnd__hdf_handle(path, &file));
+    RNND_TRY_GOTO(open_file(file, fd, sealed));
     *out = file;
-    return 0;
+    file = NULL;
+done:
+    rnnd_hdf_close(file);
+    if (fd >= 0)
+        close(fd);
+    return status;
 }
 
 void rnnd_hdf_close(struct rnnd_hdf *file)

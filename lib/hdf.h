@@ -3,8 +3,9 @@
  *
  * Files are read without locking and written under a temporary name that commit() flushes,
  * fsyncs and renames, so that a reader finds the old file or the new one. Every message names
- * file and object. Arrays written here are chunked with Fletcher-32, and the file format is
- * one whose metadata carry checksums too.
+ * file and object. Files written here end with a checksum over all of them (a seal, behind
+ * what HDF5 reads), which open() verifies; a file without one is accepted. On top of it
+ * arrays may carry Fletcher-32, and the file format is one whose metadata carry checksums.
  */
 #ifndef RNND_HDF_H
 #define RNND_HDF_H
@@ -26,7 +27,7 @@ enum rnnd_hdf_type { RNND_I32, RNND_I64, RNND_F32, RNND_F64, RNND_U8 };
 
 /* ---- reading */
 
-/* EFILE: missing, unreadable, a folder, not HDF5, truncated. */
+/* EFILE: missing, unreadable, a folder, not HDF5, truncated, damaged. */
 RNND_CHECKED int rnnd_hdf_open(const char *path, struct rnnd_hdf **out);
 /* Also drops a file that was created and not committed. NULL is accepted. */
 void rnnd_hdf_close(struct rnnd_hdf *file);
@@ -43,7 +44,7 @@ RNND_CHECKED int rnnd_hdf_read(struct rnnd_hdf *file, const char *object, int64_
    then texts), taken by the caller; *count its length. */
 RNND_CHECKED int rnnd_hdf_read_strings(struct rnnd_hdf *file, const char *object, char ***out,
                                        int64_t *count);
-/* Whether an array carries a checksum. */
+/* Whether an array carries a checksum of its own. */
 RNND_CHECKED int rnnd_hdf_has_checksum(struct rnnd_hdf *file, const char *object, bool *out);
 /* Calls visit for every dataset below group ("/" = all), in name order; stops at a failure. */
 RNND_CHECKED int rnnd_hdf_each(struct rnnd_hdf *file, const char *group,
@@ -59,7 +60,8 @@ RNND_CHECKED int rnnd_hdf_get_string(struct rnnd_hdf *file, const char *name, ch
 
 /* A new file beside path, under the temporary name PATH.tmp-PID. */
 RNND_CHECKED int rnnd_hdf_create(const char *path, struct rnnd_hdf **out);
-/* Flush, close, fsync, rename to path, fsync the folder; the handle is gone in any case. */
+/* Flush, close, seal, fsync, rename to path, fsync the folder; the handle is gone in any
+   case. EFILE also where any write before it failed. */
 RNND_CHECKED int rnnd_hdf_commit(struct rnnd_hdf *file);
 /* An array of rank dims, groups on the way are made. data NULL: filled with zero, to be
    written in slices. checksum: chunked with Fletcher-32, else contiguous. */

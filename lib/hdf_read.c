@@ -386,68 +386,8 @@ static int get_text(struct rnnd_hdf *file, const char *name, char **out)
     return 0;
 }
 
-/* ---- the sum over text attributes */
-
-struct text_sum {
-    struct rnnd_hdf *file;
-    uint64_t sum;
-    int status;
-};
-
-static void add_text(uint64_t *sum, const char *text)
-{
-    do
-        *sum = (*sum ^ (unsigned char)*text) * UINT64_C(0x100000001b3);
-    while (*text++);
-}
-
-static herr_t add_attribute(hid_t root, const char *name, const H5A_info_t *info, void *context)
-{
-    struct text_sum *s = context;
-    (void)info;
-    HELD attribute = H5Aopen(root, name, H5P_DEFAULT);
-    HELD type = attribute < 0 ? -1 : H5Aget_type(attribute);
-    if (type < 0)
-        return -1;
-    if (rnnd__hdf_kind(type) != RNND_HDF_STRING)
-        return 0;
-    OWNED char *text = NULL;
-    s->status = get_text(s->file, name, &text);
-    if (s->status < 0)
-        return 1;
-    add_text(&s->sum, name);
-    add_text(&s->sum, text);
-    return 0;
-}
-
-int rnnd__hdf_sum_texts(struct rnnd_hdf *file, int64_t *out)
-{
-    struct text_sum s = {file, UINT64_C(0xcbf29ce484222325), 0};
-    hsize_t at = 0;
-    if (H5Aiterate2(file->id, H5_INDEX_NAME, H5_ITER_INC, &at, add_attribute, &s) < 0)
-        return rnnd__hdf_fail(file, "attributes cannot be read");
-    RNND_TRY(s.status);
-    *out = (int64_t)s.sum;
-    return 0;
-}
-
-static int check_texts(struct rnnd_hdf *file)
-{
-    int64_t want, have;
-    if (file->texts_hold || file->temp || H5Aexists(file->id, RNND_HDF_TEXT_SUM) == 0)
-        return 0;
-    RNND_TRY(get_number(file, RNND_HDF_TEXT_SUM, &want, NULL));
-    RNND_TRY(rnnd__hdf_sum_texts(file, &have));
-    if (have != want)
-        return rnnd_fail(RNND_EFILE, "%s: attributes: the checksum of their texts does not hold",
-                         file->path);
-    file->texts_hold = true;
-    return 0;
-}
-
 int rnnd_hdf_get_string(struct rnnd_hdf *file, const char *name, char **out)
 {
     GUARD;
-    RNND_TRY(check_texts(file));
     return get_text(file, name, out);
 }

@@ -1,7 +1,7 @@
 /*
- * hdf_room.h - what the files of the HDF5 room (hdf.c, hdf_read.c, hdf_write.c) share.
+ * hdf_room.h - what the files of the HDF5 room (lib/hdf*.c) share.
  *
- * The only file that includes <hdf5.h>, and those three are the only ones that include it.
+ * The only file that includes <hdf5.h>, and those are the only ones that include it.
  * GUARD stands first in every public function; HELD ids and OWNED memory go by themselves.
  */
 #ifndef RNND_HDF_ROOM_H
@@ -11,6 +11,7 @@
 #include "status.h"
 
 #include <hdf5.h>
+#include <sys/types.h>
 
 enum { RNND_HDF_MAX_RANK = 4 };
 
@@ -19,13 +20,7 @@ struct rnnd_hdf {
     char *path;        /* as given, for messages */
     char *temp;        /* what is written until commit; NULL when reading */
     bool failed;       /* a write failed: the file must not get its name */
-    bool checksums;    /* an array with a checksum was written */
-    bool texts_hold;   /* the sum over text attributes was compared */
 };
-
-/* Texts of string attributes lie in a heap without a checksum: where arrays carry one, this
-   attribute holds a sum over all of them. */
-#define RNND_HDF_TEXT_SUM "text_sum"
 
 /* ---- the library: one caller at a time, silent; ids and memory that go by themselves */
 
@@ -77,7 +72,14 @@ void rnnd__hdf_drop_array(struct rnnd_hdf_array *array);
 RNND_CHECKED int rnnd__hdf_array(struct rnnd_hdf *file, const char *object,
                                  struct rnnd_hdf_array *out);
 hid_t rnnd__hdf_memory_type(enum rnnd_hdf_type type);
-/* FNV-1a over names and values of the text attributes, in name order. */
-RNND_CHECKED int rnnd__hdf_sum_texts(struct rnnd_hdf *file, int64_t *out);
+
+/* ---- seals */
+
+/* Appends a checksum over all of the file, open for reading and writing. */
+RNND_CHECKED int rnnd__hdf_write_seal(int fd, const char *path);
+/* EFILE where there is one that does not hold; *sealed: whether there is one. */
+RNND_CHECKED int rnnd__hdf_check_seal(int fd, const char *path, off_t size, bool *sealed);
+/* Whether what stands at `end`, where HDF5 ends, is a piece of a seal. */
+bool rnnd__hdf_broken_seal(int fd, off_t end);
 
 #endif

@@ -54,21 +54,7 @@ int rnnd_hdf_create(const char *path, struct rnnd_hdf **out)
     return 0;
 }
 
-/* fsync writes what the kernel holds of a file, whoever wrote it. */
-static int sync_path(const struct rnnd_hdf *file, const char *path, int flags)
-{
-    int fd = open(path, flags | O_CLOEXEC);
-    int failed = fd < 0 ? -1 : fsync(fd);
-    int reason = errno;
-    if (fd >= 0)
-        close(fd);
-    errno = reason;
-    /* Some file systems cannot synchronise folders and say EINVAL. */
-    if (failed && !(fd >= 0 && (flags & O_DIRECTORY) && reason == EINVAL))
-        return fail_system(file, "cannot be synchronised");
-    return 0;
-}
-
+/* So that the new name survives too. */
 static int sync_folder(const struct rnnd_hdf *file)
 {
     OWNED char *folder = strdup(file->path);
@@ -77,22 +63,20 @@ static int sync_folder(const struct rnnd_hdf *file)
     char *slash = strrchr(folder, '/');
     if (slash)
         slash[slash == folder] = 0;
-    return sync_path(file, slash ? folder : ".", O_RDONLY | O_DIRECTORY);
+    int fd = open(slash ? folder : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    /* Some file systems cannot synchronise folders and say EINVAL. */
+    bool failed = fd < 0 || (fsync(fd) != 0 && errno != EINVAL);
+    int status = failed ? fail_system(file, "its folder cannot be synchronised") : 0;
+    if (fd >= 0)
+        close(fd);
+    return status;
 }
-
-static int put_attribute(struct rnnd_hdf *file, const char *name, hid_t stored, hid_t type,
-                         const void *value);
 
 static int finish_file(struct rnnd_hdf *file)
 {
     GUARD;
     if (file->failed)
         return rnnd_fail(RNND_EFILE, "%s: not written, since a part of it failed", file->path);
-    if (file->checksums) {
-        int64_t sum;
-        RNND_TRY(rnnd__hdf_sum_texts(file, &sum));
-        RNND_TRY(put_attribute(file, RNND_HDF_TEXT_SUM, H5T_STD_I64LE, H5T_NATIVE_INT64, &sum));
-    }
     if (H5Fflush(file->id, H5F_SCOPE_GLOBAL) < 0)
         return rnnd__hdf_fail(file, unwritten);
     hid_t id = file->id;
@@ -102,15 +86,22 @@ static int finish_file(struct rnnd_hdf *file)
 
 int rnnd_hdf_commit(struct rnnd_hdf *file)
 {
-    int status;
+    int status, fd = -1;
     RNND_TRY_GOTO(finish_file(file));
-    RNND_TRY_GOTO(sync_path(file, file->temp, O_RDWR));
+    fd = open(file->temp, O_RDWR | O_CLOEXEC);
+    if (fd < 0)
+        RNND_TRY_GOTO(fail_system(file, unwritten));
+    RNND_TRY_GOTO(rnnd__hdf_write_seal(fd, file->path));
+    if (fsync(fd) != 0)
+        RNND_TRY_GOTO(fail_system(file, "cannot be synchronised"));
     if (rename(file->temp, file->path) != 0)
         RNND_TRY_GOTO(fail_system(file, "cannot be given its name"));
     free(file->temp);
     file->temp = NULL;
     RNND_TRY_GOTO(sync_folder(file));
 done:
+    if (fd >= 0)
+        close(fd);
     rnnd_hdf_close(file);
     return status;
 }
@@ -205,7 +196,6 @@ int rnnd_hdf_write(struct rnnd_hdf *file, const char *object, enum rnnd_hdf_type
 {
     GUARD;
     struct array a = {file_type(type), rnnd__hdf_memory_type(type), rank, dim, checksum, data};
-    file->checksums = file->checksums || checksum;
     return keep(file, write_array(file, object, &a));
 }
 

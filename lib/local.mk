@@ -14,15 +14,19 @@ librnn_dist_a_SOURCES = \
 	lib/comm_mpi.c \
 	lib/device.c \
 	lib/device.h \
+	lib/hash.h \
 	lib/hdf.c \
 	lib/hdf.h \
 	lib/hdf_read.c \
 	lib/hdf_room.h \
+	lib/hdf_seal.c \
 	lib/hdf_write.c \
 	lib/head.c \
 	lib/layer.h \
 	lib/log.c \
 	lib/log.h \
+	lib/metrics.c \
+	lib/metrics.h \
 	lib/model.c \
 	lib/model.h \
 	lib/optim.c \
@@ -40,6 +44,8 @@ librnn_dist_a_SOURCES = \
 	lib/params.h \
 	lib/passes.c \
 	lib/plan.c \
+	lib/progress.c \
+	lib/progress.h \
 	lib/random.h \
 	lib/recurrent.c \
 	lib/reducer.c \

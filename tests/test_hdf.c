@@ -1,0 +1,614 @@
+/*
+ * test_hdf.c - the door to HDF5: round trips, conversions, messages, atomic writing, and
+ * whether damage at any byte of a file is noticed.
+ */
+#include "hdf.h"
+#include "testing.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <sys/stat.h>
+#include <sys/types.h>
+#include <sys/wait.h>
+
+enum { SEAL = 32, FLOATS = 300, LABELS = 40 };
+
+static struct rnnd_hdf *created(const char *name)
+{
+    struct rnnd_hdf *file;
+    must(rnnd_hdf_create(in_folder(name), &file));
+    return file;
+}
+
+static struct rnnd_hdf *opened(const char *name)
+{
+    struct rnnd_hdf *file;
+    must(rnnd_hdf_open(in_folder(name), &file));
+    return file;
+}
+
+/* ---- round trips */
+
+START_TEST(arrays_come_back)
+{
+    int64_t dim[4] = {2, 3};
+    float f[6] = {0, -1.5f, INFINITY, -0.0f, 1e-42f, 3};
+    double d = 0.1;
+    int32_t i[2] = {INT32_MIN, INT32_MAX};
+    int64_t l[2] = {INT64_MIN, INT64_MAX};
+    uint8_t u[2] = {0, 255};
+    int64_t two = 2, none = 0;
+    struct rnnd_hdf *file = created("a.h5");
+    for (int sum = 0; sum < 2; sum++) {
+        const char *group = sum ? "checked/deep" : "plain";
+        char name[64];
+#define WRITE(what, type, rank, dims, data)                                       \
+    snprintf(name, sizeof name, "%s/%s", group, what);                            \
+    must(rnnd_hdf_write(file, name, type, rank, dims, sum, data))
+        WRITE("f", RNND_F32, 2, dim, f);
+        WRITE("d", RNND_F64, 0, NULL, &d);
+        WRITE("i", RNND_I32, 1, &two, i);
+        WRITE("l", RNND_I64, 1, &two, l);
+        WRITE("u", RNND_U8, 1, &two, u);
+        WRITE("none", RNND_F32, 1, &none, f);
+    }
+    must(rnnd_hdf_commit(file));
+
+    file = opened("a.h5");
+    for (int sum = 0; sum < 2; sum++) {
+        const char *group = sum ? "checked/deep" : "/plain";
+        char name[64];
+        float f2[6];
+        double d2;
+        int32_t i2[2];
+        int64_t l2[2];
+        uint8_t u2[2];
+        bool has;
+#define READ(what, count, type, out)                                              \
+    snprintf(name, sizeof name, "%s/%s", group, what);                            \
+    must(rnnd_hdf_read(file, name, 0, count, type, out));                         \
+    must(rnnd_hdf_has_checksum(file, name, &has));                                \
+    ck_assert_int_eq(has, sum || !(count))
+        READ("f", 2, RNND_F32, f2);
+        READ("d", 1, RNND_F64, &d2);
+        READ("i", 2, RNND_I32, i2);
+        READ("l", 2, RNND_I64, l2);
+        READ("u", 2, RNND_U8, u2);
+        READ("none", 0, RNND_F32, NULL);
+        ck_assert_mem_eq(f, f2, sizeof f);
+        ck_assert_mem_eq(&d, &d2, sizeof d);
+        ck_assert_mem_eq(i, i2, sizeof i);
+        ck_assert_mem_eq(l, l2, sizeof l);
+        ck_assert_mem_eq(u, u2, sizeof u);
+    }
+    struct rnnd_hdf_shape shape;
+    must(rnnd_hdf_shape(file, "plain/f", &shape));
+    ck_assert_int_eq(shape.kind, RNND_HDF_FLOAT);
+    ck_assert_int_eq(shape.rank, 2);
+    ck_assert_int_eq(shape.dim[0], 2);
+    ck_assert_int_eq(shape.dim[1], 3);
+    must(rnnd_hdf_shape(file, "plain/d", &shape));
+    ck_assert_int_eq(shape.rank, 0);
+    must(rnnd_hdf_shape(file, "plain/u", &shape));
+    ck_assert_int_eq(shape.kind, RNND_HDF_INT);
+    rnnd_hdf_close(file);
+}
+END_TEST
+
+/* Many chunks, written and read by rows that do not fall together with them. */
+START_TEST(slices)
+{
+    enum { ROWS = 700001, WIDTH = 3, STEP = 99991 };
+    int64_t dim[2] = {ROWS, WIDTH};
+    int32_t *all = malloc(sizeof *all * ROWS * WIDTH), *part = malloc(sizeof *all * STEP * WIDTH);
+    for (int i = 0; i < ROWS * WIDTH; i++)
+        all[i] = i * 7 - 1000;
+    for (int sum = 0; sum < 2; sum++) {
+        struct rnnd_hdf *file = created("s.h5");
+        must(rnnd_hdf_write(file, "x", RNND_I32, 2, dim, sum, NULL));
+        for (int64_t at = 0; at < ROWS; at += STEP) {
+            int64_t n = ROWS - at < STEP ? ROWS - at : STEP;
+            if (at != STEP) /* left out: reads as zero */
+                must(rnnd_hdf_write_rows(file, "x", at, n, RNND_I32, all + at * WIDTH));
+        }
+        must(rnnd_hdf_commit(file));
+        file = opened("s.h5");
+        bool has;
+        must(rnnd_hdf_has_checksum(file, "x", &has));
+        ck_assert_int_eq(has, sum);
+        for (int64_t at = 17; at + 1000 < ROWS; at += 64123) {
+            must(rnnd_hdf_read(file, "x", at, 1000, RNND_I32, part));
+            for (int64_t i = 0; i < 1000 * WIDTH; i++) {
+                int64_t k = at * WIDTH + i, row = k / WIDTH;
+                ck_assert_int_eq(part[i], row / STEP == 1 ? 0 : all[k]);
+            }
+        }
+        must_fail(RNND_EDATA, rnnd_hdf_read(file, "x", ROWS - 1, 2, RNND_I32, part));
+        ck_assert_str_eq(rest_of_detail(), "s.h5: /x: rows 700000 to 700001 are asked for, it has 700001");
+        rnnd_hdf_close(file);
+    }
+    free(all);
+    free(part);
+}
+END_TEST
+
+START_TEST(texts_come_back)
+{
+    const char *text[] = {"", "ä€𝄞", " trailing blank ", "x"};
+    char *wild[50];
+    struct rnnd_hdf *file = created("t.h5");
+    for (int i = 0; i < 50; i++)
+        wild[i] = strdup(i == 25 ? text[1] : "");
+    wild[49] = realloc(wild[49], 100001);
+    memset(wild[49], 'y', 100000);
+    wild[49][100000] = 0;
+    must(rnnd_hdf_write_strings(file, "/classes", text, 4));
+    must(rnnd_hdf_write_strings(file, "/none", text, 0));
+    must(rnnd_hdf_write_strings(file, "/wild", (const char *const *)wild, 50));
+    must(rnnd_hdf_set_string(file, "task", "tag"));
+    must(rnnd_hdf_set_string(file, "empty", ""));
+    must(rnnd_hdf_set_string(file, "long", wild[49]));
+    must(rnnd_hdf_set_string(file, "task", "classify"));
+    must(rnnd_hdf_commit(file));
+
+    file = opened("t.h5");
+    char **back, *s;
+    int64_t n;
+    must(rnnd_hdf_read_strings(file, "classes", &back, &n));
+    ck_assert_int_eq(n, 4);
+    for (int i = 0; i < 4; i++)
+        ck_assert_str_eq(back[i], text[i]);
+    free(back);
+    must(rnnd_hdf_read_strings(file, "none", &back, &n));
+    ck_assert_int_eq(n, 0);
+    free(back);
+    must(rnnd_hdf_read_strings(file, "wild", &back, &n));
+    ck_assert_int_eq(n, 50);
+    for (int i = 0; i < 50; i++)
+        ck_assert_str_eq(back[i], wild[i]);
+    free(back);
+    must(rnnd_hdf_get_string(file, "task", &s));
+    ck_assert_str_eq(s, "classify");
+    free(s);
+    must(rnnd_hdf_get_string(file, "long", &s));
+    ck_assert_str_eq(s, wild[49]);
+    free(s);
+    must(rnnd_hdf_get_string(file, "empty", &s));
+    ck_assert_str_eq(s, "");
+    free(s);
+    must_fail(RNND_EDATA, rnnd_hdf_read(file, "classes", 0, 1, RNND_F32, NULL));
+    ck_assert_str_eq(rest_of_detail(), "t.h5: /classes: texts, where numbers are wanted");
+    rnnd_hdf_close(file);
+    for (int i = 0; i < 50; i++)
+        free(wild[i]);
+}
+END_TEST
+
+START_TEST(attributes)
+{
+    struct rnnd_hdf *file = created("at.h5");
+    int64_t i;
+    double d;
+    char *s = NULL;
+    must(rnnd_hdf_set_int(file, "version", INT64_MIN));
+    must(rnnd_hdf_set_double(file, "third", 1 / 3.0));
+    must(rnnd_hdf_set_double(file, "two", 2));
+    must(rnnd_hdf_set_string(file, "text", "x"));
+    must(rnnd_hdf_commit(file));
+    file = opened("at.h5");
+    ck_assert(rnnd_hdf_has_attribute(file, "version"));
+    ck_assert(!rnnd_hdf_has_attribute(file, "Version"));
+    must(rnnd_hdf_get_int(file, "version", &i));
+    ck_assert(i == INT64_MIN);
+    must(rnnd_hdf_get_double(file, "third", &d));
+    ck_assert(d == 1 / 3.0);
+    must(rnnd_hdf_get_double(file, "version", &d));
+    ck_assert(d == -0x1p63);
+    must(rnnd_hdf_get_int(file, "two", &i));
+    ck_assert_int_eq(i, 2);
+    must_fail(RNND_EDATA, rnnd_hdf_get_int(file, "third", &i));
+    ck_assert_str_eq(rest_of_detail(), "at.h5: attribute third: a (64-bit) integer is wanted");
+    must_fail(RNND_EDATA, rnnd_hdf_get_int(file, "text", &i));
+    ck_assert_str_eq(rest_of_detail(), "at.h5: attribute text: a number is wanted");
+    must_fail(RNND_EDATA, rnnd_hdf_get_string(file, "two", &s));
+    ck_assert_str_eq(rest_of_detail(), "at.h5: attribute two: a text is wanted");
+    must_fail(RNND_EDATA, rnnd_hdf_get_string(file, "none", &s));
+    ck_assert_str_eq(rest_of_detail(), "at.h5: attribute none: missing");
+    ck_assert_int_eq(i, 2);
+    ck_assert_ptr_null(s);
+    rnnd_hdf_close(file);
+}
+END_TEST
+
+/* ---- conversions */
+
+START_TEST(values_that_do_not_fit)
+{
+    int64_t dim[3] = {70000, 1, 2}, four = 4;
+    int64_t *l = calloc(140000, sizeof *l);
+    double d[4] = {1, -2, 2.5, NAN}, huge[4] = {1, 1e39, 0, 0}, big[4] = {0, 0, 0x1p63, 0};
+    struct rnnd_hdf *file = created("c.h5");
+    for (int i = 0; i < 140000; i++)
+        l[i] = i - 70000;
+    must(rnnd_hdf_write(file, "small", RNND_I64, 3, dim, false, l));
+    l[139999] = 1LL << 31;
+    must(rnnd_hdf_write(file, "large", RNND_I64, 3, dim, false, l));
+    must(rnnd_hdf_write(file, "d", RNND_F64, 1, &four, false, d));
+    must(rnnd_hdf_write(file, "huge", RNND_F64, 1, &four, false, huge));
+    must(rnnd_hdf_write(file, "big", RNND_F64, 1, &four, false, big));
+    must(rnnd_hdf_commit(file));
+    file = opened("c.h5");
+    int32_t *i = malloc(140000 * sizeof *i);
+    float f[4];
+    uint8_t u[4];
+    must(rnnd_hdf_read(file, "small", 0, 70000, RNND_I32, i));
+    for (int k = 0; k < 140000; k++)
+        ck_assert_int_eq(i[k], k - 70000);
+    must_fail(RNND_EDATA, rnnd_hdf_read(file, "large", 5, 69995, RNND_I32, i));
+    ck_assert_str_eq(rest_of_detail(),
+                     "c.h5: /large[69999, 0, 1] = 2147483648: does not fit 32 bits");
+    must_fail(RNND_EDATA, rnnd_hdf_read(file, "small", 0, 1, RNND_U8, u));
+    ck_assert_str_eq(rest_of_detail(),
+                     "c.h5: /small[0, 0, 0] = -70000: does not fit 8 bits without sign");
+    must(rnnd_hdf_read(file, "d", 0, 2, RNND_I64, l));
+    ck_assert_int_eq(l[1], -2);
+    must_fail(RNND_EDATA, rnnd_hdf_read(file, "d", 0, 3, RNND_I32, i));
+    ck_assert_str_eq(rest_of_detail(), "c.h5: /d[2] = 2.5: not an integer");
+    must_fail(RNND_EDATA, rnnd_hdf_read(file, "d", 3, 1, RNND_I64, l));
+    ck_assert_str_eq(rest_of_detail(), "c.h5: /d[3] = nan: not an integer");
+    must_fail(RNND_EDATA, rnnd_hdf_read(file, "big", 0, 4, RNND_I64, l));
+    ck_assert_str_eq(rest_of_detail(), "c.h5: /big[2] = 9.22337204e+18: does not fit 64 bits");
+    must(rnnd_hdf_read(file, "d", 0, 4, RNND_F32, f));
+    ck_assert(f[2] == 2.5f && isnan(f[3]));
+    must_fail(RNND_EDATA, rnnd_hdf_read(file, "huge", 0, 4, RNND_F32, f));
+    ck_assert_str_eq(rest_of_detail(), "c.h5: /huge[1] = 1e+39: too large for a 32-bit float");
+    rnnd_hdf_close(file);
+    free(i);
+    free(l);
+}
+END_TEST
+
+/* ---- what cannot be opened */
+
+static void write_bytes(const char *name, const void *bytes, size_t n)
+{
+    FILE *out = fopen(in_folder(name), "wb");
+    ck_assert(out && fwrite(bytes, 1, n, out) == n && fclose(out) == 0);
+}
+
+static void one_array(const char *name)
+{
+    struct rnnd_hdf *file = created(name);
+    int64_t n = 1000;
+    must(rnnd_hdf_write(file, "g/x", RNND_F64, 1, &n, false, NULL));
+    must(rnnd_hdf_commit(file));
+}
+
+static void refused(const char *name, const char *why)
+{
+    struct rnnd_hdf *file = NULL;
+    must_fail(RNND_EFILE, rnnd_hdf_open(in_folder(name), &file));
+    ck_assert_ptr_null(file);
+    ck_assert_str_eq(rest_of_detail(), why);
+}
+
+START_TEST(unreadable_files)
+{
+    struct stat info;
+    char want[100];
+    refused("missing.h5", "missing.h5: No such file or directory");
+    refused(".", ".: a folder, not an HDF5 file");
+    write_bytes("text.h5", "Lorem ipsum\n", 12);
+    refused("text.h5", "text.h5: not an HDF5 file");
+    write_bytes("empty.h5", "", 0);
+    refused("empty.h5", "empty.h5: an empty file, not an HDF5 file");
+    ck_assert_int_eq(mkfifo(in_folder("pipe"), 0600), 0);
+    refused("pipe", "pipe: not a regular file");
+    one_array("cut.h5");
+    ck_assert_int_eq(stat(in_folder("cut.h5"), &info), 0);
+    long long whole = info.st_size - SEAL;
+    for (off_t n = info.st_size - 1; n > whole; n -= 3) {
+        ck_assert_int_eq(truncate(in_folder("cut.h5"), n), 0);
+        refused("cut.h5", "cut.h5: damaged: its end is cut off");
+    }
+    ck_assert_int_eq(truncate(in_folder("cut.h5"), whole), 0);
+    rnnd_hdf_close(opened("cut.h5")); /* nothing of HDF5 is lost */
+    ck_assert_int_eq(truncate(in_folder("cut.h5"), whole - 1), 0);
+    snprintf(want, sizeof want, "cut.h5: cannot be opened: truncated: %lld of %lld bytes are there",
+             whole - 1, whole);
+    refused("cut.h5", want);
+    for (off_t n = whole - 2; n > 0; n -= 97) {
+        struct rnnd_hdf *file;
+        ck_assert_int_eq(truncate(in_folder("cut.h5"), n), 0);
+        must_fail(RNND_EFILE, rnnd_hdf_open(in_folder("cut.h5"), &file));
+    }
+}
+END_TEST
+
+START_TEST(objects_that_are_not_there)
+{
+    one_array("o.h5");
+    struct rnnd_hdf *file = opened("o.h5");
+    struct rnnd_hdf_shape shape;
+    ck_assert(rnnd_hdf_has(file, "g"));
+    ck_assert(rnnd_hdf_has(file, "/g/x"));
+    ck_assert(!rnnd_hdf_has(file, "/g/y"));
+    ck_assert(!rnnd_hdf_has(file, "h/x"));
+    must_fail(RNND_EDATA, rnnd_hdf_shape(file, "h/x", &shape));
+    ck_assert_str_eq(rest_of_detail(), "o.h5: /h/x: missing");
+    must_fail(RNND_EDATA, rnnd_hdf_shape(file, "/g", &shape));
+    ck_assert_str_eq(rest_of_detail(), "o.h5: /g: not an array");
+    rnnd_hdf_close(file);
+}
+END_TEST
+
+static int note(void *context, const char *object)
+{
+    strcat(strcat(context, object), " ");
+    return strstr(object, "stop") ? RNND_FAULT : 0;
+}
+
+START_TEST(each_visits_in_name_order)
+{
+    char seen[200] = "";
+    const char *name[] = {"model/b", "z", "model/a.weight", "a", "model/deep/c"};
+    struct rnnd_hdf *file = created("e.h5");
+    for (int i = 0; i < 5; i++)
+        must(rnnd_hdf_write(file, name[i], RNND_F32, 0, NULL, true, &(float){0}));
+    must(rnnd_hdf_commit(file));
+    file = opened("e.h5");
+    must(rnnd_hdf_each(file, "/", note, seen));
+    ck_assert_str_eq(seen, "/a /model/a.weight /model/b /model/deep/c /z ");
+    seen[0] = 0;
+    must(rnnd_hdf_each(file, "/model", note, seen));
+    ck_assert_str_eq(seen, "/model/a.weight /model/b /model/deep/c ");
+    must_fail(RNND_EFILE, rnnd_hdf_each(file, "/none", note, seen));
+    rnnd_hdf_close(file);
+
+    file = created("e.h5");
+    must(rnnd_hdf_write(file, "a", RNND_F32, 0, NULL, true, &(float){0}));
+    must(rnnd_hdf_write(file, "stop", RNND_F32, 0, NULL, true, &(float){0}));
+    must(rnnd_hdf_write(file, "z", RNND_F32, 0, NULL, true, &(float){0}));
+    must(rnnd_hdf_commit(file));
+    file = opened("e.h5");
+    seen[0] = 0;
+    ck_assert_int_eq(rnnd_hdf_each(file, "/", note, seen), RNND_FAULT);
+    ck_assert_str_eq(seen, "/a /stop ");
+    rnnd_hdf_close(file);
+}
+END_TEST
+
+/* ---- writing whole or not at all */
+
+START_TEST(commit_is_atomic)
+{
+    one_array("old.h5");
+    struct rnnd_hdf *reader = opened("old.h5"), *file = created("old.h5");
+    must(rnnd_hdf_write(file, "new", RNND_F64, 0, NULL, true, &(double){1}));
+    ck_assert(rnnd_hdf_has(reader, "g/x"));
+    ck_assert_int_eq(count_files("old.h5.tmp-"), 1);
+    must(rnnd_hdf_commit(file));
+    ck_assert_int_eq(count_files("old.h5.tmp-"), 0);
+    double x[1000];
+    must(rnnd_hdf_read(reader, "g/x", 0, 1000, RNND_F64, x)); /* still the old file */
+    rnnd_hdf_close(reader);
+    reader = opened("old.h5");
+    ck_assert(rnnd_hdf_has(reader, "new") && !rnnd_hdf_has(reader, "g"));
+    rnnd_hdf_close(reader);
+
+    file = created("old.h5"); /* dropped */
+    must(rnnd_hdf_write(file, "newer", RNND_F64, 0, NULL, true, &(double){1}));
+    rnnd_hdf_close(file);
+    ck_assert_int_eq(count_files("old.h5"), 1);
+    reader = opened("old.h5");
+    ck_assert(rnnd_hdf_has(reader, "new"));
+    rnnd_hdf_close(reader);
+
+    file = created("old.h5"); /* failed on the way */
+    must(rnnd_hdf_write(file, "a", RNND_F64, 0, NULL, true, &(double){1}));
+    must_fail(RNND_EFILE, rnnd_hdf_write(file, "a", RNND_F64, 0, NULL, true, &(double){1}));
+    must_fail(RNND_EFILE, rnnd_hdf_commit(file));
+    ck_assert_str_eq(rest_of_detail(), "old.h5: not written, since a part of it failed");
+    ck_assert_int_eq(count_files("old.h5"), 1);
+}
+END_TEST
+
+START_TEST(unwritable_paths)
+{
+    struct rnnd_hdf *file = NULL;
+    must_fail(RNND_EFILE, rnnd_hdf_create(in_folder("no/such/f.h5"), &file));
+    ck_assert_str_eq(rest_of_detail(), "no/such/f.h5: cannot be written: No such file or directory");
+    must_fail(RNND_EFILE, rnnd_hdf_create(in_folder("."), &file));
+    ck_assert_str_eq(rest_of_detail(), ".: cannot be written: it is a folder");
+    ck_assert_ptr_null(file);
+}
+END_TEST
+
+/* A file size limit stands for a full disk. */
+START_TEST(full_disk)
+{
+    fflush(NULL);
+    one_array("full.h5");
+    pid_t child = fork();
+    if (child == 0) {
+        struct rnnd_hdf *file;
+        int64_t n = 1 << 20;
+        double *x = calloc((size_t)n, sizeof *x);
+        limit_file_size(1 << 20);
+        int status = rnnd_hdf_create(in_folder("full.h5"), &file);
+        int wrote = status < 0 ? 0 : rnnd_hdf_write(file, "x", RNND_F64, 1, &n, true, x);
+        bool told = strstr(rnnd_status_detail(), "/x: cannot be written: File too large");
+        int done = status < 0 ? 0 : rnnd_hdf_commit(file);
+        free(x);
+        _exit(status == 0 && done == RNND_EFILE && (wrote == 0 || told) ? 0 : 1);
+    }
+    int status;
+    waitpid(child, &status, 0);
+    ck_assert_int_eq(status, 0);
+    ck_assert_int_eq(count_files("full.h5"), 1);
+    rnnd_hdf_close(opened("full.h5"));
+}
+END_TEST
+
+/* ---- damage */
+
+/* sealed: as it is written, with texts in HDF5's heap, which only the seal guards. */
+static void write_checked(bool sealed)
+{
+    struct rnnd_hdf *file = created("d.h5");
+    int64_t dim[2] = {30, 10}, n = LABELS, row[2] = {4, 2};
+    float f[FLOATS];
+    int64_t l[LABELS];
+    const char *text[] = {"one", "two", "three"};
+    for (int i = 0; i < FLOATS; i++)
+        f[i] = (float)i / 7;
+    for (int i = 0; i < LABELS; i++)
+        l[i] = i * i;
+    if (sealed) {
+        must(rnnd_hdf_set_string(file, "format", "rnn_dist-checkpoint"));
+        must(rnnd_hdf_set_string(file, "config", "lr = 0.001\nhidden = 100\n"));
+    }
+    must(rnnd_hdf_set_int(file, "version", 1));
+    must(rnnd_hdf_set_double(file, "best", 0.25));
+    must(rnnd_hdf_write(file, "model/rnn.weight", RNND_F32, 2, dim, true, f));
+    must(rnnd_hdf_write(file, "model/head.bias", RNND_F32, 1, &dim[1], true, f));
+    must(rnnd_hdf_write(file, "state/ids", RNND_I64, 1, &n, true, l));
+    must(rnnd_hdf_write(file, "state/step", RNND_I64, 0, NULL, true, &l[3]));
+    must(rnnd_hdf_write(file, "state/rows", RNND_I64, 2, row, true, NULL));
+    must(rnnd_hdf_write_rows(file, "state/rows", 1, 2, RNND_I64, l));
+    must(rnnd_hdf_write_strings(file, "classes", text, 3));
+    must(rnnd_hdf_commit(file));
+    if (!sealed) {
+        struct stat info;
+        ck_assert_int_eq(stat(in_folder("d.h5"), &info), 0);
+        ck_assert_int_eq(truncate(in_folder("d.h5"), info.st_size - SEAL), 0);
+    }
+}
+
+/* Everything the file holds as one text; negative where the reader noticed damage. */
+static int read_all(bool texts, char *out, size_t size)
+{
+    struct rnnd_hdf *file;
+    char *format = NULL, *config = NULL, **class = NULL;
+    int64_t version, l[LABELS], step, row[8], classes;
+    double best;
+    float f[FLOATS], bias[10];
+    RNND_TRY(rnnd_hdf_open(in_folder("d.h5"), &file));
+    int status;
+    if (texts) {
+        RNND_TRY_GOTO(rnnd_hdf_get_string(file, "format", &format));
+        RNND_TRY_GOTO(rnnd_hdf_get_string(file, "config", &config));
+    }
+    RNND_TRY_GOTO(rnnd_hdf_get_int(file, "version", &version));
+    RNND_TRY_GOTO(rnnd_hdf_get_double(file, "best", &best));
+    RNND_TRY_GOTO(rnnd_hdf_read(file, "model/rnn.weight", 0, 30, RNND_F32, f));
+    RNND_TRY_GOTO(rnnd_hdf_read(file, "model/head.bias", 0, 10, RNND_F32, bias));
+    RNND_TRY_GOTO(rnnd_hdf_read(file, "state/ids", 0, LABELS, RNND_I64, l));
+    RNND_TRY_GOTO(rnnd_hdf_read(file, "state/step", 0, 1, RNND_I64, &step));
+    RNND_TRY_GOTO(rnnd_hdf_read(file, "state/rows", 0, 4, RNND_I64, row));
+    RNND_TRY_GOTO(rnnd_hdf_read_strings(file, "classes", &class, &classes));
+    int n = snprintf(out, size, "%s %s %lld %a %lld", format ? format : "",
+                     config ? config : "", (long long)version, best, (long long)step);
+    for (int64_t i = 0; i < classes; i++)
+        n += snprintf(out + n, size - (size_t)n, " %s", class[i]);
+    for (int i = 0; i < FLOATS; i++)
+        n += snprintf(out + n, size - (size_t)n, " %a", (double)f[i]);
+    for (int i = 0; i < 10; i++)
+        n += snprintf(out + n, size - (size_t)n, " %a", (double)bias[i]);
+    for (int i = 0; i < LABELS; i++)
+        n += snprintf(out + n, size - (size_t)n, " %lld", (long long)l[i]);
+    for (int i = 0; i < 8; i++)
+        n += snprintf(out + n, size - (size_t)n, " %lld", (long long)row[i]);
+done:
+    free(class);
+    free(config);
+    free(format);
+    rnnd_hdf_close(file);
+    return status;
+}
+
+/* A wrong bit in any byte is noticed, or changes nothing that is read. */
+static void flip_all(bool sealed)
+{
+    static char want[16384], got[16384];
+    unsigned char byte, bad;
+    struct stat info;
+    int64_t noticed = 0, harmless = 0, unseen = 0;
+    write_checked(sealed);
+    must(read_all(sealed, want, sizeof want));
+    int fd = open(in_folder("d.h5"), O_RDWR);
+    ck_assert_int_eq(fstat(fd, &info), 0);
+    for (off_t at = 0; at < info.st_size; at += getenv("LONG") ? 1 : 3) {
+        ck_assert_int_eq(pread(fd, &byte, 1, at), 1);
+        bad = byte ^ (unsigned char)(1 << at % 8);
+        ck_assert_int_eq(pwrite(fd, &bad, 1, at), 1);
+        if (read_all(sealed, got, sizeof got) < 0)
+            noticed++;
+        else if (strcmp(want, got) == 0)
+            harmless++;
+        else
+            unseen++;
+        ck_assert_int_eq(pwrite(fd, &byte, 1, at), 1);
+    }
+    close(fd);
+    printf("%s, %lld bytes: %lld flips noticed, %lld without effect, %lld unseen\n",
+           sealed ? "sealed" : "not sealed", (long long)info.st_size, (long long)noticed,
+           (long long)harmless, (long long)unseen);
+    ck_assert_int_eq(unseen, 0);
+    ck_assert_int_gt(noticed, harmless);
+    if (sealed)
+        ck_assert_int_le(harmless, 16); /* in the seal's own name */
+}
+
+START_TEST(flips_in_a_sealed_file)
+{
+    flip_all(true);
+}
+END_TEST
+
+START_TEST(flips_in_a_file_without_seal)
+{
+    flip_all(false);
+}
+END_TEST
+
+START_TEST(damage_is_named)
+{
+    static char text[16384];
+    write_checked(true);
+    flip_where("d.h5", &(float){50.0f / 7}, sizeof(float));
+    must_fail(RNND_EFILE, read_all(true, text, sizeof text));
+    ck_assert_str_eq(rest_of_detail(),
+                     "d.h5: damaged: the checksum over the file does not hold");
+    write_checked(false);
+    flip_where("d.h5", &(float){50.0f / 7}, sizeof(float));
+    must_fail(RNND_EFILE, read_all(false, text, sizeof text));
+    ck_assert_str_eq(rest_of_detail(), "d.h5: /model/rnn.weight: cannot be read: "
+                                       "data error detected by Fletcher32 checksum");
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("hdf");
+    TCase *t = tcase_create("hdf");
+    tcase_set_timeout(t, 300);
+    tcase_add_checked_fixture(t, make_folder, remove_folder);
+    tcase_add_test(t, arrays_come_back);
+    tcase_add_test(t, slices);
+    tcase_add_test(t, texts_come_back);
+    tcase_add_test(t, attributes);
+    tcase_add_test(t, values_that_do_not_fit);
+    tcase_add_test(t, unreadable_files);
+    tcase_add_test(t, objects_that_are_not_there);
+    tcase_add_test(t, each_visits_in_name_order);
+    tcase_add_test(t, commit_is_atomic);
+    tcase_add_test(t, unwritable_paths);
+    tcase_add_test(t, full_disk);
+    tcase_add_test(t, flips_in_a_sealed_file);
+    tcase_add_test(t, flips_in_a_file_without_seal);
+    tcase_add_test(t, damage_is_named);
+    suite_add_tcase(s, t);
+    return run_suite(s);
+}
