@@ -7,11 +7,17 @@
 #include <string.h>
 
 static int own_rank, world = 1;
+static void (*clear_line)(void);
 
 void rnnd_log_rank(int rank, int size)
 {
     own_rank = rank;
     world = size;
+}
+
+void rnnd_log_before(void (*clear)(void))
+{
+    clear_line = clear;
 }
 
 static void say(const char *kind, const char *format, va_list args)
@@ -22,6 +28,8 @@ static void say(const char *kind, const char *format, va_list args)
     int n = snprintf(line, sizeof line, "rnn_dist: %s%s", who, kind);
     vsnprintf(line + n, sizeof line - 1 - (size_t)n, format, args);
     strcat(line, "\n");
+    if (clear_line)
+        clear_line();
     fputs(line, stderr);
 }
 

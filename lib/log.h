@@ -8,6 +8,8 @@
 
 /* Which rank speaks; of a world of one no rank is named. */
 void rnnd_log_rank(int rank, int size);
+/* Called before each message, such as to take a progress bar away; NULL = nothing. */
+void rnnd_log_before(void (*clear)(void));
 /* Rank 0 only: news for the user. */
 void rnnd_log_info(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* Rank 0 only: "warning: …". */

@@ -1,0 +1,191 @@
+/*
+ * progress.c - draws the bar, or writes lines.
+ *
+ * The bar is one line of the terminal, never longer than its width, redrawn a few times
+ * a second. What else goes to standard error through log.c takes it away first; it
+ * comes back with the next update.
+ */
+#include "progress.h"
+#include "log.h"
+#include "options.h"
+#include "status.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <time.h>
+#include <unistd.h>
+
+struct rnnd_meter {
+    bool bar;            /* else lines */
+    double total, done;  /* steps */
+    double begun, drawn; /* clock */
+    bool shown;          /* the bar stands on the terminal */
+};
+
+enum { CELLS = 24 }; /* of the bar */
+
+static struct rnnd_meter *on_terminal; /* the meter whose bar may stand there */
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static void take_away(void)
+{
+    if (!on_terminal || !on_terminal->shown)
+        return;
+    fputs("\r\033[K", stderr);
+    on_terminal->shown = false;
+}
+
+/* ---- words */
+
+/* "950", "12.3k", "4.56M" */
+static void short_number(double value, char text[16])
+{
+    static const char unit[] = " kMGT";
+    int i = 0;
+    for (; fabs(value) >= 1000 && unit[i + 1]; i++)
+        value /= 1000;
+    int digits = i == 0 ? 0 : value < 10 ? 2 : value < 100 ? 1 : 0;
+    snprintf(text, 16, "%.*f%.*s", digits, value, i > 0, unit + i);
+}
+
+/* "1:05", "2:03:04"; "?" where it is not known */
+static void duration(double seconds, char text[24])
+{
+    if (!(seconds >= 0 && seconds < 1e8)) {
+        strcpy(text, "?");
+        return;
+    }
+    long s = lround(seconds);
+    if (s < 3600)
+        snprintf(text, 24, "%ld:%02ld", s / 60, s % 60);
+    else
+        snprintf(text, 24, "%ld:%02ld:%02ld", s / 3600, s / 60 % 60, s % 60);
+}
+
+/* Seconds to go, by time steps; NaN where not known. */
+static double time_left(const struct rnnd_meter *m, double steps)
+{
+    double fresh = steps - m->done;
+    if (m->total <= 0 || fresh <= 0)
+        return NAN;
+    double left = m->total > steps ? m->total - steps : 0;
+    return left * (now() - m->begun) / fresh;
+}
+
+static void describe(const struct rnnd_meter *m, const struct rnnd_progress_point *at,
+                     char *text, size_t size)
+{
+    char speed[16], left[24], lr[32];
+    short_number(at->steps_per_s, speed);
+    duration(time_left(m, at->steps), left);
+    snprintf(lr, sizeof lr, "%.3g", at->lr);
+    snprintf(text, size,
+             "epoch %" PRId64 "/%" PRId64 "  update %" PRId64
+             "  loss %.4g  lr %s  %s steps/s  ETA %s",
+             at->epoch, at->epochs, at->update, at->loss, lr, speed, left);
+}
+
+/* ---- the bar */
+
+static int terminal_width(void)
+{
+    struct winsize size;
+    if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) < 0 || size.ws_col == 0)
+        return 80;
+    return size.ws_col;
+}
+
+/* "[=====>    ]  42% ": nothing where the total is not known. */
+static int draw_cells(const struct rnnd_meter *m, double steps, char text[CELLS + 16])
+{
+    if (m->total <= 0)
+        return 0;
+    double share = steps / m->total;
+    share = share < 0 ? 0 : share > 1 ? 1 : share;
+    int full = (int)(share * CELLS);
+    char *to = text;
+    *to++ = '[';
+    for (int i = 0; i < CELLS; i++)
+        *to++ = i < full ? '=' : i == full ? '>' : ' ';
+    return (int)(to - text) + snprintf(to, 15, "] %3d%%  ", (int)(100 * share));
+}
+
+static void draw(struct rnnd_meter *m, const struct rnnd_progress_point *at)
+{
+    char line[512], words[256];
+    int n = draw_cells(m, at->steps, line);
+    describe(m, at, words, sizeof words);
+    snprintf(line + n, sizeof line - (size_t)n, "%s", words);
+    /* one column stays free: a full line would wrap */
+    fprintf(stderr, "\r%.*s\033[K", terminal_width() - 1, line);
+    fflush(stderr);
+    m->shown = true;
+    m->drawn = now();
+}
+
+/* ---- */
+
+int rnnd_progress_begin(enum rnnd_progress kind, double total, double done,
+                        struct rnnd_meter **out)
+{
+    struct rnnd_meter *m = NULL;
+    bool bar = kind == RNND_PROGRESS_BAR ||
+               (kind == RNND_PROGRESS_AUTO && isatty(STDERR_FILENO));
+    if (kind != RNND_PROGRESS_NONE) {
+        RNND_TRY(rnnd_new(1, sizeof *m, "progress", (void **)&m));
+        *m = (struct rnnd_meter){bar, total, done, now(), -1, false};
+        on_terminal = bar ? m : NULL;
+        rnnd_log_before(bar ? take_away : NULL);
+    }
+    *out = m;
+    return 0;
+}
+
+void rnnd_progress_update(struct rnnd_meter *m, const struct rnnd_progress_point *at,
+                          bool logged)
+{
+    if (!m)
+        return;
+    if (m->bar) {
+        if (now() - m->drawn >= 0.2)
+            draw(m, at);
+    } else if (logged) {
+        char line[256];
+        describe(m, at, line, sizeof line);
+        fprintf(stderr, "%s\n", line);
+    }
+}
+
+void rnnd_progress_valid(struct rnnd_meter *m, int64_t update, int64_t epoch,
+                         const struct rnnd_metrics *result)
+{
+    if (!m)
+        return;
+    take_away();
+    fprintf(stderr, "epoch %" PRId64 "  update %" PRId64 "  validation loss %.6g",
+            epoch, update, result->loss);
+    if (result->metric)
+        fprintf(stderr, "  %s %.6g", result->metric, result->value);
+    putc('\n', stderr);
+}
+
+void rnnd_progress_end(struct rnnd_meter *m)
+{
+    if (!m)
+        return;
+    take_away();
+    if (on_terminal == m) {
+        on_terminal = NULL;
+        rnnd_log_before(NULL);
+    }
+    free(m);
+}

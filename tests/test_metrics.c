@@ -1,0 +1,429 @@
+/*
+ * test_metrics.c - metrics.jsonl: the form of each record, cutting back, the result;
+ * and what progress shows.
+ */
+#include "log.h"
+#include "metrics.h"
+#include "options.h"
+#include "progress.h"
+#include "testing.h"
+
+#include <fcntl.h>
+#include <jansson.h>
+#include <math.h>
+#include <sys/ioctl.h>
+
+static struct rnnd_options opt;
+static struct rnnd_metrics_log *metrics;
+
+static void set_up(void)
+{
+    make_folder();
+    must(rnnd_options_init(&opt));
+    must(rnnd_metrics_open(test_folder, &metrics));
+}
+
+static void tear_down(void)
+{
+    rnnd_metrics_close(metrics);
+    metrics = NULL;
+    rnnd_options_clear(&opt);
+    remove_folder();
+}
+
+static const char *content(const char *name)
+{
+    static char text[1 << 16];
+    FILE *file = fopen(in_folder(name), "r");
+    ck_assert_ptr_nonnull(file);
+    text[fread(text, 1, sizeof text - 1, file)] = '\0';
+    fclose(file);
+    return text;
+}
+
+static void must_hold(const char *want)
+{
+    ck_assert_str_eq(content("metrics.jsonl"), want);
+}
+
+/* ---- records: the exact text, keys in the order of the contract */
+
+START_TEST(a_train_record)
+{
+    struct rnnd_train_record r = {.update = 7,
+                                  .epoch = 1,
+                                  .loss = 0.1,
+                                  .targets = 3,
+                                  .steps_per_s = 1000,
+                                  .lr = 0.001,
+                                  .grad_norm = 2.5,
+                                  .idle = 0.25,
+                                  .straggler = 1};
+    must(rnnd_metrics_train(metrics, &r));
+    must_hold(
+        "{\"event\": \"train\", \"update\": 7, \"epoch\": 1, "
+        "\"loss\": 0.10000000000000001, \"targets\": 3, \"steps_per_s\": 1000.0, "
+        "\"lr\": 0.001, \"grad_norm\": 2.5, \"idle\": 0.25, \"straggler\": 1.0}\n");
+}
+END_TEST
+
+START_TEST(non_finite_numbers_are_null)
+{
+    struct rnnd_train_record r = {
+        .loss = NAN, .grad_norm = INFINITY, .lr = -INFINITY, .partial = true};
+    struct rnnd_valid_record v = {.result = {NAN, 0, "perplexity", INFINITY}};
+    must(rnnd_metrics_train(metrics, &r));
+    must(rnnd_metrics_valid(metrics, &v));
+    must_hold(
+        "{\"event\": \"train\", \"update\": 0, \"epoch\": 0, \"loss\": null, "
+        "\"targets\": 0, \"steps_per_s\": 0.0, \"lr\": null, \"grad_norm\": null, "
+        "\"idle\": 0.0, \"straggler\": 0.0, \"partial\": true}\n"
+        "{\"event\": \"valid\", \"update\": 0, \"epoch\": 0, \"loss\": null, "
+        "\"targets\": 0, \"perplexity\": null}\n");
+}
+END_TEST
+
+START_TEST(the_other_records)
+{
+    struct rnnd_valid_record v = {9, 2, {0.5, 12, "accuracy", 0.75}};
+    must(rnnd_metrics_valid(metrics, &v));
+    must(rnnd_metrics_save(metrics, 9, "ckpt-0000000009.h5"));
+    must(rnnd_metrics_skip(metrics, 10, "no target"));
+    must(rnnd_metrics_end(metrics, 75, 11, 1.5));
+    must_hold(
+        "{\"event\": \"valid\", \"update\": 9, \"epoch\": 2, \"loss\": 0.5, "
+        "\"targets\": 12, \"accuracy\": 0.75}\n"
+        "{\"event\": \"save\", \"update\": 9, \"file\": \"ckpt-0000000009.h5\"}\n"
+        "{\"event\": \"skip\", \"update\": 10, \"reason\": \"no target\"}\n"
+        "{\"event\": \"end\", \"status\": 75, \"updates\": 11, \"seconds\": 1.5}\n");
+}
+END_TEST
+
+START_TEST(the_start_record)
+{
+    static const char *const devices[] = {"cpu, 2 threads", "cpu, 1 thread"};
+    struct rnnd_start_record r = {&opt, 0, 2, devices, 1234};
+    must(rnnd_options_set(&opt, "data", "odd \xff \"name\"", RNND_FROM_FILE));
+    must(rnnd_options_set(&opt, "normalize", "yes", RNND_FROM_FILE));
+    must(rnnd_metrics_start(metrics, &r));
+    json_t *record = json_loads(content("metrics.jsonl"), 0, NULL);
+    ck_assert_ptr_nonnull(record);
+    const char *event, *version, *data, *cell, *device;
+    int update, ranks, parameters, hidden, normalize;
+    double lr;
+    ck_assert_int_eq(
+        json_unpack(record,
+                    "{s:s, s:i, s:s, s:i, s:i, s:[s, s], s:{s:s, s:i, s:F, s:s, s:b}}",
+                    "event", &event, "update", &update, "version", &version, "ranks",
+                    &ranks, "parameters", &parameters, "devices", &device, &device,
+                    "config", "data", &data, "hidden", &hidden, "lr", &lr, "cell",
+                    &cell, "normalize", &normalize),
+        0);
+    ck_assert(update == 0 && ranks == 2 && parameters == 1234 && hidden == 128);
+    ck_assert(lr == 0.001 && normalize);
+    ck_assert_str_eq(device, "cpu, 1 thread");
+    ck_assert_str_eq(data, "odd ? \"name\"");
+    ck_assert_str_eq(cell, "lstm");
+    ck_assert_int_eq(strncmp(content("metrics.jsonl"), "{\"event\": \"start\"", 17), 0);
+    json_decref(record);
+}
+END_TEST
+
+START_TEST(opening_again_appends)
+{
+    must(rnnd_metrics_save(metrics, 1, "a"));
+    rnnd_metrics_close(metrics);
+    must(rnnd_metrics_open(test_folder, &metrics));
+    must(rnnd_metrics_save(metrics, 2, "b"));
+    must_hold("{\"event\": \"save\", \"update\": 1, \"file\": \"a\"}\n"
+              "{\"event\": \"save\", \"update\": 2, \"file\": \"b\"}\n");
+}
+END_TEST
+
+START_TEST(a_full_disk_is_a_failure)
+{
+    struct rnnd_metrics_log *full;
+    ck_assert_int_eq(symlink("/dev/full", in_folder("x")), 0);
+    ck_assert_int_eq(rename(in_folder("x"), in_folder("metrics.jsonl")), 0);
+    must(rnnd_metrics_open(test_folder, &full));
+    must_fail(RNND_EFILE, rnnd_metrics_save(full, 1, "a"));
+    ck_assert_ptr_nonnull(strstr(rnnd_status_detail(), "No space left on device"));
+    rnnd_metrics_close(full);
+    must_fail(RNND_EFILE, rnnd_metrics_open(in_folder("none"), &full));
+}
+END_TEST
+
+/* ---- cutting back */
+
+static void put(const char *text)
+{
+    FILE *file = fopen(in_folder("metrics.jsonl"), "w");
+    ck_assert(file && fputs(text, file) >= 0 && fclose(file) == 0);
+}
+
+#define START_LINE "{\"event\": \"start\", \"update\": 50, \"ranks\": 1}\n"
+#define TRAIN_20   "{\"event\": \"train\", \"update\": 20,   \"loss\": 0.1}\n"
+#define TRAIN_40   "{\"event\": \"train\", \"update\": 40, \"loss\": 0.2}\n"
+#define VALID_40   "{\"event\": \"valid\", \"update\": 40, \"loss\": 0.2}\n"
+#define SAVE_40    "{\"event\": \"save\", \"update\": 40}\n"
+#define SKIP_45    "{\"event\": \"skip\", \"update\": 45, \"reason\": \"x\"}\n"
+#define TRAIN_50   "{\"event\": \"train\", \"update\": 50, \"partial\": true}\n"
+#define END_50     "{\"event\": \"end\", \"status\": 75, \"updates\": 50}\n"
+#define OTHER      "{\"event\": \"new kind\", \"x\": 1}\n"
+
+START_TEST(records_after_the_update_go)
+{
+    put(START_LINE TRAIN_20 TRAIN_40 VALID_40 SAVE_40 SKIP_45 TRAIN_50 END_50);
+    must(rnnd_metrics_cut(test_folder, 40));
+    must_hold(START_LINE TRAIN_20 TRAIN_40 VALID_40 SAVE_40);
+    must(rnnd_metrics_cut(test_folder, 39));
+    must_hold(START_LINE TRAIN_20);
+    must(rnnd_metrics_cut(test_folder, 0));
+    must_hold(START_LINE);
+    ck_assert_int_eq(count_files("metrics"), 1); /* and no temporary file */
+}
+END_TEST
+
+START_TEST(a_partial_record_goes_at_its_own_update)
+{
+    put(START_LINE TRAIN_40 SKIP_45 TRAIN_50 END_50 OTHER);
+    must(rnnd_metrics_cut(test_folder, 50));
+    must_hold(START_LINE TRAIN_40 SKIP_45 END_50 OTHER);
+}
+END_TEST
+
+START_TEST(a_line_cut_short_by_a_crash_goes)
+{
+    put(START_LINE TRAIN_20 "{\"event\": \"train\", \"upd");
+    must(rnnd_metrics_cut(test_folder, 50));
+    must_hold(START_LINE TRAIN_20);
+    put(START_LINE "{\"event\": \"save\", \"update\": 40}");
+    must(rnnd_metrics_cut(test_folder, 50));
+    must_hold(START_LINE SAVE_40);
+}
+END_TEST
+
+START_TEST(no_file_needs_no_cut)
+{
+    unlink(in_folder("metrics.jsonl"));
+    must(rnnd_metrics_cut(test_folder, 5));
+    ck_assert_int_eq(count_files("metrics"), 0);
+}
+END_TEST
+
+START_TEST(a_failing_cut_leaves_the_file)
+{
+    put(START_LINE TRAIN_20 TRAIN_40);
+    ck_assert_int_eq(symlink("/dev/full", in_folder("metrics.jsonl.tmp")), 0);
+    must_fail(RNND_EFILE, rnnd_metrics_cut(test_folder, 20));
+    must_hold(START_LINE TRAIN_20 TRAIN_40);
+}
+END_TEST
+
+/* ---- results */
+
+START_TEST(the_result_is_the_end_with_the_last_valid)
+{
+    char *json;
+    must_fail(RNND_EFILE, rnnd_metrics_result(test_folder, &json));
+    put(START_LINE VALID_40 TRAIN_50 END_50
+        "{\"event\": \"valid\", \"update\": 60, \"loss\": 0.1}\n"
+        "{\"event\": \"end\", \"status\": 0, \"updates\": 60}\n");
+    must(rnnd_metrics_result(test_folder, &json));
+    ck_assert_str_eq(
+        json, "{\"event\": \"end\", \"status\": 0, \"updates\": 60, \"valid\": "
+              "{\"event\": \"valid\", \"update\": 60, \"loss\": 0.10000000000000001}}");
+    free(json);
+    put(START_LINE END_50);
+    must(rnnd_metrics_result(test_folder, &json));
+    ck_assert_str_eq(json, "{\"event\": \"end\", \"status\": 75, \"updates\": 50}");
+    free(json);
+}
+END_TEST
+
+START_TEST(a_result_as_text)
+{
+    struct rnnd_metrics m = {0.1, 12, "rmse", sqrt(0.1)}, none = {NAN, 0, NULL, 0};
+    char *text;
+    must(rnnd_metrics_text(&m, false, &text));
+    ck_assert_str_eq(text, "loss 0.1\ntargets 12\nrmse 0.31622776601683794\n");
+    free(text);
+    must(rnnd_metrics_text(&m, true, &text));
+    ck_assert_str_eq(text, "{\"loss\": 0.10000000000000001, \"targets\": 12, "
+                           "\"rmse\": 0.31622776601683794}\n");
+    free(text);
+    must(rnnd_metrics_text(&none, true, &text));
+    ck_assert_str_eq(text, "{\"loss\": null, \"targets\": 0}\n");
+    free(text);
+}
+END_TEST
+
+/* ---- progress */
+
+static int saved_stderr, master;
+
+static void capture(int fd)
+{
+    fflush(stderr);
+    saved_stderr = dup(2);
+    ck_assert(dup2(fd, 2) == 2);
+}
+
+static void release(void)
+{
+    fflush(stderr);
+    dup2(saved_stderr, 2);
+    close(saved_stderr);
+}
+
+static const struct rnnd_progress_point point = {30, 1, 4, 600, 0.123456, 12345, 0.001};
+static const struct rnnd_metrics result = {0.5, 7, "accuracy", 0.25};
+
+START_TEST(lines_where_there_is_no_terminal)
+{
+    struct rnnd_meter *meter;
+    FILE *file = fopen(in_folder("err"), "w+");
+    capture(fileno(file));
+    int status = rnnd_progress_begin(RNND_PROGRESS_AUTO, 0, 0, &meter);
+    rnnd_progress_update(meter, &point, false);
+    rnnd_progress_update(meter, &point, true);
+    rnnd_progress_valid(meter, 30, 1, &result);
+    rnnd_progress_end(meter);
+    release();
+    fclose(file);
+    must(status);
+    ck_assert_str_eq(
+        content("err"),
+        "epoch 1/4  update 30  loss 0.1235  lr 0.001  12.3k steps/s  ETA ?\n"
+        "epoch 1  update 30  validation loss 0.5  accuracy 0.25\n");
+}
+END_TEST
+
+START_TEST(none_is_silent)
+{
+    struct rnnd_meter *meter;
+    FILE *file = fopen(in_folder("err"), "w+");
+    capture(fileno(file));
+    int status = rnnd_progress_begin(RNND_PROGRESS_NONE, 100, 0, &meter);
+    rnnd_progress_update(meter, &point, true);
+    rnnd_progress_valid(meter, 30, 1, &result);
+    rnnd_progress_end(meter);
+    release();
+    fclose(file);
+    must(status);
+    ck_assert_ptr_null(meter);
+    ck_assert_str_eq(content("err"), "");
+}
+END_TEST
+
+/* A terminal of that width; what a program writes to it is read from master. */
+static int open_terminal(unsigned short width)
+{
+    struct winsize size = {.ws_row = 24, .ws_col = width};
+    master = posix_openpt(O_RDWR | O_NOCTTY);
+    ck_assert(master >= 0 && grantpt(master) == 0 && unlockpt(master) == 0);
+    int slave = open(ptsname(master), O_RDWR | O_NOCTTY);
+    ck_assert(slave >= 0 && ioctl(slave, TIOCSWINSZ, &size) == 0);
+    return slave;
+}
+
+static const char *seen_on_terminal(int slave)
+{
+    static char text[4096];
+    close(slave);
+    size_t length = 0;
+    ssize_t n;
+    while ((n = read(master, text + length, sizeof text - 1 - length)) > 0)
+        length += (size_t)n;
+    text[length] = '\0';
+    close(master);
+    return text;
+}
+
+START_TEST(a_bar_on_a_terminal)
+{
+    struct rnnd_meter *meter;
+    int slave = open_terminal(200);
+    capture(slave);
+    int status = rnnd_progress_begin(RNND_PROGRESS_AUTO, 1200, 0, &meter);
+    rnnd_progress_update(meter, &point, false);
+    rnnd_progress_update(meter, &point, true); /* too soon to draw again */
+    rnnd_log_info("news");
+    rnnd_progress_end(meter);
+    release();
+    must(status);
+    const char *seen = seen_on_terminal(slave);
+    static const char bar[] =
+        "\r[============>           ]  50%  epoch 1/4  update 30  ";
+    ck_assert_msg(!strncmp(seen, bar, strlen(bar)), "%s", seen);
+    ck_assert_ptr_nonnull(strstr(seen, "\033[K\r\033[Krnn_dist: news\r\n"));
+    ck_assert_ptr_null(strstr(strstr(seen, "news"), "epoch")); /* it was gone by then */
+}
+END_TEST
+
+START_TEST(the_bar_never_wraps)
+{
+    for (unsigned short width = 5; width < 140; width += 9) {
+        struct rnnd_meter *meter;
+        int slave = open_terminal(width);
+        capture(slave);
+        int status = rnnd_progress_begin(RNND_PROGRESS_BAR, 1200, 0, &meter);
+        rnnd_progress_update(meter, &point, false);
+        rnnd_progress_end(meter);
+        release();
+        must(status);
+        const char *bar = seen_on_terminal(slave) + 1;
+        size_t length = strcspn(bar, "\033");
+        ck_assert_msg(length < width && length > 0, "%zu in %d: %s", length, width,
+                      bar);
+    }
+}
+END_TEST
+
+START_TEST(time_goes_by_steps)
+{
+    struct rnnd_meter *meter;
+    struct rnnd_progress_point at = point;
+    FILE *file = fopen(in_folder("err"), "w+");
+    capture(fileno(file));
+    /* 1000 of 10 000 000 steps were done before; 10 more in about 0.1 s */
+    int status = rnnd_progress_begin(RNND_PROGRESS_LINES, 1e7, 1000, &meter);
+    usleep(100000);
+    at.steps = 1010;
+    rnnd_progress_update(meter, &at, true);
+    rnnd_progress_end(meter);
+    release();
+    fclose(file);
+    must(status);
+    int hours = -1, minutes, seconds;
+    sscanf(strstr(content("err"), "ETA "), "ETA %d:%d:%d", &hours, &minutes, &seconds);
+    ck_assert_msg(hours >= 27 && hours < 270, "%s", content("err")); /* 1e6 * 0.1 s */
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("metrics");
+    TCase *tests = tcase_create("metrics");
+    tcase_add_checked_fixture(tests, set_up, tear_down);
+    tcase_add_test(tests, a_train_record);
+    tcase_add_test(tests, non_finite_numbers_are_null);
+    tcase_add_test(tests, the_other_records);
+    tcase_add_test(tests, the_start_record);
+    tcase_add_test(tests, opening_again_appends);
+    tcase_add_test(tests, a_full_disk_is_a_failure);
+    tcase_add_test(tests, records_after_the_update_go);
+    tcase_add_test(tests, a_partial_record_goes_at_its_own_update);
+    tcase_add_test(tests, a_line_cut_short_by_a_crash_goes);
+    tcase_add_test(tests, no_file_needs_no_cut);
+    tcase_add_test(tests, a_failing_cut_leaves_the_file);
+    tcase_add_test(tests, the_result_is_the_end_with_the_last_valid);
+    tcase_add_test(tests, a_result_as_text);
+    tcase_add_test(tests, lines_where_there_is_no_terminal);
+    tcase_add_test(tests, none_is_silent);
+    tcase_add_test(tests, a_bar_on_a_terminal);
+    tcase_add_test(tests, the_bar_never_wraps);
+    tcase_add_test(tests, time_goes_by_steps);
+    suite_add_tcase(suite, tests);
+    return run_suite(suite);
+}
