@@ -9,8 +9,9 @@
 #include "trainer.h"
 
 #include <math.h>
-#include <time.h>
 
+#include "clock.h"
+#include "group.h"
 #include "log.h"
 #include "options.h"
 #include "status.h"
@@ -19,60 +20,7 @@
 /* Flags that ranks share with every update. */
 enum { FLAG_STOP = 1, FLAG_SAVE = 2 };
 
-double rnnd_clock(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
-
 /* ---- one update --------------------------------------------------------------------- */
-
-struct group {
-    int64_t first, end;            /* windows */
-    int64_t last_window, last_micro; /* the last with work on this rank; -1 = none */
-};
-
-static struct group find_group(struct rnnd_trainer *t)
-{
-    struct rnnd_share *s = t->share;
-    const struct rnnd_piece *pieces;
-    struct group g = {.last_window = -1};
-    g.first = rnnd_share_group(s, t->at.group, &g.end);
-    for (int64_t w = g.end - 1; w >= g.first && g.last_window < 0; w--)
-        for (int64_t m = s->cuts - 1; m >= 0 && g.last_window < 0; m--)
-            if (rnnd_share_slice(s, w, m, &pieces) > 0) {
-                g.last_window = w;
-                g.last_micro = m;
-            }
-    return g;
-}
-
-/* Gradient sums of this rank's part of a group. */
-static int compute(struct rnnd_trainer *t, const struct group *g)
-{
-    if (t->carried)
-        rnnd_state_mark(t->carried);
-    for (int64_t w = g->first; w < g->end; w++) {
-        for (int64_t m = 0; m < t->share->cuts; m++) {
-            const struct rnnd_piece *pieces;
-            int64_t count = rnnd_share_slice(t->share, w, m, &pieces);
-            struct rnnd_pass pass = {
-                .seed = (uint64_t)t->opt->seed, .update = t->at.update,
-                .state = t->carried, .state_row = t->share->cut[m],
-                .last = w == g->last_window && m == g->last_micro};
-            if (count == 0)
-                continue;
-            double start = rnnd_clock();
-            RNND_TRY(rnnd_batch_load(t->batch, pieces, count, w * t->share->window));
-            t->at.log_wait += rnnd_clock() - start;
-            RNND_TRY(rnnd_model_gradient(t->model, t->batch, &pass));
-        }
-        if (t->carried)
-            rnnd_state_advance(t->carried);
-    }
-    return g->last_window < 0 ? rnnd_model_announce(t->model) : 0;
-}
 
 static double learning_rate(const struct rnnd_trainer *t)
 {
@@ -89,13 +37,13 @@ static bool save_is_due(const struct rnnd_trainer *t)
     return t->lead && minutes > 0 && rnnd_clock() - t->last_save > 60 * minutes;
 }
 
-/* The position after an update. */
-static void advance(struct rnnd_trainer *t, const struct group *g)
+/* The position after an update that ended with this window. */
+static void advance(struct rnnd_trainer *t, int64_t end)
 {
     t->at.update++;
     t->at.group++;
     t->epoch_done++;
-    if (g->end < t->share->windows)
+    if (end < t->share->windows)
         return;
     t->at.group = 0;
     t->at.entry++;
@@ -127,25 +75,39 @@ static int apply(struct rnnd_trainer *t, const struct rnnd_loss *loss, double lr
 
 /* This rank's sums. begun: a failure that the others are still to learn of, as are those to
    write records. */
-static int own_sums(struct rnnd_trainer *t, const struct group *g, int begun,
-                    struct rnnd_loss *loss)
+static int own_sums(struct rnnd_trainer *t, int begun, struct rnnd_loss *loss)
 {
+    struct rnnd_group group = {.model = t->model, .batch = t->batch, .share = t->share,
+                               .state = t->carried, .seed = (uint64_t)t->opt->seed,
+                               .update = t->at.update, .index = t->at.group};
     RNND_TRY(begun);
     if (t->report_status < 0)
         return rnnd_fail((enum rnnd_status)t->report_status, "%s", t->report_why);
-    RNND_TRY(compute(t, g));
+    if (t->carried)
+        rnnd_state_mark(t->carried);
+    RNND_TRY(rnnd_group_run(&group));
+    t->at.log_wait += group.loading;
     return rnnd_model_take_loss(t->model, loss);
+}
+
+static void count_steps(struct rnnd_trainer *t, int64_t first, int64_t end)
+{
+    double steps = (double)rnnd_share_steps(t->share, first, end);
+    t->at.log_steps += steps;
+    t->steps_done += steps;
+    t->at.log_straggler += t->share->straggler;
+    t->at.log_updates++;
 }
 
 /* One update: this rank's sums, the sums of all, the optimizer. */
 static int update(struct rnnd_trainer *t, int begun, bool *save)
 {
     double start = rnnd_clock();
-    struct group g = find_group(t);
+    int64_t end, first = rnnd_share_group(t->share, t->at.group, &end);
     struct rnnd_loss loss = {0, 0, 0};
     const char *skipped;
     rnnd_comm_at_update(t->comm, t->at.update);
-    int status = own_sums(t, &g, begun, &loss);
+    int status = own_sums(t, begun, &loss);
     unsigned flags = (rnnd_stop_requested() ? FLAG_STOP : 0u)
                      | (save_is_due(t) ? FLAG_SAVE : 0u);
     RNND_TRY(rnnd_reducer_finish(t->reducer, status, &flags, &loss));
@@ -153,12 +115,8 @@ static int update(struct rnnd_trainer *t, int begun, bool *save)
     *save = flags & FLAG_SAVE;
     RNND_TRY(apply(t, &loss, learning_rate(t), &skipped));
     t->at.log_wait += rnnd_reducer_take_wait(t->reducer);
-    double steps = (double)rnnd_share_steps(t->share, g.first, g.end);
-    t->at.log_steps += steps;
-    t->steps_done += steps;
-    t->at.log_straggler += t->share->straggler;
-    t->at.log_updates++;
-    advance(t, &g);
+    count_steps(t, first, end);
+    advance(t, end);
     t->at.log_seconds += rnnd_clock() - start;
     if (skipped)
         rnnd_trainer_report_skip(t, skipped);

@@ -55,8 +55,6 @@ struct rnnd_trainer {
     struct rnnd_metrics last_valid;
 };
 
-double rnnd_clock(void);
-
 RNND_CHECKED int rnnd_trainer_open(struct rnnd_trainer *t, const struct rnnd_options *opt);
 void rnnd_trainer_close(struct rnnd_trainer *t);
 

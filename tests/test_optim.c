@@ -1,0 +1,242 @@
+/*
+ * test_optim.c - clipping, skipping and learning rates, against numbers worked out by hand.
+ *
+ * The optimisers' own arithmetic is compared with PyTorch in test_golden.c.
+ */
+#include <check.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "device.h"
+#include "optim.h"
+#include "params.h"
+#include "status.h"
+
+static struct rnnd_backend *be;
+static struct rnnd_model *model;
+static struct rnnd_options opt;
+
+static void open_all(void)
+{
+    struct rnnd_backend_config config = {.threads = 1, .precision = RNND_FP32};
+    struct rnnd_model_spec spec = {.task = RNND_REGRESS, .cell = RNND_RNN_TANH, .inputs = 1,
+                                   .hidden = 1, .layers = 1, .outputs = 1};
+    char error[256];
+    ck_assert_int_eq(rnnd_cpu_open(&config, &be, error), 0);
+    ck_assert_int_eq(rnnd_model_new(be, &spec, &model), 0);
+    ck_assert_int_eq(rnnd_options_init(&opt), 0);
+    opt.optimizer = RNND_SGD;
+    opt.lr = 1;
+}
+
+static void close_all(void)
+{
+    rnnd_options_clear(&opt);
+    rnnd_model_free(model);
+    rnnd_backend_close(be);
+}
+
+/* The first two elements of head.weight and head.bias stand for a gradient of two. */
+static void set_gradient(float a, float b)
+{
+    const struct rnnd_params *p = rnnd_model_params(model);
+    be->ops->upload(be, rnnd_at(p->grad, rnnd_params_find(p, "head.weight")->offset), &a, 4);
+    be->ops->upload(be, rnnd_at(p->grad, rnnd_params_find(p, "head.bias")->offset), &b, 4);
+}
+
+static void values(float *a, float *b)
+{
+    ck_assert_int_eq(rnnd_model_get(model, "head.weight", a), 0);
+    ck_assert_int_eq(rnnd_model_get(model, "head.bias", b), 0);
+}
+
+/* Case 30: gradients (3,0) and (0,4) of two targets: mean (1.5,2), norm 2.5, clipped to 1 is
+   (0.6,0.8). Clipping before the mean would give (0.5,0.5). */
+START_TEST(clips_the_mean_of_all)
+{
+    struct rnnd_optim *o;
+    struct rnnd_loss loss = {1, 2, 0};
+    double norm;
+    float a, b;
+    opt.clip_norm = 1;
+    ck_assert_int_eq(rnnd_optim_new(model, &opt, &o), 0);
+    set_gradient(3, 4);
+    ck_assert_int_eq(rnnd_optim_step(o, &loss, 1, &norm), 0);
+    values(&a, &b);
+    ck_assert_double_eq_tol(norm, 2.5, 1e-12);
+    ck_assert_double_eq_tol(a, -0.6, 1e-6);
+    ck_assert_double_eq_tol(b, -0.8, 1e-6);
+    rnnd_optim_free(o);
+}
+END_TEST
+
+START_TEST(leaves_a_short_gradient_alone)
+{
+    struct rnnd_optim *o;
+    struct rnnd_loss loss = {1, 2, 0};
+    double norm;
+    float a, b;
+    opt.clip_norm = 2.6;
+    ck_assert_int_eq(rnnd_optim_new(model, &opt, &o), 0);
+    set_gradient(3, 4);
+    ck_assert_int_eq(rnnd_optim_step(o, &loss, 0.5, &norm), 0);
+    values(&a, &b);
+    ck_assert(a == -0.75f && b == -1);
+    rnnd_optim_free(o);
+}
+END_TEST
+
+/* Without a target nothing moves, not even by decay, and the gradient is dropped. */
+START_TEST(no_targets_no_change)
+{
+    struct rnnd_optim *o;
+    struct rnnd_loss none = {0, 0, 0}, some = {1, 1, 0};
+    double norm = 7;
+    float a, b;
+    opt.weight_decay = 0.5;
+    opt.momentum = 0.9;
+    ck_assert_int_eq(rnnd_optim_new(model, &opt, &o), 0);
+    ck_assert_int_eq(rnnd_model_set(model, "head.weight", &(float){2}), 0);
+    set_gradient(0, 0);
+    ck_assert_int_eq(rnnd_optim_step(o, &none, 1, &norm), 0);
+    ck_assert(norm == 0);
+    ck_assert_int_eq(rnnd_optim_step_count(o), 0);
+    values(&a, &b);
+    ck_assert(a == 2 && b == 0);
+    ck_assert_int_eq(rnnd_optim_step(o, &some, 1, &norm), 0);
+    values(&a, &b);
+    ck_assert(a == 1); /* decay alone: 2 - 1 * 0.5 * 2 */
+    rnnd_optim_free(o);
+}
+END_TEST
+
+static const struct {
+    float gradient;
+    double loss;
+    const char *what;
+} bad[] = {{INFINITY, 1, "gradient"}, {NAN, 1, "gradient"}, {1, NAN, "loss"},
+           {1, INFINITY, "loss"}};
+
+/* Case 33: a number that is not finite changes no parameter and no moment. */
+START_TEST(refuses_what_is_not_finite)
+{
+    struct rnnd_optim *o;
+    struct rnnd_loss loss = {bad[_i].loss, 1, 0}, good = {1, 1, 0};
+    double norm;
+    float a, b;
+    opt.momentum = 0.9;
+    ck_assert_int_eq(rnnd_optim_new(model, &opt, &o), 0);
+    set_gradient(bad[_i].gradient, 1);
+    ck_assert_int_eq(rnnd_optim_step(o, &loss, 1, &norm), RNND_ENONFINITE);
+    ck_assert_ptr_nonnull(strstr(rnnd_status_detail(), bad[_i].what));
+    values(&a, &b);
+    ck_assert(a == 0 && b == 0);
+    set_gradient(1, 1);
+    ck_assert_int_eq(rnnd_optim_step(o, &good, 1, &norm), 0);
+    values(&a, &b);
+    ck_assert(a == -1 && b == -1);
+    rnnd_optim_free(o);
+}
+END_TEST
+
+/* ---- learning rates ------------------------------------------------------------------ */
+
+static double rate_at(int64_t update, int64_t epoch, double part, double factor)
+{
+    struct rnnd_schedule_point at = {update, epoch, part, factor};
+    return rnnd_learning_rate(&opt, &at);
+}
+
+START_TEST(step_schedule)
+{
+    opt.lr_schedule = RNND_STEP_LR;
+    opt.lr_step = 3;
+    opt.lr_decay = 0.1;
+    ck_assert_double_eq_tol(rate_at(0, 0, 0, 1), 1, 1e-15);
+    ck_assert_double_eq_tol(rate_at(9, 2, 0.9, 1), 1, 1e-15);
+    ck_assert_double_eq_tol(rate_at(9, 3, 0, 1), 0.1, 1e-15);
+    ck_assert_double_eq_tol(rate_at(9, 6, 0, 1), 0.01, 1e-15);
+}
+END_TEST
+
+START_TEST(cosine_schedule)
+{
+    opt.lr_schedule = RNND_COSINE_LR;
+    opt.epochs = 4;
+    ck_assert_double_eq_tol(rate_at(0, 0, 0, 1), 1, 1e-15);
+    ck_assert_double_eq_tol(rate_at(9, 1, 0, 1), (1 + sqrt(0.5)) / 2, 1e-15);
+    ck_assert_double_eq_tol(rate_at(9, 1, 0.5, 1), (1 + cos(M_PI * 1.5 / 4)) / 2, 1e-15);
+    opt.max_updates = 10;
+    ck_assert_double_eq_tol(rate_at(5, 1, 0.5, 1), 0.5, 1e-15);
+    ck_assert_double_eq_tol(rate_at(20, 1, 0.5, 1), 0, 1e-15);
+}
+END_TEST
+
+START_TEST(warmup_multiplies)
+{
+    opt.warmup = 4;
+    ck_assert_double_eq_tol(rate_at(0, 0, 0, 1), 0.25, 1e-15);
+    ck_assert_double_eq_tol(rate_at(2, 0, 0, 1), 0.75, 1e-15);
+    ck_assert_double_eq_tol(rate_at(3, 0, 0, 1), 1, 1e-15);
+    ck_assert_double_eq_tol(rate_at(99, 0, 0, 1), 1, 1e-15);
+    opt.lr_schedule = RNND_PLATEAU_LR;
+    ck_assert_double_eq_tol(rate_at(0, 0, 0, 0.5), 0.125, 1e-15);
+}
+END_TEST
+
+/* Patience 2: the first epoch is a gain; two epochs without one end it. */
+START_TEST(watch_counts_epochs_without_gain)
+{
+    static const double loss[] = {5, 5, 4, 4.5, 4};
+    static const bool ends[] = {false, false, false, false, true};
+    struct rnnd_watch w = {INFINITY, 0};
+    for (int e = 0; e < 5; e++)
+        ck_assert_int_eq(rnnd_watch_epoch(&w, loss[e], 0, 2), ends[e]);
+    ck_assert(w.best == 4);
+}
+END_TEST
+
+/* The plateau wants a relative gain of 1e-4; patience takes any. NaN is no gain. */
+START_TEST(watch_measures_gains)
+{
+    struct rnnd_watch plateau = {INFINITY, 0}, patience = {INFINITY, 0}, nan = {INFINITY, 0};
+    rnnd_watch_epoch(&plateau, 1, 1e-4, 9);
+    rnnd_watch_epoch(&plateau, 0.99995, 1e-4, 9);
+    ck_assert_int_eq(plateau.count, 1);
+    rnnd_watch_epoch(&plateau, 0.9998, 1e-4, 9);
+    ck_assert_int_eq(plateau.count, 0);
+    rnnd_watch_epoch(&patience, 1, 0, 9);
+    rnnd_watch_epoch(&patience, 0.99995, 0, 9);
+    ck_assert_int_eq(patience.count, 0);
+    rnnd_watch_epoch(&nan, NAN, 0, 9);
+    ck_assert_int_eq(nan.count, 1);
+    rnnd_watch_epoch(&nan, 3, 0, 9);
+    ck_assert_int_eq(nan.count, 0);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("optim");
+    TCase *t = tcase_create("step");
+    tcase_add_checked_fixture(t, open_all, close_all);
+    tcase_add_test(t, clips_the_mean_of_all);
+    tcase_add_test(t, leaves_a_short_gradient_alone);
+    tcase_add_test(t, no_targets_no_change);
+    tcase_add_loop_test(t, refuses_what_is_not_finite, 0, sizeof bad / sizeof *bad);
+    suite_add_tcase(s, t);
+    t = tcase_create("rate");
+    tcase_add_checked_fixture(t, open_all, close_all);
+    tcase_add_test(t, step_schedule);
+    tcase_add_test(t, cosine_schedule);
+    tcase_add_test(t, warmup_multiplies);
+    tcase_add_test(t, watch_counts_epochs_without_gain);
+    tcase_add_test(t, watch_measures_gains);
+    suite_add_tcase(s, t);
+    SRunner *r = srunner_create(s);
+    srunner_run_all(r, CK_ENV);
+    int failed = srunner_ntests_failed(r);
+    srunner_free(r);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}

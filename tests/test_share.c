@@ -1,0 +1,179 @@
+/*
+ * test_share.c - windows, micro-batches and lanes: every step of every sequence is run once,
+ * by one rank, in order.
+ */
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "share.h"
+
+/* Lengths 7 0 12 3 12 1, as steps of the data set. */
+static const int64_t offsets[] = {0, 7, 7, 19, 22, 34, 35};
+enum { SEQUENCES = 6, STEPS = 35 };
+
+static struct rnnd_share share_of(int ranks, int rank, int64_t window, int64_t group,
+                                  int64_t bound)
+{
+    return (struct rnnd_share){.offsets = offsets, .tokens = STEPS, .ranks = ranks,
+                               .rank = rank, .window = window, .group = group,
+                               .bound = bound};
+}
+
+static void drop(struct rnnd_share *s)
+{
+    free(s->length);
+    free(s->piece);
+    free(s->cut);
+    free(s->all);
+    free(s->slice);
+    free(s->mine);
+}
+
+/* Counts how often each step of the data set is run by a rank, window by window. */
+static void run_all(struct rnnd_share *s, int *runs)
+{
+    int64_t end, groups = 0;
+    for (int64_t g = 0, first; (first = rnnd_share_group(s, g, &end)) < s->windows; g++) {
+        groups++;
+        for (int64_t w = first; w < end; w++)
+            for (int64_t m = 0; m < s->cuts; m++) {
+                const struct rnnd_piece *p;
+                int64_t n = rnnd_share_slice(s, w, m, &p), rows = 0;
+                for (int64_t j = 0; j < n; j++, rows += p[j - 1].length) {
+                    ck_assert(j == 0 || p[j].length <= p[j - 1].length);
+                    if (s->window)
+                        ck_assert_int_eq(p[j].begin, offsets[p[j].id] + w * s->window);
+                    for (int64_t t = 0; t < p[j].length; t++)
+                        runs[p[j].begin + t]++;
+                }
+                ck_assert(!s->bound || rows <= s->bound || n == 1);
+            }
+        if (end == s->windows)
+            break;
+    }
+    ck_assert_int_eq(groups, rnnd_share_groups(s, 12));
+}
+
+static const struct {
+    int ranks;
+    int64_t window, group, bound;
+} cuts[] = {
+    {1, 0, 0, 0}, {2, 0, 0, 0}, {9, 0, 0, 0}, {1, 5, 1, 0}, {2, 5, 2, 0}, {3, 5, 0, 0},
+    {1, 0, 0, 13}, {2, 4, 1, 6}, {1, 0, 0, 1}, {1, 12, 1, 0}, {1, 100, 3, 0},
+};
+
+START_TEST(every_step_is_run_once)
+{
+    static const int32_t ids[] = {5, 4, 3, 2, 1, 0};
+    int runs[STEPS] = {0};
+    for (int r = 0; r < cuts[_i].ranks; r++) {
+        struct rnnd_share s = share_of(cuts[_i].ranks, r, cuts[_i].window, cuts[_i].group,
+                                       cuts[_i].bound);
+        ck_assert_int_eq(rnnd_share_sequences(&s, ids, SEQUENCES), 0);
+        run_all(&s, runs);
+        ck_assert_int_eq(rnnd_share_steps(&s, 0, s.windows), STEPS);
+        drop(&s);
+    }
+    for (int t = 0; t < STEPS; t++)
+        ck_assert_int_eq(runs[t], 1);
+}
+END_TEST
+
+START_TEST(equal_lengths_are_packed_by_id)
+{
+    static const int32_t ids[] = {4, 2};
+    struct rnnd_share s = share_of(1, 0, 0, 0, 0);
+    ck_assert_int_eq(rnnd_share_sequences(&s, ids, 2), 0);
+    ck_assert_int_eq(s.piece[0].id, 2);
+    ck_assert_int_eq(s.piece[1].id, 4);
+    drop(&s);
+}
+END_TEST
+
+/* n tokens make n-1 pairs; 0 and 1 make none. */
+START_TEST(language_models_count_pairs)
+{
+    static const int32_t ids[] = {0, 1, 5};
+    struct rnnd_share s = share_of(1, 0, 0, 0, 0);
+    s.pairs = true;
+    ck_assert_int_eq(rnnd_share_sequences(&s, ids, 3), 0);
+    ck_assert_int_eq(s.piece[0].length, 6);
+    ck_assert_int_eq(s.piece[1].length, 0);
+    ck_assert_int_eq(s.piece[2].length, 0);
+    drop(&s);
+}
+END_TEST
+
+/* Lane i takes pairs floor(i P / B) .. floor((i+1) P / B) - 1, whatever the ranks. */
+START_TEST(lanes_cut_the_stream)
+{
+    int owner[7];
+    memset(owner, -1, sizeof owner);
+    for (int r = 0; r < 3; r++) {
+        struct rnnd_share s = share_of(3, r, 2, 1, 0);
+        s.pairs = true;
+        ck_assert_int_eq(rnnd_share_lanes(&s, 7), 0);
+        ck_assert_int_eq(s.windows, 3); /* 34 pairs in 7 lanes: at most 5, windows of 2 */
+        for (int64_t j = 0; j < s.count; j++) {
+            int64_t i = s.piece[j].id;
+            ck_assert_int_eq(owner[i], -1);
+            owner[i] = r;
+            ck_assert_int_eq(s.piece[j].begin, i * 34 / 7);
+            ck_assert_int_eq(s.piece[j].length, (i + 1) * 34 / 7 - i * 34 / 7);
+        }
+        drop(&s);
+    }
+    for (int i = 0; i < 7; i++)
+        ck_assert_int_ge(owner[i], 0);
+}
+END_TEST
+
+START_TEST(more_lanes_than_pairs_are_refused)
+{
+    struct rnnd_share s = share_of(1, 0, 2, 1, 0);
+    ck_assert_int_eq(rnnd_share_lanes(&s, 34), 0);
+    ck_assert_int_eq(rnnd_share_lanes(&s, 35), RNND_EDATA);
+    ck_assert_ptr_nonnull(strstr(rnnd_status_detail(), "34 pairs"));
+    drop(&s);
+}
+END_TEST
+
+/* The bound on memory holds for every rank's real share. */
+START_TEST(limits_cover_every_rank)
+{
+    static const int32_t ids[] = {0, 1, 2, 3, 4, 5};
+    for (int ranks = 1; ranks < 5; ranks++)
+        for (int r = 0; r < ranks; r++) {
+            struct rnnd_limits limits = {0, 0, 0};
+            struct rnnd_share s = share_of(ranks, r, 0, 0, 0);
+            int64_t rows = 0;
+            rnnd_share_limits(&s, ids, SEQUENCES, &limits);
+            ck_assert_int_eq(rnnd_share_sequences(&s, ids, SEQUENCES), 0);
+            for (int64_t j = 0; j < s.count; j++)
+                rows += s.piece[j].length;
+            ck_assert_int_le(rows, limits.rows);
+            ck_assert_int_le(s.count, limits.sequences);
+            ck_assert_int_eq(limits.steps, 12);
+            drop(&s);
+        }
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("share");
+    TCase *t = tcase_create("share");
+    tcase_add_loop_test(t, every_step_is_run_once, 0, sizeof cuts / sizeof *cuts);
+    tcase_add_test(t, equal_lengths_are_packed_by_id);
+    tcase_add_test(t, language_models_count_pairs);
+    tcase_add_test(t, lanes_cut_the_stream);
+    tcase_add_test(t, more_lanes_than_pairs_are_refused);
+    tcase_add_test(t, limits_cover_every_rank);
+    suite_add_tcase(s, t);
+    SRunner *r = srunner_create(s);
+    srunner_run_all(r, CK_ENV);
+    int failed = srunner_ntests_failed(r);
+    srunner_free(r);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
