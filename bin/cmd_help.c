@@ -1,0 +1,68 @@
+/*
+ * cmd_help.c - the commands, the options of one, the completion script. Rank 0 alone.
+ */
+#include "bin.h"
+
+#include <string.h>
+
+/* Each line of the synopsis, the first behind "Usage:". */
+static void print_synopsis(const char *synopsis, FILE *out)
+{
+    const char *before = "Usage: ";
+    while (*synopsis) {
+        int length = (int)strcspn(synopsis, "\n");
+        fprintf(out, "%srnn_dist %.*s\n", before, length, synopsis);
+        synopsis += length + (synopsis[length] == '\n');
+        before = "       ";
+    }
+}
+
+void bin_print_help(const struct bin_command *command, FILE *out)
+{
+    print_synopsis(command->synopsis, out);
+    fprintf(out, "%c%s.\n", command->summary[0] - 'a' + 'A', command->summary + 1);
+    rnnd_options_help(command->bit, out);
+}
+
+static void print_unbuilt(FILE *out)
+{
+    const char *before = "\nNot built yet: ";
+    for (int i = 0; rnnd_command_name(i); i++)
+        if (!bin_find(rnnd_command_name(i))) {
+            fprintf(out, "%s%s", before, rnnd_command_name(i));
+            before = ", ";
+        }
+    if (before[0] == ',')
+        fputs(".\n", out);
+}
+
+static void print_commands(FILE *out)
+{
+    fputs("Usage: rnn_dist [train] --data FILE [options]\n"
+          "       rnn_dist COMMAND [options] [operands]\n"
+          "       mpirun -np N rnn_dist ...\n"
+          "Train recurrent networks on sequences of unequal length, on any number of "
+          "processes.\n\nCommands\n",
+          out);
+    for (const struct bin_command *c = bin_commands; c->summary; c++)
+        fprintf(out, "  %-8s  %s\n", bin_name(c), c->summary);
+    print_unbuilt(out);
+    fputs("\nrnn_dist help COMMAND shows the options of a command.\n", out);
+}
+
+int cmd_help(struct rnnd_options *opt, struct rnnd_comm *comm, int argc, char **argv)
+{
+    (void)comm;
+    const struct bin_command *command = argc > 0 ? bin_find(argv[0]) : NULL;
+    if (argc > 0 && !command)
+        return bin_unknown(argv[0]);
+    if (opt->completion)
+        rnnd_options_completion(stdout);
+    else if (command && opt->list_options)
+        rnnd_options_list(command->bit, stdout);
+    else if (command)
+        bin_print_help(command, stdout);
+    else
+        print_commands(stdout);
+    return 0;
+}

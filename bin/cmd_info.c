@@ -1,0 +1,78 @@
+/*
+ * cmd_info.c - `rnn_dist info`: what this program is, and where its ranks run.
+ */
+#include "bin.h"
+#include "status.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* What a rank tells rank 0. */
+struct place {
+    char host[65];
+    char device[191];
+};
+
+static void print_build(void)
+{
+    printf("rnn_dist %s\n", rnnd_version());
+#if defined __clang__
+    printf("compiler   clang %s\n", __clang_version__);
+#else
+    printf("compiler   gcc %s\n", __VERSION__);
+#endif
+#if defined RNND_GEMM_ONEDNN
+    puts("products   oneDNN");
+#elif defined RNND_GEMM_CBLAS
+    puts("products   CBLAS");
+#endif
+    puts("back ends  cpu; cuda is not built yet");
+}
+
+static void print_map(const struct place *place, int ranks)
+{
+    printf("ranks      %d\n", ranks);
+    for (int r = 0; r < ranks; r++)
+        printf("  rank %d  %s  %s\n", r, place[r].host, place[r].device);
+}
+
+static int find_place(const struct rnnd_options *opt, struct rnnd_comm *comm,
+                      struct place *place)
+{
+    struct rnnd_backend *be;
+    memset(place, 0, sizeof *place);
+    if (gethostname(place->host, sizeof place->host - 1) < 0)
+        strcpy(place->host, "?");
+    RNND_TRY(rnnd_backend_open(opt, comm, &be));
+    snprintf(place->device, sizeof place->device, "%s", rnnd_backend_describe(be));
+    rnnd_backend_close(be);
+    return 0;
+}
+
+int cmd_info(struct rnnd_options *opt, struct rnnd_comm *comm, int argc, char **argv)
+{
+    (void)argc, (void)argv;
+    struct place place;
+    void *all = NULL;
+    size_t *size = NULL;
+    int ranks = rnnd_comm_size(comm);
+    int status = find_place(opt, comm, &place);
+    if (status == 0)
+        status = rnnd_new((size_t)ranks, sizeof *size, "sizes", (void **)&size);
+    status = rnnd_comm_agree(comm, status);
+    if (status == 0)
+        status = rnnd_comm_gather(comm, &place, sizeof place, &all, size);
+    if (status == 0 && rnnd_comm_rank(comm) == 0) {
+        print_build();
+        print_map(all, ranks);
+        if (opt->plan)
+            puts(
+                "plan       the cpu has one path: a product and a fused cell per "
+                "step.\n"
+                "           CUDA, which has several to choose from, is not built yet.");
+    }
+    free(all);
+    free(size);
+    return status;
+}

@@ -1,0 +1,19 @@
+/*
+ * cmd_predict.c - `rnn_dist predict MODEL`: predictions to an HDF5 file, a table, or
+ * both.
+ */
+#include "bin.h"
+#include "status.h"
+
+int cmd_predict(struct rnnd_options *opt, struct rnnd_comm *comm, int argc, char **argv)
+{
+    (void)argc;
+    struct bin_scorer s;
+    if (!opt->out && !opt->csv)
+        return rnnd_fail(RNND_EUSAGE, "predict needs --out FILE or --csv FILE");
+    int status = bin_scorer_open(&s, opt, comm, argv[0], false);
+    if (status == 0)
+        status = rnnd_predict(s.model, s.data, comm, &s.opt);
+    bin_scorer_close(&s);
+    return status;
+}

@@ -1,0 +1,53 @@
+/*
+ * cmd_train.c - `rnn_dist train`: trains, then says how it went.
+ */
+#include "bin.h"
+#include "log.h"
+#include "metrics.h"
+#include "status.h"
+
+#include <inttypes.h>
+#include <signal.h>
+#include <stdlib.h>
+
+static int print_json(const char *run_dir)
+{
+    char *line;
+    RNND_TRY(rnnd_metrics_result(run_dir, &line));
+    puts(line);
+    free(line);
+    return 0;
+}
+
+static void print_summary(const struct rnnd_options *opt,
+                          const struct rnnd_train_result *result)
+{
+    char valid[128] = "";
+    const struct rnnd_metrics *v = &result->valid;
+    if (result->validated)
+        snprintf(valid, sizeof valid, ", validation loss %.6g, %s %.6g", v->loss,
+                 v->metric, v->value);
+    rnnd_log_info("%" PRId64 " updates done after %.1f s%s; see %s", result->updates,
+                  result->seconds, valid, opt->run_dir);
+}
+
+int cmd_train(struct rnnd_options *opt, struct rnnd_comm *comm, int argc, char **argv)
+{
+    (void)argc, (void)argv;
+    struct rnnd_train_result result;
+    /* a reader of the output that goes away must not take the training with it */
+    signal(SIGPIPE, SIG_IGN);
+    int status = rnnd_train(opt, comm, &result);
+    if (rnnd_comm_rank(comm) != 0)
+        return status;
+    bool ended = status == 0 || status == RNND_STOPPED || status == RNND_ENONFINITE;
+    if (opt->json && ended) {
+        char cause[2048];
+        snprintf(cause, sizeof cause, "%s", rnnd_status_detail());
+        int printed = print_json(opt->run_dir);
+        return status < 0 ? rnnd_fail((enum rnnd_status)status, "%s", cause) : printed;
+    }
+    if (status == 0 && opt->progress != RNND_PROGRESS_NONE)
+        print_summary(opt, &result);
+    return status;
+}

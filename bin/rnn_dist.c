@@ -1,0 +1,243 @@
+/*
+ * rnn_dist.c - main: finds the command, reads its options, runs it, and says once over
+ * all ranks what went wrong.
+ *
+ * What is wrong with the command line is the same on every rank: rank 0, known from the
+ * launcher's variables, says it before MPI is started.
+ */
+#include "bin.h"
+#include "comm.h"
+#include "log.h"
+#include "status.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+const struct bin_command bin_commands[] = {
+    {RNND_CMD_TRAIN, cmd_train, "train a model; the word may be left out",
+     "[train] --data FILE [options]\n[train] --resume [--run-dir DIR] [options]", "", 0,
+     0, false, true},
+    {RNND_CMD_EVAL, cmd_eval, "loss, accuracy or perplexity of a model on a data set",
+     "eval MODEL --data FILE [options]", "MODEL", 1, 1, true, true},
+    {RNND_CMD_PREDICT, cmd_predict, "predictions for each sequence of a data set",
+     "predict MODEL --data FILE --out FILE [--csv FILE] [options]\n"
+     "predict MODEL --data FILE --csv FILE [options]",
+     "MODEL", 1, 1, true, true},
+    {RNND_CMD_PACK, cmd_pack,
+     "make a data set of time series, tables, arrays, text, music",
+     "pack KIND [options] INPUT... OUTPUT.h5", "KIND, INPUT and OUTPUT", 3, -1, false,
+     true},
+    {RNND_CMD_INSPECT, cmd_inspect,
+     "what a data set, checkpoint or run folder holds, and whether it is intact",
+     "inspect [--json] FILE", "FILE", 1, 1, false, true},
+    {RNND_CMD_INFO, cmd_info, "version, build options, devices, the map of ranks",
+     "info [--plan TRAIN-OPTIONS]", "", 0, 0, false, true},
+    {RNND_CMD_HELP, cmd_help, "the commands, or the options of one", "help [COMMAND]",
+     "COMMAND", 0, 1, false, false},
+    {.summary = NULL}};
+
+const struct bin_command *bin_find(const char *name)
+{
+    for (const struct bin_command *c = bin_commands; c->summary; c++)
+        if (!strcmp(bin_name(c), name))
+            return c;
+    return NULL;
+}
+
+int bin_unknown(const char *name)
+{
+    const char *names[33];
+    int count = 0;
+    for (; rnnd_command_name(count); count++) {
+        names[count] = rnnd_command_name(count);
+        if (!strcmp(names[count], name))
+            return rnnd_fail(RNND_EUSAGE, "the command %s is not built yet", name);
+    }
+    names[count] = NULL;
+    const char *meant = rnnd_options_nearest(name, names);
+    if (meant)
+        return rnnd_fail(RNND_EUSAGE, "unknown command %s; did you mean %s?", name,
+                         meant);
+    return rnnd_fail(RNND_EUSAGE, "unknown command %s; rnn_dist help lists them", name);
+}
+
+/* ---- before MPI ---------------------------------------------------------------------
+ */
+
+/* The rank that a launcher gave this process, 0 without one. *mpi: by a launcher of
+ * MPI. */
+static int launched_rank(bool *mpi)
+{
+    static const char *const names[] = {"OMPI_COMM_WORLD_RANK", "PMIX_RANK"};
+    *mpi = true;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (getenv(names[i]))
+            return atoi(getenv(names[i]));
+    *mpi = false;
+    const char *task = getenv("SLURM_PROCID"), *step = getenv("SLURM_STEP_NUM_TASKS");
+    return task && step ? atoi(task) : 0;
+}
+
+/* A file opened later must not take the place of a standard stream that is closed. */
+static void guard_streams(void)
+{
+    for (int fd = 0; fd <= 2; fd++)
+        if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", O_RDONLY) != fd)
+            return;
+}
+
+/* What all ranks find alike before any file is opened. */
+static int check_usage(const struct bin_command *command,
+                       const struct rnnd_options *opt, int operands, char **argv)
+{
+    const char *name = bin_name(command);
+    if (operands < command->least)
+        return rnnd_fail(RNND_EUSAGE, "%s needs %s; see rnn_dist help %s", name,
+                         command->operands, name);
+    if (command->most >= 0 && operands > command->most)
+        return rnnd_fail(RNND_EUSAGE, "%s: too many operands: %s; see rnn_dist help %s",
+                         name, argv[command->most], name);
+    bool from_run = command->bit == RNND_CMD_TRAIN && opt->resume;
+    if ((command->needs_data || command->bit == RNND_CMD_TRAIN) && !opt->data &&
+        !from_run)
+        return rnnd_fail(RNND_EUSAGE, "%s needs --data FILE; see rnn_dist help %s",
+                         name, name);
+    /* on resume the stored options are still to come: the trainer checks then */
+    return opt->resume ? 0 : rnnd_options_check_early(opt);
+}
+
+/* The command, and its arguments from *argv on; no word, or an option, is train. */
+static int choose(int *argc, char ***argv, const struct bin_command **command)
+{
+    const char *word = *argc > 1 ? (*argv)[1] : NULL;
+    if (!word)
+        return rnnd_fail(RNND_EUSAGE,
+                         "nothing to do; rnn_dist help lists the commands");
+    bool named = word[0] != '-';
+    if (!strcmp(word, "--help")) {
+        *command = bin_find("help");
+        *argc = 0;
+        return 0;
+    }
+    *command = bin_find(named ? word : "train");
+    if (!*command)
+        return bin_unknown(word);
+    *argc -= 1 + named;
+    *argv += 1 + named;
+    return 0;
+}
+
+static void print_version(void)
+{
+    printf("rnn_dist %s\n"
+           "Licence Apache-2.0, <https://www.apache.org/licenses/LICENSE-2.0>.\n"
+           "There is no warranty, to the extent that the law permits.\n",
+           rnnd_version());
+}
+
+/* ---- the end ------------------------------------------------------------------------
+ */
+
+/* Results that did not arrive are a failure. */
+static int check_stdout(int status)
+{
+    bool lost = ferror(stdout);
+    errno = 0;
+    lost = fflush(stdout) != 0 || lost;
+    if (!lost || status < 0)
+        return status;
+    return rnnd_fail(RNND_EFILE, "cannot write to standard output%s%s",
+                     errno ? ": " : "", errno ? strerror(errno) : "");
+}
+
+/* "rank R failed": what agreement tells the ranks that did not fail themselves. */
+static bool is_hearsay(const char *cause)
+{
+    int rank, end = 0;
+    return sscanf(cause, "rank %d failed%n", &rank, &end) == 1 && end && !cause[end];
+}
+
+/* All ranks leave with one status, and the lowest that knows the cause says it. */
+static int settle(struct rnnd_comm *comm, int status)
+{
+    char cause[2048];
+    snprintf(cause, sizeof cause, "%s", rnnd_status_detail());
+    int common = rnnd_comm_agree(comm, status);
+    if (common == 0)
+        return 0;
+    int64_t rank = rnnd_comm_rank(comm);
+    int64_t lowest = status < 0 && !is_hearsay(cause) ? -rank : INT64_MIN;
+    bool knows = lowest == -rank;
+    if (rnnd_comm_max(comm, &lowest, 1) < 0) { /* peers are lost, or hang */
+        rnnd_log_error("%s", status < 0 ? cause : rnnd_status_detail());
+        rnnd_comm_abort(comm, -common);
+        return common;
+    }
+    if ((knows && lowest == -rank) || (lowest == INT64_MIN && rank == 0))
+        rnnd_log_error("%s", cause);
+    return common;
+}
+
+static int run_in_world(const struct bin_command *command, struct rnnd_options *opt,
+                        int argc, char **argv)
+{
+    struct rnnd_comm *comm;
+    bool mpi;
+    int rank = launched_rank(&mpi);
+    int status = rnnd_comm_open(opt->comm_timeout, &comm);
+    if (status < 0) {
+        if (mpi || rank == 0)
+            rnnd_log_error("%s", rnnd_status_detail());
+        return status;
+    }
+    status = command->run(opt, comm, argc, argv);
+    status = settle(comm, check_stdout(status));
+    rnnd_comm_close(comm);
+    return status;
+}
+
+/* On rank 0; the others have nothing to say and nothing to do. */
+static int run_alone(const struct bin_command *command, struct rnnd_options *opt,
+                     int argc, char **argv)
+{
+    bool mpi;
+    if (launched_rank(&mpi) != 0)
+        return 0;
+    if (opt->version)
+        print_version();
+    else if (opt->help)
+        bin_print_help(command, stdout);
+    int status = opt->version || opt->help ? 0 : command->run(opt, NULL, argc, argv);
+    status = check_stdout(status);
+    if (status < 0)
+        rnnd_log_error("%s", rnnd_status_detail());
+    return status;
+}
+
+int main(int argc, char **argv)
+{
+    const struct bin_command *command;
+    struct rnnd_options opt;
+    int operands;
+    bool mpi, asks = false;
+    guard_streams();
+    int status = rnnd_options_init(&opt);
+    if (status == 0)
+        status = choose(&argc, &argv, &command);
+    if (status == 0)
+        status = rnnd_options_parse(&opt, command->bit, argc, argv, &operands);
+    if (status == 0 && !(asks = opt.help || opt.version))
+        status = check_usage(command, &opt, operands, argv);
+    if (status < 0 && launched_rank(&mpi) == 0)
+        rnnd_log_error("%s", rnnd_status_detail());
+    if (status == 0)
+        status = asks || !command->needs_world
+                     ? run_alone(command, &opt, operands, argv)
+                     : run_in_world(command, &opt, operands, argv);
+    rnnd_options_clear(&opt);
+    return -status;
+}

@@ -1,0 +1,84 @@
+/*
+ * scorer.c - a trained model and a data set, opened for eval and predict.
+ *
+ * Rank 0 looks the checkpoint up, so that ranks agree on one while a training goes on;
+ * all ranks read it. The options of the training hold where none were given now.
+ */
+#include "bin.h"
+#include "status.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* The checkpoint that MODEL names, the same on all ranks; malloc'ed, taken. */
+static int find_checkpoint(struct rnnd_comm *comm, const char *model, char **path)
+{
+    char *found = NULL;
+    bool lead = rnnd_comm_rank(comm) == 0;
+    RNND_TRY(rnnd_comm_agree(comm, lead ? rnnd_checkpoint_find(model, &found) : 0));
+    int64_t size = found ? (int64_t)strlen(found) + 1 : 0;
+    int status = rnnd_comm_broadcast(comm, &size, sizeof size);
+    if (status == 0 && !lead)
+        status = rnnd_new((size_t)size, 1, "a path", (void **)&found);
+    status = rnnd_comm_agree(comm, status);
+    if (status == 0)
+        status = rnnd_comm_broadcast(comm, found, (size_t)size);
+    if (status < 0) {
+        free(found);
+        return status;
+    }
+    *path = found;
+    return 0;
+}
+
+static int open_model(struct bin_scorer *s, const struct rnnd_options *opt,
+                      const char *path)
+{
+    struct rnnd_checkpoint_info info = {0, 0, NULL};
+    RNND_TRY(rnnd_checkpoint_load_model(path, s->be, &s->model, &info));
+    int status = rnnd_options_read_text(&s->opt, info.config, path, RNND_FROM_FILE);
+    free(info.config);
+    RNND_TRY(status);
+    return rnnd_options_overlay(&s->opt, opt);
+}
+
+/* What a training needs of its data, evaluation needs too. */
+static int check_targets(const struct rnnd_dataset_info *info)
+{
+    if (info->targets == 0)
+        return rnnd_fail(RNND_EDATA, "%s has no target: there is nothing to evaluate",
+                         info->path);
+    return 0;
+}
+
+static int open_data(struct bin_scorer *s, bool targets)
+{
+    RNND_TRY(rnnd_dataset_open(s->opt.data, &s->data));
+    const struct rnnd_dataset_info *info = rnnd_dataset_info(s->data);
+    RNND_TRY(rnnd_model_accepts(rnnd_model_spec(s->model), info, targets));
+    return targets ? check_targets(info) : 0;
+}
+
+int bin_scorer_open(struct bin_scorer *s, const struct rnnd_options *opt,
+                    struct rnnd_comm *comm, const char *model, bool targets)
+{
+    char *path;
+    memset(s, 0, sizeof *s);
+    RNND_TRY(rnnd_options_init(&s->opt));
+    RNND_TRY(find_checkpoint(comm, model, &path));
+    int status = rnnd_comm_agree(comm, rnnd_backend_open(opt, comm, &s->be));
+    if (status == 0)
+        status = rnnd_comm_agree(comm, open_model(s, opt, path));
+    if (status == 0)
+        status = rnnd_comm_agree(comm, open_data(s, targets));
+    free(path);
+    return status;
+}
+
+void bin_scorer_close(struct bin_scorer *s)
+{
+    rnnd_dataset_close(s->data);
+    rnnd_model_free(s->model);
+    rnnd_backend_close(s->be);
+    rnnd_options_clear(&s->opt);
+}
