@@ -55,6 +55,18 @@ int rnnd_batch_new(struct rnnd_backend *be, struct rnnd_dataset *data, bool targ
     return 0;
 }
 
+int rnnd_batch_new_tokens(struct rnnd_backend *be, int64_t vocab, struct rnnd_batch **out)
+{
+    struct rnnd_batch *b = NULL;
+    RNND_TRY(rnnd_new(1, sizeof *b, "batch", (void **)&b));
+    b->be = be;
+    b->own_info = (struct rnnd_dataset_info){.task = RNND_LM, .vocab = vocab,
+                                             .outputs = vocab};
+    b->info = &b->own_info;
+    *out = b;
+    return 0;
+}
+
 static void free_device(struct rnnd_batch *b)
 {
     struct rnnd_buf all[] = {b->packed.d_n, b->packed.d_off, b->packed.d_len,
@@ -148,7 +160,7 @@ int rnnd_batch_reserve(struct rnnd_batch *b, const struct rnnd_limits *limits)
     free_host(b);
     /* Forget what was freed before anything may fail. */
     struct rnnd_batch fresh = {.be = b->be, .data = b->data, .info = b->info,
-                               .with_targets = b->with_targets, .mean = b->mean,
+                               .own_info = b->own_info, .with_targets = b->with_targets, .mean = b->mean,
                                .std = b->std, .count_of = b->count_of,
                                .piece_inputs = b->piece_inputs,
                                .piece_targets = b->piece_targets,
@@ -290,6 +302,18 @@ int rnnd_batch_load(struct rnnd_batch *b, const struct rnnd_piece *piece, int64_
         RNND_TRY(pack_targets(b, &piece[j], j, targets));
     }
     upload_contents(b, inputs, targets);
+    return 0;
+}
+
+int rnnd_batch_load_tokens(struct rnnd_batch *b, const int32_t *token, int64_t count)
+{
+    struct rnnd_piece piece = {.length = count, .sequence = -1};
+    struct rnnd_limits need = {1, count, count};
+    RNND_TRY(rnnd_batch_reserve(b, &need));
+    pack_shape(b, &piece, 1, 0);
+    char *inputs = packing_place(b, b->inputs, b->host_inputs);
+    memcpy(inputs, token, (size_t)count * sizeof *token);
+    upload_contents(b, inputs, NULL);
     return 0;
 }
 

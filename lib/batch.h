@@ -11,6 +11,7 @@ struct rnnd_batch {
     struct rnnd_backend *be;
     struct rnnd_dataset *data;
     const struct rnnd_dataset_info *info;
+    struct rnnd_dataset_info own_info; /* where there is no data set behind it */
     bool with_targets;
     const float *mean, *std;       /* [I] or NULL */
 
@@ -29,6 +30,13 @@ struct rnnd_batch {
     char *piece_inputs, *piece_targets; /* one piece as it lies in the file */
     int64_t piece_room;            /* steps */
 };
+
+/* A batch without a data set: tokens of a vocabulary, given from memory, without targets. */
+RNND_CHECKED int rnnd_batch_new_tokens(struct rnnd_backend *be, int64_t vocab,
+                                       struct rnnd_batch **out);
+/* One sequence of tokens, each in 0 .. vocab-1. */
+RNND_CHECKED int rnnd_batch_load_tokens(struct rnnd_batch *batch, const int32_t *token,
+                                        int64_t count);
 
 /* Sorts the rows of a token batch by token (stable), for the embedding's gradient. */
 RNND_CHECKED int rnnd_batch_sort_tokens(struct rnnd_batch *batch);

@@ -112,6 +112,14 @@ static int64_t batch_end(const struct rnnd_plan *plan, int64_t from)
     return to;
 }
 
+struct rnnd_plan_options rnnd_plan_options_of(const struct rnnd_options *opt)
+{
+    return (struct rnnd_plan_options){
+        .seed = (uint64_t)opt->seed, .shuffle = opt->shuffle == RNND_SHUFFLE_EPOCH,
+        .bucket = opt->bucket, .batch = opt->batch_tokens ? 0 : opt->batch,
+        .batch_tokens = opt->batch_tokens};
+}
+
 int rnnd_plan_new(const int64_t *offsets, int64_t sequences,
                   const struct rnnd_plan_options *opt, struct rnnd_plan **out)
 {

@@ -221,6 +221,9 @@ struct rnnd_plan_options {
     int64_t batch_tokens;          /* steps per update, where batch is 0 */
 };
 
+/* What the training options ask for. */
+struct rnnd_plan_options rnnd_plan_options_of(const struct rnnd_options *opt);
+
 /* offsets [N+1] is borrowed. */
 RNND_CHECKED int rnnd_plan_new(const int64_t *offsets, int64_t sequences,
                                const struct rnnd_plan_options *opt, struct rnnd_plan **out);

@@ -164,11 +164,7 @@ static int make_model(struct rnnd_trainer *t, const struct rnnd_model_spec *spec
     RNND_TRY(rnnd_share_new(t->opt, t->train, t->comm, &t->share));
     if (t->streams)
         return 0;
-    const struct rnnd_options *o = t->opt;
-    struct rnnd_plan_options plan = {
-        .seed = (uint64_t)o->seed, .shuffle = o->shuffle == RNND_SHUFFLE_EPOCH,
-        .bucket = o->bucket, .batch = o->batch_tokens ? 0 : o->batch,
-        .batch_tokens = o->batch_tokens};
+    struct rnnd_plan_options plan = rnnd_plan_options_of(t->opt);
     return rnnd_plan_new(rnnd_dataset_offsets(t->train),
                          rnnd_dataset_info(t->train)->sequences, &plan, &t->plan);
 }
