@@ -6,7 +6,9 @@ bin_rnn_dist_SOURCES = \
 	bin/cmd_help.c \
 	bin/cmd_info.c \
 	bin/cmd_predict.c \
+	bin/cmd_sample.c \
 	bin/cmd_train.c \
+	bin/cmd_verify.c \
 	bin/rnn_dist.c \
 	bin/scorer.c
 bin_rnn_dist_LDADD = $(RNND_LIBS)

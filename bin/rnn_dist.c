@@ -27,6 +27,8 @@ const struct bin_command bin_commands[] = {
      "predict MODEL --data FILE --out FILE [--csv FILE] [options]\n"
      "predict MODEL --data FILE --csv FILE [options]",
      "MODEL", 1, 1, true, true},
+    {RNND_CMD_SAMPLE, cmd_sample, "text from a language model",
+     "sample MODEL [--prompt TEXT] [options]", "MODEL", 1, 1, false, true},
     {RNND_CMD_PACK, cmd_pack,
      "make a data set of time series, tables, arrays, text, music",
      "pack KIND [options] INPUT... OUTPUT.h5", "KIND, INPUT and OUTPUT", 3, -1, false,
@@ -34,6 +36,9 @@ const struct bin_command bin_commands[] = {
     {RNND_CMD_INSPECT, cmd_inspect,
      "what a data set, checkpoint or run folder holds, and whether it is intact",
      "inspect [--json] FILE", "FILE", 1, 1, false, true},
+    {RNND_CMD_VERIFY, cmd_verify,
+     "prove on this data that N ranks equal one, and packed sequences single ones",
+     "verify --data FILE [TRAIN-OPTIONS]", "", 0, 0, true, true},
     {RNND_CMD_INFO, cmd_info, "version, build options, devices, the map of ranks",
      "info [--plan TRAIN-OPTIONS]", "", 0, 0, false, true},
     {RNND_CMD_HELP, cmd_help, "the commands, or the options of one", "help [COMMAND]",

@@ -32,6 +32,7 @@
 #define RUN       "Run"
 #define OUTPUT    "Output"
 #define PREDICT   "Result"
+#define SAMPLE    "Text"
 #define INFO      "Plan"
 #define PACK      "Kinds"
 #define GENERAL   "General"

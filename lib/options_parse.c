@@ -145,7 +145,8 @@ static int set_valued(struct rnnd_options *opt, struct arguments *args, int i,
     const struct rnnd_option *option = &rnnd__options[i];
     if (!value && args->next < args->argc && !is_option(args->argv[args->next]))
         value = args->argv[args->next++];
-    if (!value || !*value)
+    bool may_be_empty = i == OPT_prompt;
+    if (!value || (!*value && !may_be_empty))
         return rnnd_fail(RNND_EUSAGE, "--%s needs a value: %s", option->name,
                          option->arg);
     if (i == OPT_config)
