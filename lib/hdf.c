@@ -152,6 +152,23 @@ static int open_readable(const char *path, int *fd, off_t *size)
     return 0;
 }
 
+bool rnnd_hdf_mentions(const char *path, const char *text)
+{
+    enum { PART = 1 << 20 };
+    OWNED char *part = malloc(PART);
+    int fd;
+    off_t size;
+    bool found = false;
+    if (part && open_readable(path, &fd, &size) == 0)
+        for (int last = 0; last < 2 && !found; last++) {
+            ssize_t n = pread(fd, part, PART, last && size > PART ? size - PART : 0);
+            found = n > 0 && memmem(part, (size_t)n, text, strlen(text));
+        }
+    if (part && fd >= 0)
+        close(fd);
+    return found;
+}
+
 static int open_file(struct rnnd_hdf *file, int fd, bool sealed)
 {
     GUARD;
@@ -251,7 +268,7 @@ enum rnnd_hdf_kind rnnd__hdf_kind(hid_t type)
 static int measure(struct rnnd_hdf *file, const char *object, struct rnnd_hdf_array *a)
 {
     hsize_t dim[H5S_MAX_RANK];
-    int64_t bytes = (int64_t)H5Tget_size(a->type);
+    int64_t bytes = 8 * (int64_t)H5Tget_size(a->type); /* also when read as a wider type */
     if (H5Sget_simple_extent_type(a->space) == H5S_NULL)
         return rnnd_fail(RNND_EDATA, "%s: %s%s: holds nothing (null dataspace)", file->path,
                          AT(object));

@@ -27,6 +27,10 @@ enum rnnd_hdf_type { RNND_I32, RNND_I64, RNND_F32, RNND_F64, RNND_U8 };
 
 /* ---- reading */
 
+/* Whether the first or the last MiB of a file, HDF5 or not, holds a text: what a file was
+   that is too damaged to be opened. */
+bool rnnd_hdf_mentions(const char *path, const char *text);
+
 /* EFILE: missing, unreadable, a folder, not HDF5, truncated, damaged. */
 RNND_CHECKED int rnnd_hdf_open(const char *path, struct rnnd_hdf **out);
 /* Also drops a file that was created and not committed. NULL is accepted. */

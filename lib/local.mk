@@ -12,6 +12,9 @@ librnn_dist_a_SOURCES = \
 	lib/comm.c \
 	lib/comm.h \
 	lib/comm_mpi.c \
+	lib/dataset.c \
+	lib/dataset.h \
+	lib/dataset_check.c \
 	lib/device.c \
 	lib/device.h \
 	lib/hash.h \

@@ -1,0 +1,624 @@
+/*
+ * test_dataset.c - data files of every task read back, from memory and by slices; every
+ * refusal with its object and index; files as h5py writes them; damaged files.
+ */
+#include "dataset.h"
+#include "testing.h"
+
+#include <fcntl.h>
+#include <math.h>
+#include <sys/stat.h>
+
+/* ---- data files to order */
+
+struct array {
+    enum rnnd_hdf_type type;
+    int rank;
+    int64_t dim[3];
+    const void *data;              /* NULL = zeros */
+};
+
+struct set {
+    const char *format;            /* NULL = none */
+    int64_t version;
+    const char *task;              /* NULL = none */
+    int64_t vocab, classes;        /* 0 = none */
+    struct array offsets, inputs, targets; /* of type 0 and rank 0: none */
+    const char *const *names, *const *class, *const *token;
+    int64_t texts;                 /* how many of each */
+};
+
+#define INT64S(...)                                                                  \
+    {RNND_I64, 1, {sizeof((int64_t[]){__VA_ARGS__}) / 8}, (int64_t[]){__VA_ARGS__}}
+#define INT32S(...)                                                                  \
+    {RNND_I32, 1, {sizeof((int32_t[]){__VA_ARGS__}) / 4}, (int32_t[]){__VA_ARGS__}}
+#define FLOATS(rows, columns, ...)                                                   \
+    {RNND_F32, 2, {rows, columns}, (float[]){__VA_ARGS__}}
+#define OURS .format = "rnn_dist-data", .version = 1
+
+static void put(struct rnnd_hdf *file, const char *object, const struct array *a)
+{
+    if (a->rank || a->data)
+        must(rnnd_hdf_write(file, object, a->type, a->rank, a->dim, false, a->data));
+}
+
+static void make_set(const struct set *s)
+{
+    struct rnnd_hdf *file;
+    must(rnnd_hdf_create(in_folder("d.h5"), &file));
+    if (s->format)
+        must(rnnd_hdf_set_string(file, "format", s->format));
+    if (s->version)
+        must(rnnd_hdf_set_int(file, "version", s->version));
+    if (s->task)
+        must(rnnd_hdf_set_string(file, "task", s->task));
+    if (s->vocab)
+        must(rnnd_hdf_set_int(file, "vocab_size", s->vocab));
+    if (s->classes)
+        must(rnnd_hdf_set_int(file, "num_classes", s->classes));
+    put(file, "/offsets", &s->offsets);
+    put(file, "/inputs", &s->inputs);
+    put(file, "/targets", &s->targets);
+    if (s->names)
+        must(rnnd_hdf_write_strings(file, "/names", s->names, s->texts));
+    if (s->class)
+        must(rnnd_hdf_write_strings(file, "/classes", s->class, s->texts));
+    if (s->token)
+        must(rnnd_hdf_write_strings(file, "/vocab", s->token, s->texts));
+    must(rnnd_hdf_commit(file));
+}
+
+static struct rnnd_dataset *opened(const struct set *s)
+{
+    struct rnnd_dataset *data;
+    make_set(s);
+    must(rnnd_dataset_open(in_folder("d.h5"), &data));
+    return data;
+}
+
+static void refused(const struct set *s, const char *why)
+{
+    struct rnnd_dataset *data = NULL;
+    make_set(s);
+    must_fail(RNND_EDATA, rnnd_dataset_open(in_folder("d.h5"), &data));
+    ck_assert_ptr_null(data);
+    ck_assert_str_eq(rest_of_detail(), why);
+}
+
+/* The same set from memory and from disk. */
+static const int64_t keeps[] = {1 << 20, 0};
+
+/* ---- every task */
+
+START_TEST(classify)
+{
+    const char *names[] = {"a", "", "c"}, *classes[] = {"x", "y", "z"};
+    struct set s = {OURS, .task = "classify", .classes = 3, .offsets = INT64S(0, 2, 2, 3),
+                    .inputs = FLOATS(3, 2, 1, 2, 3, 4, 5, 6), .targets = INT32S(2, -1, 0),
+                    .names = names, .class = classes, .texts = 3};
+    uint64_t print = 0;
+    for (int k = 0; k < 2; k++) {
+        rnnd__dataset_keep = keeps[k];
+        struct rnnd_dataset *data = opened(&s);
+        const struct rnnd_dataset_info *info = rnnd_dataset_info(data);
+        float x[4];
+        int32_t label[3];
+        ck_assert_str_eq(info->path, in_folder("d.h5"));
+        ck_assert_int_eq(info->task, RNND_CLASSIFY);
+        ck_assert_int_eq(info->sequences, 3);
+        ck_assert_int_eq(info->steps, 3);
+        ck_assert_int_eq(info->longest, 2);
+        ck_assert_int_eq(info->inputs, 2);
+        ck_assert_int_eq(info->vocab, 0);
+        ck_assert_int_eq(info->outputs, 3);
+        ck_assert_int_eq(info->targets, 2);
+        ck_assert(k == 0 || info->fingerprint == print);
+        print = info->fingerprint;
+        ck_assert_mem_eq(rnnd_dataset_offsets(data), s.offsets.data, 4 * 8);
+        must(rnnd_dataset_inputs(data, 1, 2, x));
+        ck_assert_mem_eq(x, ((float[]){3, 4, 5, 6}), sizeof x);
+        must(rnnd_dataset_targets(data, 0, 3, label));
+        ck_assert_mem_eq(label, s.targets.data, sizeof label);
+        must(rnnd_dataset_targets(data, 3, 0, label));
+        must_fail(RNND_EDATA, rnnd_dataset_inputs(data, 2, 2, x));
+        ck_assert_str_eq(rest_of_detail(), "d.h5: /inputs: rows 2 to 3 are asked for, it has 3");
+        must_fail(RNND_EDATA, rnnd_dataset_targets(data, -1, 1, label));
+        ck_assert_str_eq(rnnd_dataset_name(data, 2), "c");
+        ck_assert_str_eq(rnnd_dataset_name(data, 1), "");
+        ck_assert_ptr_null(rnnd_dataset_name(data, 3));
+        ck_assert_str_eq(rnnd_dataset_class(data, 0), "x");
+        ck_assert_ptr_null(rnnd_dataset_class(data, -1));
+        ck_assert_ptr_null(rnnd_dataset_token(data, 0));
+        rnnd_dataset_close(data);
+    }
+}
+END_TEST
+
+START_TEST(lm)
+{
+    const char *token[] = {"<unk>", "ä", " "};
+    struct set s = {OURS, .task = "lm", .vocab = 3, .offsets = INT64S(0, 0, 1, 5),
+                    .inputs = INT64S(0, 1, 2, 2, 1), .token = token, .texts = 3};
+    for (int k = 0; k < 2; k++) {
+        rnnd__dataset_keep = keeps[k];
+        struct rnnd_dataset *data = opened(&s);
+        const struct rnnd_dataset_info *info = rnnd_dataset_info(data);
+        int32_t id[5];
+        ck_assert_int_eq(info->task, RNND_LM);
+        ck_assert_int_eq(info->inputs, 0);
+        ck_assert_int_eq(info->vocab, 3);
+        ck_assert_int_eq(info->outputs, 3);
+        ck_assert_int_eq(info->targets, 3);
+        ck_assert_int_eq(info->longest, 4);
+        must(rnnd_dataset_inputs(data, 0, 5, id));
+        ck_assert_mem_eq(id, ((int32_t[]){0, 1, 2, 2, 1}), sizeof id);
+        must_fail(RNND_EDATA, rnnd_dataset_targets(data, 0, 1, id));
+        ck_assert_str_eq(rnnd_dataset_token(data, 1), "ä");
+        rnnd_dataset_close(data);
+    }
+}
+END_TEST
+
+START_TEST(values_per_step_and_sequence)
+{
+    float targets[] = {0, 1, NAN, 1, 0.5f, 0.25f};
+    struct set s = {OURS, .task = "multilabel", .offsets = INT32S(0, 1, 3),
+                    .inputs = FLOATS(3, 1, -1, 0, 1),
+                    .targets = {RNND_F64, 2, {3, 2}, (double[]){0, 1, NAN, 1, 0.5, 0.25}}};
+    struct array each = INT32S(0, 1, 2, 3), pair = s.offsets;
+    const char *tasks[] = {"multilabel", "regress_steps", "regress"};
+    for (int t = 0; t < 3; t++)
+        for (int k = 0; k < 2; k++) {
+            float got[6];
+            rnnd__dataset_keep = keeps[k];
+            s.task = tasks[t];
+            s.offsets = t == 2 ? each : pair;
+            struct rnnd_dataset *data = opened(&s);
+            ck_assert_int_eq(rnnd_dataset_info(data)->targets, 2);
+            ck_assert_int_eq(rnnd_dataset_info(data)->outputs, 2);
+            must(rnnd_dataset_targets(data, 0, 3, got));
+            ck_assert(isnan(got[2]));
+            got[2] = targets[2];
+            ck_assert_mem_eq(got, targets, sizeof got);
+            rnnd_dataset_close(data);
+        }
+    s.task = "multilabel";
+    s.offsets = pair;
+    s.targets = (struct array){RNND_U8, 2, {3, 2}, (uint8_t[]){1, 0, 0, 0, 1, 1}};
+    struct rnnd_dataset *data = opened(&s);
+    float got[6];
+    must(rnnd_dataset_targets(data, 0, 3, got));
+    ck_assert_mem_eq(got, ((float[]){1, 0, 0, 0, 1, 1}), sizeof got);
+    ck_assert_int_eq(rnnd_dataset_info(data)->targets, 3);
+    rnnd_dataset_close(data);
+}
+END_TEST
+
+START_TEST(unlabelled)
+{
+    struct set s = {OURS, .offsets = INT32S(0, 2), .inputs = INT32S(7, 0), .vocab = 8};
+    for (int k = 0; k < 2; k++) {
+        s.task = k ? "none" : NULL;
+        struct rnnd_dataset *data = opened(&s);
+        ck_assert_int_eq(rnnd_dataset_info(data)->task, RNND_NO_TASK);
+        ck_assert_int_eq(rnnd_dataset_info(data)->outputs, 0);
+        ck_assert_int_eq(rnnd_dataset_info(data)->targets, 0);
+        rnnd_dataset_close(data);
+    }
+}
+END_TEST
+
+/* Any type that holds the values; the contents alone make the fingerprint. */
+START_TEST(types_are_converted)
+{
+    struct set s = {OURS, .task = "tag", .vocab = 200, .classes = 2,
+                    .offsets = {RNND_F64, 1, {2}, (double[]){0, 3}},
+                    .inputs = {RNND_U8, 1, {3}, (uint8_t[]){199, 0, 1}},
+                    .targets = {RNND_F32, 1, {3}, (float[]){-1, 0, 1}}};
+    struct rnnd_dataset *data = opened(&s);
+    uint64_t print = rnnd_dataset_info(data)->fingerprint;
+    int32_t id[3];
+    must(rnnd_dataset_inputs(data, 0, 3, id));
+    ck_assert_mem_eq(id, ((int32_t[]){199, 0, 1}), sizeof id);
+    rnnd_dataset_close(data);
+    s.offsets = (struct array)INT64S(0, 3);
+    s.inputs = (struct array)INT64S(199, 0, 1);
+    s.targets = (struct array)INT32S(-1, 0, 1);
+    data = opened(&s);
+    ck_assert_uint_eq(rnnd_dataset_info(data)->fingerprint, print);
+    rnnd_dataset_close(data);
+    s.targets = (struct array)INT32S(-1, 0, 0);
+    data = opened(&s);
+    ck_assert_uint_ne(rnnd_dataset_info(data)->fingerprint, print);
+    rnnd_dataset_close(data);
+    s.targets = (struct array)INT32S(-1, 0, 1);
+    s.offsets = (struct array)INT64S(0, 1, 3);
+    data = opened(&s);
+    ck_assert_uint_ne(rnnd_dataset_info(data)->fingerprint, print);
+    rnnd_dataset_close(data);
+}
+END_TEST
+
+START_TEST(empty_sequences_only)
+{
+    struct set s = {OURS, .task = "classify", .classes = 2, .offsets = INT64S(0, 0, 0),
+                    .inputs = {RNND_F32, 2, {0, 5}, NULL}, .targets = INT32S(1, 0)};
+    struct rnnd_dataset *data = opened(&s);
+    ck_assert_int_eq(rnnd_dataset_info(data)->targets, 2);
+    ck_assert_int_eq(rnnd_dataset_info(data)->longest, 0);
+    float mean[5], std[5];
+    must(rnnd_dataset_inputs(data, 0, 0, mean));
+    must(rnnd_dataset_moments(data, mean, std));
+    ck_assert(mean[4] == 0 && std[4] == 1);
+    rnnd_dataset_close(data);
+}
+END_TEST
+
+/* ---- statistics */
+
+/* Population figures by hand; a constant that binary floats cannot hold; a large offset. */
+START_TEST(moments)
+{
+    enum { S = 100000 };
+    float *x = malloc(sizeof *x * S * 4), mean[4], std[4];
+    for (int t = 0; t < S; t++) {
+        x[4 * t] = t % 2 ? 3 : 1;                 /* mean 2, std 1 */
+        x[4 * t + 1] = 0.1f;
+        x[4 * t + 2] = 100000 + t % 4;            /* 100001.5, sqrt(5/4) */
+        x[4 * t + 3] = t == 0 ? -1.0f : 0.0f;
+    }
+    struct set s = {OURS, .offsets = INT64S(0, S), .inputs = {RNND_F32, 2, {S, 4}, x}};
+    for (int k = 0; k < 2; k++) {
+        rnnd__dataset_keep = k ? 0 : 1 << 24;
+        struct rnnd_dataset *data = opened(&s);
+        must(rnnd_dataset_moments(data, mean, std));
+        ck_assert(mean[0] == 2 && std[0] == 1);
+        ck_assert(mean[1] == 0.1f && std[1] == 1);
+        ck_assert(mean[2] == 100001.5f && std[2] == (float)sqrt(1.25));
+        ck_assert_float_eq_tol(mean[3], -1e-5f, 1e-11f);
+        ck_assert_float_eq_tol(std[3], 0.0031622618f, 1e-9f);
+        rnnd_dataset_close(data);
+    }
+    free(x);
+    struct set tokens = {OURS, .offsets = INT64S(0, 1), .inputs = INT64S(0), .vocab = 1};
+    struct rnnd_dataset *data = opened(&tokens);
+    must_fail(RNND_EDATA, rnnd_dataset_moments(data, mean, std));
+    rnnd_dataset_close(data);
+}
+END_TEST
+
+/* ---- refusals */
+
+/* A good set, of which each case spoils one thing. */
+#define GOOD                                                                         \
+    {OURS, .task = "tag", .classes = 2, .offsets = INT64S(0, 2, 3),                  \
+     .inputs = FLOATS(3, 2, 1, 2, 3, 4, 5, 6), .targets = INT32S(0, 1, -1)}
+#define SPOILT(change, why)                                                          \
+    do {                                                                             \
+        struct set s = GOOD;                                                         \
+        change;                                                                      \
+        refused(&s, why);                                                            \
+    } while (0)
+#define ARRAY(...) (struct array)__VA_ARGS__
+
+START_TEST(bad_head)
+{
+    rnnd_dataset_close(opened(&(struct set)GOOD));
+    SPOILT(s.format = NULL,
+           "d.h5: attribute format: missing; data files have \"rnn_dist-data\"");
+    SPOILT(s.format = "rnn_dist-checkpoint", "d.h5: attribute format = \"rnn_dist-checkpoint\": "
+                                             "data files have \"rnn_dist-data\"");
+    SPOILT(s.version = 0, "d.h5: attribute version: missing");
+    SPOILT(s.version = 2, "d.h5: attribute version = 2: this program reads 1");
+    SPOILT(s.task = "classfy", "d.h5: attribute task = \"classfy\": there are classify, tag, "
+                               "regress, regress_steps, multilabel, lm and none");
+    SPOILT(s.task = NULL, "d.h5: attribute task: missing, though there are /targets: there are "
+                          "classify, tag, regress, regress_steps, multilabel, lm and none");
+    SPOILT(s.classes = 0, "d.h5: attribute num_classes: missing");
+    SPOILT(s.classes = -3, "d.h5: attribute num_classes = -3: not in 1..2147483647");
+    SPOILT(s.vocab = 10, "d.h5: /inputs: 2 dimensions; token ids (there is a vocab_size) have 1, "
+                         "[S]");
+    SPOILT(s.task = "lm", "d.h5: attribute vocab_size: missing; lm needs token ids as /inputs");
+}
+END_TEST
+
+START_TEST(bad_shapes)
+{
+    SPOILT(s.offsets = ARRAY({0}), "d.h5: /offsets: missing");
+    SPOILT(s.inputs = ARRAY({0}), "d.h5: /inputs: missing");
+    SPOILT(s.targets = ARRAY({0}), "d.h5: /targets: missing; task tag needs them (unlabelled "
+                                   "data have task none)");
+    SPOILT(s.inputs = ARRAY(INT64S(1, 2, 3)), "d.h5: /inputs: 1 dimension; features have 2, "
+                                              "[S, I]; token ids need the attribute vocab_size");
+    SPOILT(s.inputs = ARRAY({RNND_F32, 3, {3, 1, 1}, NULL}),
+           "d.h5: /inputs: 3 dimensions; features have 2, [S, I]; token ids need the attribute "
+           "vocab_size");
+    SPOILT(s.inputs = ARRAY({RNND_F32, 2, {3, 0}, NULL}), "d.h5: /inputs: no feature");
+    SPOILT(s.targets = ARRAY(FLOATS(3, 1, 0, 1, 0)),
+           "d.h5: /targets: 2 dimensions; task tag has 1, [S]");
+    SPOILT(s.targets = ARRAY(INT32S(0, 1)),
+           "d.h5: /targets: 2 rows; task tag has one per step: 3");
+    SPOILT(s.task = "classify", "d.h5: /targets: 3 rows; task classify has one per sequence: 2");
+    SPOILT(s.task = "regress", "d.h5: /targets: 1 dimension; task regress has 2, [N, O]");
+    SPOILT((s.task = "multilabel", s.targets = ARRAY({RNND_F32, 2, {3, 0}, NULL})),
+           "d.h5: /targets: no column");
+    SPOILT((s.class = (const char *[]){"a", "b", "c"}, s.texts = 3),
+           "d.h5: /classes: 3 texts, 2 are wanted");
+    SPOILT((s.names = (const char *[]){"a"}, s.texts = 1), "d.h5: /names: 1 texts, 2 are wanted");
+    SPOILT(s.offsets = ARRAY({RNND_I64, 2, {3, 1}, NULL}),
+           "d.h5: /offsets: 2 dimensions, 1 is wanted");
+}
+END_TEST
+
+START_TEST(bad_offsets)
+{
+    SPOILT(s.offsets = ARRAY(INT64S(0)), "d.h5: /offsets: 1 values, N+1 for N sequences are "
+                                         "wanted: there is no sequence");
+    SPOILT(s.offsets = ARRAY(INT64S(1, 2, 3)), "d.h5: /offsets[0] = 1: the first is 0");
+    SPOILT(s.offsets = ARRAY(INT64S(0, 2, 1, 3)),
+           "d.h5: /offsets[2] = 1: below the one before, 2");
+    SPOILT(s.offsets = ARRAY(INT64S(0, 1, 2)),
+           "d.h5: /offsets[2] = 2: the last is the number of steps, 3");
+    SPOILT(s.offsets = ARRAY(INT64S(0, 4, 4)), "d.h5: /offsets[1] = 4: /inputs has 3 steps");
+    SPOILT(s.offsets = ARRAY(INT64S(0, INT64_MIN, 3)),
+           "d.h5: /offsets[1] = -9223372036854775808: below the one before, 0");
+    SPOILT(s.offsets = ARRAY({RNND_F64, 1, {3}, (double[]){0, 0.5, 3}}),
+           "d.h5: /offsets[1] = 0.5: not an integer");
+}
+END_TEST
+
+START_TEST(bad_values)
+{
+    for (int k = 0; k < 2; k++) {
+        rnnd__dataset_keep = keeps[k];
+        SPOILT(s.inputs = ARRAY(FLOATS(3, 2, 0, 0, 0, 0, 0, NAN)),
+               "d.h5: /inputs[2, 1] = nan: features are finite (sequence 1, its step 0)");
+        SPOILT(s.inputs = ARRAY(FLOATS(3, 2, 0, 0, -INFINITY, 0, 0, 0)),
+               "d.h5: /inputs[1, 0] = -inf: features are finite (sequence 0, its step 1)");
+        SPOILT(s.inputs = ARRAY({RNND_F64, 2, {3, 2}, (double[]){0, 0, 0, 1e300, 0, 0}}),
+               "d.h5: /inputs[1, 1] = 1e+300: too large for a 32-bit float");
+        SPOILT(s.targets = ARRAY(INT32S(0, 1, 2)),
+               "d.h5: /targets[2] = 2: labels run from 0 to 1 (num_classes 2), -1 = ignored");
+        SPOILT(s.targets = ARRAY(INT32S(0, -2, 1)),
+               "d.h5: /targets[1] = -2: labels run from 0 to 1 (num_classes 2), -1 = ignored");
+        SPOILT(s.targets = ARRAY(INT64S(0, 1, 1LL << 31)),
+               "d.h5: /targets[2] = 2147483648: does not fit 32 bits");
+        SPOILT(s.targets = ARRAY({RNND_F32, 1, {3}, (float[]){0, 1, 0.5f}}),
+               "d.h5: /targets[2] = 0.5: not an integer");
+        SPOILT((s.task = "multilabel", s.targets = ARRAY(FLOATS(3, 1, 0, NAN, 1.5))),
+               "d.h5: /targets[2, 0] = 1.5: answers of multilabel lie between 0 and 1, NaN = "
+               "ignored row");
+        SPOILT((s.task = "regress_steps", s.targets = ARRAY(FLOATS(3, 1, 0, INFINITY, 1.5))),
+               "d.h5: /targets[1, 0] = inf: targets are finite, NaN = ignored row");
+        SPOILT((s.task = "lm", s.vocab = 256, s.targets = ARRAY({0}),
+                s.inputs = ARRAY(INT64S(255, 300, 1))),
+               "d.h5: /inputs[1] = 300: token ids run from 0 to 255 (vocab_size 256)");
+        SPOILT((s.task = "lm", s.vocab = 256, s.targets = ARRAY({0}),
+                s.inputs = ARRAY(INT64S(255, 0, -1))),
+               "d.h5: /inputs[2] = -1: token ids run from 0 to 255 (vocab_size 256)");
+    }
+}
+END_TEST
+
+/* Beyond the first block: indices count from the start of the array. */
+START_TEST(bad_value_far_in)
+{
+    enum { S = 3000000 };
+    int32_t *id = calloc(S, sizeof *id);
+    float *x = calloc(S, sizeof *x);
+    id[S - 2] = 5;
+    x[S - 3] = NAN;
+    struct set tokens = {OURS, .offsets = INT64S(0, S), .inputs = {RNND_I32, 1, {S}, id},
+                         .vocab = 5};
+    struct set features = {OURS, .offsets = INT64S(0, 10, S), .inputs = {RNND_F32, 2, {S, 1}, x}};
+    for (int k = 0; k < 2; k++) {
+        rnnd__dataset_keep = k ? 0 : 1 << 30;
+        refused(&tokens,
+                "d.h5: /inputs[2999998] = 5: token ids run from 0 to 4 (vocab_size 5)");
+        refused(&features, "d.h5: /inputs[2999997, 0] = nan: features are finite (sequence 1, "
+                           "its step 2999987)");
+    }
+    free(id);
+    free(x);
+}
+END_TEST
+
+/* ---- files that are damaged or not data */
+
+START_TEST(files_that_do_not_open)
+{
+    struct rnnd_dataset *data = NULL;
+    struct stat info;
+    must_fail(RNND_EFILE, rnnd_dataset_open(in_folder("none.h5"), &data));
+    ck_assert_str_eq(rest_of_detail(), "none.h5: No such file or directory");
+    must_fail(RNND_EFILE, rnnd_dataset_open(in_folder("."), &data));
+    make_set(&(struct set)GOOD);
+    ck_assert_int_eq(stat(in_folder("d.h5"), &info), 0);
+    ck_assert_int_eq(truncate(in_folder("d.h5"), info.st_size / 2), 0);
+    must_fail(RNND_EDATA, rnnd_dataset_open(in_folder("d.h5"), &data));
+    ck_assert_ptr_nonnull(strstr(rest_of_detail(), "d.h5: cannot be opened: truncated: "));
+    make_set(&(struct set)GOOD);
+    flip_where("d.h5", &(float){5}, sizeof(float));
+    must_fail(RNND_EDATA, rnnd_dataset_open(in_folder("d.h5"), &data));
+    ck_assert_str_eq(rest_of_detail(),
+                     "d.h5: damaged: the checksum over the file does not hold");
+    ck_assert_ptr_null(data);
+}
+END_TEST
+
+/* Bits and lengths at random: opens or refuses, and does nothing worse. */
+START_TEST(random_damage)
+{
+    int rounds = getenv("LONG") ? 20000 : 300;
+    char bytes[16384];
+    struct stat info;
+    uint64_t state = 1;
+    struct set s = GOOD;
+    s.format = NULL; /* texts lie where some versions of HDF5 loop for ever */
+    s.task = NULL;
+    make_set(&s);
+    int fd = open(in_folder("d.h5"), O_RDWR);
+    ck_assert_int_eq(fstat(fd, &info), 0);
+    off_t size = info.st_size - 32; /* without the seal */
+    ck_assert_int_eq(pread(fd, bytes, (size_t)size, 0), size);
+    ck_assert_int_eq(ftruncate(fd, size), 0);
+    for (int k = 0; k < rounds; k++) {
+        struct rnnd_hdf *file;
+        char x[64];
+        for (int n = 0; n < 3; n++) {
+            state = state * 6364136223846793005u + 1442695040888963407u;
+            off_t at = (off_t)((state >> 33) % (uint64_t)size);
+            char bad = bytes[at] ^ (char)(1 << (state >> 61));
+            ck_assert_int_eq(pwrite(fd, &bad, 1, at), 1);
+        }
+        if (k % 10 == 0)
+            ck_assert_int_eq(ftruncate(fd, (off_t)(state >> 40) % size), 0);
+        if (rnnd_hdf_open(in_folder("d.h5"), &file) == 0) {
+            struct rnnd_hdf_shape shape;
+            if (rnnd_hdf_shape(file, "/inputs", &shape) == 0 && shape.rank == 2
+                && shape.dim[0] == 3 && shape.dim[1] == 2)
+                (void)!rnnd_hdf_read(file, "/inputs", 0, 3, RNND_F32, x);
+            (void)!rnnd_hdf_read(file, "/offsets", 0, 3, RNND_I64, x);
+            rnnd_hdf_close(file);
+        }
+        ck_assert_int_eq(ftruncate(fd, 0), 0);
+        ck_assert_int_eq(pwrite(fd, bytes, (size_t)size, 0), size);
+    }
+    close(fd);
+}
+END_TEST
+
+/* The same with the seal in place: never opens, never HDF5's turn. */
+START_TEST(sealed_damage)
+{
+    int rounds = getenv("LONG") ? 20000 : 1000;
+    struct stat info;
+    uint64_t state = 7;
+    make_set(&(struct set)GOOD);
+    int fd = open(in_folder("d.h5"), O_RDWR);
+    ck_assert_int_eq(fstat(fd, &info), 0);
+    for (int k = 0; k < rounds; k++) {
+        struct rnnd_dataset *data;
+        unsigned char byte, bad;
+        state = state * 6364136223846793005u + 1442695040888963407u;
+        off_t at = (off_t)((state >> 33) % (uint64_t)(info.st_size - 32));
+        ck_assert_int_eq(pread(fd, &byte, 1, at), 1);
+        bad = byte ^ (unsigned char)(1 << (state >> 61));
+        ck_assert_int_eq(pwrite(fd, &bad, 1, at), 1);
+        ck_assert_int_lt(rnnd_dataset_open(in_folder("d.h5"), &data), 0);
+        ck_assert_int_eq(pwrite(fd, &byte, 1, at), 1);
+    }
+    close(fd);
+    struct rnnd_dataset *data;
+    must(rnnd_dataset_open(in_folder("d.h5"), &data));
+    rnnd_dataset_close(data);
+}
+END_TEST
+
+/* ---- files of h5py */
+
+static char golden_path[512];
+
+static const char *golden(const char *name)
+{
+    const char *top = getenv("srcdir");
+    snprintf(golden_path, sizeof golden_path, "%s/tests/golden/h5py/%s", top ? top : ".", name);
+    return golden_path;
+}
+
+START_TEST(h5py_plain)
+{
+    struct rnnd_dataset *data;
+    int32_t label[3];
+    float x[8];
+    must(rnnd_dataset_open(golden("plain.h5"), &data));
+    ck_assert_int_eq(rnnd_dataset_info(data)->task, RNND_CLASSIFY);
+    ck_assert_int_eq(rnnd_dataset_info(data)->outputs, 3);
+    ck_assert_mem_eq(rnnd_dataset_offsets(data), ((int64_t[]){0, 2, 2, 4}), 32);
+    must(rnnd_dataset_inputs(data, 0, 4, x));
+    for (int i = 0; i < 8; i++)
+        ck_assert(x[i] == (float)i / 4);
+    must(rnnd_dataset_targets(data, 0, 3, label));
+    ck_assert_mem_eq(label, ((int32_t[]){2, -1, 0}), sizeof label);
+    ck_assert_str_eq(rnnd_dataset_class(data, 1), "zwei");
+    ck_assert_str_eq(rnnd_dataset_name(data, 2), "größte");
+    rnnd_dataset_close(data);
+}
+END_TEST
+
+/* float16, booleans, big-endian, chunked and compressed, fixed-length and bytes attributes. */
+START_TEST(h5py_odd_types)
+{
+    struct rnnd_dataset *data;
+    float x[8], y[6];
+    must(rnnd_dataset_open(golden("odd.h5"), &data));
+    ck_assert_int_eq(rnnd_dataset_info(data)->task, RNND_MULTILABEL);
+    must(rnnd_dataset_inputs(data, 0, 3, x));
+    for (int i = 0; i < 6; i++)
+        ck_assert(x[i] == (float)i / 4);
+    must(rnnd_dataset_targets(data, 0, 3, y));
+    ck_assert_mem_eq(y, ((float[]){1, 0, 0, 1, 1, 1}), sizeof y);
+    ck_assert_str_eq(rnnd_dataset_class(data, 0), "ja");
+    rnnd_dataset_close(data);
+    int32_t id[4];
+    must(rnnd_dataset_open(golden("tokens.h5"), &data));
+    ck_assert_int_eq(rnnd_dataset_info(data)->task, RNND_LM);
+    ck_assert_int_eq(rnnd_dataset_info(data)->vocab, 5);
+    must(rnnd_dataset_inputs(data, 0, 4, id));
+    ck_assert_mem_eq(id, ((int32_t[]){4, 0, 2, 1}), sizeof id);
+    rnnd_dataset_close(data);
+}
+END_TEST
+
+START_TEST(h5py_mistyped)
+{
+    struct rnnd_dataset *data;
+    must_fail(RNND_EDATA, rnnd_dataset_open(golden("text_inputs.h5"), &data));
+    ck_assert_ptr_nonnull(strstr(rnnd_status_detail(), "text_inputs.h5: /inputs: not numbers"));
+    must_fail(RNND_EDATA, rnnd_dataset_open(golden("group_inputs.h5"), &data));
+    ck_assert_ptr_nonnull(strstr(rnnd_status_detail(), "group_inputs.h5: /inputs: not an array"));
+    must_fail(RNND_EDATA, rnnd_dataset_open(golden("scalar_offsets.h5"), &data));
+    ck_assert_ptr_nonnull(
+        strstr(rnnd_status_detail(), "scalar_offsets.h5: /offsets: 0 dimensions"));
+    must_fail(RNND_EDATA, rnnd_dataset_open(golden("task_number.h5"), &data));
+    ck_assert_ptr_nonnull(
+        strstr(rnnd_status_detail(), "task_number.h5: attribute task: a text is wanted"));
+    must_fail(RNND_EDATA, rnnd_dataset_open(golden("null_targets.h5"), &data));
+    ck_assert_ptr_nonnull(
+        strstr(rnnd_status_detail(), "null_targets.h5: /targets: holds nothing"));
+}
+END_TEST
+
+static void keep_default(void)
+{
+    rnnd__dataset_keep = 1 << 30;
+}
+
+int main(void)
+{
+    Suite *s = suite_create("dataset");
+    TCase *t = tcase_create("dataset");
+    tcase_set_timeout(t, 300);
+    tcase_add_checked_fixture(t, make_folder, remove_folder);
+    tcase_add_checked_fixture(t, keep_default, keep_default);
+    tcase_add_test(t, classify);
+    tcase_add_test(t, lm);
+    tcase_add_test(t, values_per_step_and_sequence);
+    tcase_add_test(t, unlabelled);
+    tcase_add_test(t, types_are_converted);
+    tcase_add_test(t, empty_sequences_only);
+    tcase_add_test(t, moments);
+    tcase_add_test(t, bad_head);
+    tcase_add_test(t, bad_shapes);
+    tcase_add_test(t, bad_offsets);
+    tcase_add_test(t, bad_values);
+    tcase_add_test(t, bad_value_far_in);
+    tcase_add_test(t, files_that_do_not_open);
+    tcase_add_test(t, random_damage);
+    tcase_add_test(t, sealed_damage);
+    tcase_add_test(t, h5py_plain);
+    tcase_add_test(t, h5py_odd_types);
+    tcase_add_test(t, h5py_mistyped);
+    suite_add_tcase(s, t);
+    return run_suite(s);
+}
