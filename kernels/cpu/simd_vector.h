@@ -86,10 +86,13 @@ static double sum_sq(const float *x, int64_t n)
     return total;
 }
 
+/* The scalars are rounded to float last. */
 static void sgd(const struct rnnd_sgd *s, int64_t n, float *restrict w, float *restrict g,
                 float *restrict momentum)
 {
-    float lr = s->lr, decay = s->decay, gscale = s->gscale, keep = s->first ? 0 : s->momentum;
+    float lr = (float)s->lr, decay = (float)s->decay, gscale = (float)s->gscale;
+    float keep = (float)s->momentum;
+    bool first = s->first;
     if (!momentum) {
         for (int64_t i = 0; i < n; i++) {
             w[i] -= lr * (g[i] * gscale + decay * w[i]);
@@ -99,7 +102,7 @@ static void sgd(const struct rnnd_sgd *s, int64_t n, float *restrict w, float *r
     }
     for (int64_t i = 0; i < n; i++) {
         float d = g[i] * gscale + decay * w[i];
-        float b = s->first ? d : keep * momentum[i] + d;
+        float b = first ? d : keep * momentum[i] + d;
         momentum[i] = b;
         w[i] -= lr * b;
         g[i] = 0;
@@ -110,11 +113,13 @@ static void adam(const struct rnnd_adam *s, int64_t n, float *const part[4])
 {
     float *restrict w = part[0], *restrict g = part[1], *restrict m = part[2],
           *restrict v = part[3];
-    double bias1 = 1 - pow(s->beta1, (double)s->step), bias2 = 1 - pow(s->beta2, (double)s->step);
+    double bias1 = 1 - pow(s->beta1, (double)s->step);
+    double bias2 = 1 - pow(s->beta2, (double)s->step);
     float size = (float)(s->lr / bias1), root = (float)(1 / sqrt(bias2));
-    float a = 1.0f - s->beta1, b = 1.0f - s->beta2;
-    float beta2 = s->beta2, eps = s->eps, gscale = s->gscale;
-    float to_g = s->decoupled ? 0 : s->decay, to_w = s->decoupled ? 1 - s->lr * s->decay : 1;
+    float a = (float)(1 - s->beta1), b = (float)(1 - s->beta2), beta2 = (float)s->beta2;
+    float eps = (float)s->eps, gscale = (float)s->gscale;
+    float to_g = s->decoupled ? 0 : (float)s->decay;
+    float to_w = s->decoupled ? (float)(1 - s->lr * s->decay) : 1;
     for (int64_t i = 0; i < n; i++) {
         float d = g[i] * gscale + to_g * w[i];
         m[i] += (d - m[i]) * a;

@@ -1,0 +1,81 @@
+/*
+ * kernels_ref.h - what the tests of kernels compare with, and how they talk to a back end.
+ *
+ * References are naive, in double, a sequence at a time, written from the equations and not
+ * from the kernels.
+ */
+#ifndef KERNELS_REF_H
+#define KERNELS_REF_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "backend.h"
+
+/* ---- back ends to test -------------------------------------------------------------- */
+
+struct kernels_target {
+    const char *name;
+    const char *isa;               /* RNND_CPU_ISA, NULL = the best */
+    int threads;
+};
+
+extern const struct kernels_target kernels_targets[];
+extern const int kernels_targets_count;
+
+/* An open back end and the memory that a test took on it. */
+struct rig {
+    struct rnnd_backend *be;
+    const struct rnnd_backend_ops *op;
+    struct rnnd_buf taken[64];
+    int count;
+};
+
+/* false where this machine cannot run the target. */
+bool rig_open(struct rig *rig, int target);
+void rig_close(struct rig *rig);
+struct rnnd_buf rig_put(struct rig *rig, const void *src, int64_t bytes);
+/* Device memory of that many floats, each a NaN, so that what is not written shows. */
+struct rnnd_buf rig_nan(struct rig *rig, int64_t floats);
+/* malloc'ed copy. */
+float *rig_get(struct rig *rig, struct rnnd_buf buf, int64_t floats);
+
+/* ---- numbers ------------------------------------------------------------------------ */
+
+/* malloc'ed values in (-scale, scale), the same for the same seed. */
+float *numbers(uint64_t seed, int64_t count, double scale);
+double *to_double(const float *x, int64_t count);
+/* ||a-b|| / ||b||; of a zero b: ||a||. NaN where either has one. */
+double distance(const float *a, const double *b, int64_t count);
+
+/* ---- packed batches ----------------------------------------------------------------- */
+
+/* Lengths, falling; zeros at the end. The batch lies on the host and on the device. */
+void packed_make(struct rnnd_packed *batch, struct rig *rig, const int32_t *len, int64_t N);
+void packed_free(struct rnnd_packed *batch);
+
+/* ---- recurrent layer ---------------------------------------------------------------- */
+
+/* As struct rnnd_rnn, in double; y and dy have rows of H. Optional inputs may be NULL. */
+struct ref_rnn {
+    enum rnnd_cell cell;
+    bool reverse;
+    int64_t H;
+    const struct rnnd_packed *batch;
+    const double *x;               /* [R,G*H] products with the inputs */
+    const double *w_hh, *b_ih, *b_hh, *h0, *c0;
+    const double *dy, *dhn, *dcn;
+    double *y, *hn, *cn;           /* out */
+    double *dx, *dw_hh, *db_ih, *db_hh, *dh0, *dc0; /* out, accumulates */
+};
+
+/* Allocates the outputs, zeroed. */
+void ref_rnn_alloc(struct ref_rnn *r);
+void ref_rnn_free(struct ref_rnn *r);
+void ref_rnn_forward(struct ref_rnn *r);
+/* Both passes. */
+void ref_rnn_backward(struct ref_rnn *r);
+/* sum y dy + sum hn dhn + sum cn dcn after a forward pass: what backward derives. */
+double ref_rnn_objective(const struct ref_rnn *r);
+
+#endif

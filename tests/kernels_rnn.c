@@ -1,0 +1,570 @@
+/*
+ * kernels_rnn.c - tests of the time loop, on every back end of the list.
+ */
+#include "kernels_rnn.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels_ref.h"
+
+static const enum rnnd_cell cells[] = {RNND_RNN_TANH, RNND_RNN_RELU, RNND_LSTM, RNND_GRU};
+static const char *const cell_names[] = {"rnn_tanh", "rnn_relu", "lstm", "gru"};
+
+/* What a case gives to the layer. */
+enum { H0 = 1, DY = 2, DN = 4, WIDE = 8 }; /* WIDE: rows of y wider than H */
+
+struct setup {
+    enum rnnd_cell cell;
+    bool reverse;
+    int64_t H;
+    const int32_t *len;
+    int64_t N;
+    int with;
+    double scale;                  /* of the weights */
+    int target;                    /* of kernels_targets */
+};
+
+/* The same inputs for the reference and for a back end. */
+struct inputs {
+    float *x, *w_hh, *b_ih, *b_hh, *h0, *c0, *dy, *dhn, *dcn;
+    double *d[9];
+};
+
+static void inputs_make(struct inputs *in, const struct setup *s, const struct rnnd_packed *b)
+{
+    int64_t H = s->H, GH = rnnd_cell_gates(s->cell) * H;
+    int64_t size[9] = {b->R * GH, GH * H, GH, GH, b->N * H, b->N * H, b->R * H, b->N * H,
+                       b->N * H};
+    float **f[9] = {&in->x, &in->w_hh, &in->b_ih, &in->b_hh, &in->h0, &in->c0, &in->dy,
+                    &in->dhn, &in->dcn};
+    for (int i = 0; i < 9; i++) {
+        *f[i] = numbers((uint64_t)(1000 + 23 * i + H), size[i], i == 1 ? s->scale : 1);
+        in->d[i] = to_double(*f[i], size[i]);
+    }
+}
+
+static void inputs_free(struct inputs *in)
+{
+    float *f[9] = {in->x, in->w_hh, in->b_ih, in->b_hh, in->h0, in->c0, in->dy, in->dhn,
+                   in->dcn};
+    for (int i = 0; i < 9; i++) {
+        free(f[i]);
+        free(in->d[i]);
+    }
+}
+
+static struct ref_rnn reference(const struct setup *s, const struct rnnd_packed *b,
+                                const struct inputs *in)
+{
+    bool lstm = s->cell == RNND_LSTM;
+    struct ref_rnn r = {
+        .cell = s->cell, .reverse = s->reverse, .H = s->H, .batch = b, .x = in->d[0],
+        .w_hh = in->d[1], .b_ih = in->d[2], .b_hh = in->d[3],
+        .h0 = s->with & H0 ? in->d[4] : NULL, .c0 = s->with & H0 && lstm ? in->d[5] : NULL,
+        .dy = s->with & DY ? in->d[6] : NULL, .dhn = s->with & DN ? in->d[7] : NULL,
+        .dcn = s->with & DN && lstm ? in->d[8] : NULL,
+    };
+    ref_rnn_alloc(&r);
+    ref_rnn_backward(&r);
+    return r;
+}
+
+/* Rows of H floats into rows of ld, the rest a NaN that must not matter. */
+static struct rnnd_buf put_rows(struct rig *rig, const float *x, int64_t rows, int64_t H,
+                                int64_t ld)
+{
+    float *wide = malloc(sizeof(float) * (size_t)(rows * ld + 1));
+    for (int64_t i = 0; i < rows * ld; i++)
+        wide[i] = i % ld < H ? x[i / ld * H + i % ld] : NAN;
+    struct rnnd_buf buf = rig_put(rig, wide, rows * ld * 4);
+    free(wide);
+    return buf;
+}
+
+/* What a back end gave. */
+struct outputs {
+    float *y, *hn, *cn, *dx, *dw_hh, *db_ih, *db_hh, *dh0, *dc0;
+};
+
+static void outputs_free(struct outputs *o)
+{
+    float *f[9] = {o->y, o->hn, o->cn, o->dx, o->dw_hh, o->db_ih, o->db_hh, o->dh0, o->dc0};
+    for (int i = 0; i < 9; i++)
+        free(f[i]);
+}
+
+static struct rnnd_buf none(void)
+{
+    return (struct rnnd_buf){NULL};
+}
+
+/* The layer's description with inputs on the device, and room for its outputs. */
+static struct rnnd_rnn layer(struct rig *rig, const struct setup *s,
+                             const struct rnnd_packed *b, const struct inputs *in)
+{
+    int64_t H = s->H, GH = rnnd_cell_gates(s->cell) * H, NH = b->N * H;
+    int64_t ld = s->with & WIDE ? 2 * H + 3 : H;
+    bool lstm = s->cell == RNND_LSTM;
+    float *zero = calloc((size_t)(GH * H + GH), sizeof *zero);
+    struct rnnd_rnn r = {
+        .cell = s->cell, .reverse = s->reverse, .H = H, .batch = b, .ldy = ld,
+        .w_hh = rig_put(rig, in->w_hh, GH * H * 4), .b_ih = rig_put(rig, in->b_ih, GH * 4),
+        .b_hh = rig_put(rig, in->b_hh, GH * 4), .gates = rig_put(rig, in->x, b->R * GH * 4),
+        .y = rig_nan(rig, b->R * ld), .keep = rig_nan(rig, b->R * H),
+        .h0 = s->with & H0 ? rig_put(rig, in->h0, NH * 4) : none(),
+        .c0 = s->with & H0 && lstm ? rig_put(rig, in->c0, NH * 4) : none(),
+        .hn = rig_nan(rig, NH), .cn = lstm ? rig_nan(rig, NH) : none(),
+        .dhn = s->with & DN ? rig_put(rig, in->dhn, NH * 4) : none(),
+        .dcn = s->with & DN && lstm ? rig_put(rig, in->dcn, NH * 4) : none(),
+        .dh0 = rig_nan(rig, NH), .dc0 = lstm ? rig_nan(rig, NH) : none(),
+        .dw_hh = rig_put(rig, zero, GH * H * 4), .db_ih = rig_put(rig, zero, GH * 4),
+        .db_hh = rig_put(rig, zero, GH * 4),
+    };
+    float *dy = s->with & DY ? in->dy : calloc((size_t)(b->R * H + 1), sizeof *dy);
+    r.dy = put_rows(rig, dy, b->R, H, ld);
+    size_t bytes = rig->op->rnn_scratch(rig->be, s->cell, H, b->N, b->R);
+    r.scratch = rig_nan(rig, (int64_t)(bytes + 3) / 4);
+    if (dy != in->dy)
+        free(dy);
+    free(zero);
+    return r;
+}
+
+static float *get_rows(struct rig *rig, struct rnnd_buf buf, int64_t rows, int64_t H,
+                       int64_t ld)
+{
+    float *wide = rig_get(rig, buf, rows * ld), *x = malloc(sizeof *x * (size_t)(rows * H + 1));
+    for (int64_t i = 0; i < rows * H; i++)
+        x[i] = wide[i / H * ld + i % H];
+    free(wide);
+    return x;
+}
+
+static struct outputs run(struct rig *rig, const struct rnnd_rnn *r)
+{
+    const struct rnnd_packed *b = r->batch;
+    int64_t H = r->H, GH = rnnd_cell_gates(r->cell) * H, NH = b->N * H;
+    bool lstm = r->cell == RNND_LSTM;
+    struct outputs o = {0};
+    rig->op->rnn_forward(rig->be, r);
+    o.y = get_rows(rig, r->y, b->R, H, r->ldy);
+    o.hn = rig_get(rig, r->hn, NH);
+    o.cn = lstm ? rig_get(rig, r->cn, NH) : NULL;
+    rig->op->rnn_backward(rig->be, r);
+    o.dx = rig_get(rig, r->gates, b->R * GH);
+    o.dw_hh = rig_get(rig, r->dw_hh, GH * H);
+    o.db_ih = rig_get(rig, r->db_ih, GH);
+    o.db_hh = rig_get(rig, r->db_hh, GH);
+    o.dh0 = rig_get(rig, r->dh0, NH);
+    o.dc0 = lstm ? rig_get(rig, r->dc0, NH) : NULL;
+    return o;
+}
+
+static void check_close(const char *what, const struct setup *s, const float *a,
+                        const double *b, int64_t count)
+{
+    double d = distance(a, b, count);
+    ck_assert_msg(d <= 1e-5, "%s of %s%s, H %ld, N %ld, with %d, on %s: off by %g", what,
+                  cell_names[s->cell], s->reverse ? " reverse" : "", (long)s->H, (long)s->N,
+                  s->with, kernels_targets[s->target].name, d);
+}
+
+static void check_outputs(const struct setup *s, const struct outputs *o,
+                          const struct ref_rnn *r)
+{
+    int64_t H = s->H, GH = rnnd_cell_gates(s->cell) * H, R = r->batch->R, N = s->N;
+    check_close("y", s, o->y, r->y, R * H);
+    check_close("hn", s, o->hn, r->hn, N * H);
+    check_close("gates", s, o->dx, r->dx, R * GH);
+    check_close("dw_hh", s, o->dw_hh, r->dw_hh, GH * H);
+    check_close("db_ih", s, o->db_ih, r->db_ih, GH);
+    check_close("db_hh", s, o->db_hh, r->db_hh, GH);
+    check_close("dh0", s, o->dh0, r->dh0, N * H);
+    if (s->cell == RNND_LSTM) {
+        check_close("cn", s, o->cn, r->cn, N * H);
+        check_close("dc0", s, o->dc0, r->dc0, N * H);
+    }
+}
+
+static void check_target(const struct setup *s, const struct inputs *in,
+                         const struct ref_rnn *ref)
+{
+    struct rig rig;
+    struct rnnd_packed batch;
+    if (!rig_open(&rig, s->target))
+        return;
+    packed_make(&batch, &rig, s->len, s->N);
+    struct rnnd_rnn r = layer(&rig, s, &batch, in);
+    struct outputs o = run(&rig, &r);
+    check_outputs(s, &o, ref);
+    outputs_free(&o);
+    packed_free(&batch);
+    rig_close(&rig);
+}
+
+/* Every back end against one reference. */
+static void check_setup(struct setup *s)
+{
+    struct rnnd_packed batch;
+    struct inputs in;
+    packed_make(&batch, NULL, s->len, s->N);
+    inputs_make(&in, s, &batch);
+    struct ref_rnn ref = reference(s, &batch, &in);
+    for (s->target = 0; s->target < kernels_targets_count; s->target++)
+        check_target(s, &in, &ref);
+    ref_rnn_free(&ref);
+    inputs_free(&in);
+    packed_free(&batch);
+}
+
+static void check_all(const int32_t *len, int64_t N, const int64_t *H, int sizes)
+{
+    static const int with[] = {DY, DN, DY | DN, H0 | DY | DN | WIDE, H0 | DN};
+    for (size_t c = 0; c < 4; c++)
+        for (int reverse = 0; reverse < 2; reverse++)
+            for (int h = 0; h < sizes; h++)
+                for (size_t w = 0; w < sizeof with / sizeof *with; w++) {
+                    struct setup s = {cells[c], reverse, H[h], len, N, with[w],
+                                      1 / sqrt((double)H[h]), 0};
+                    check_setup(&s);
+                }
+}
+
+/* ---- the tests ---------------------------------------------------------------------- */
+
+/* The oracle itself: its gradients against finite differences of its forward pass. */
+static double difference(struct ref_rnn *r, double *at)
+{
+    const double eps = 1e-5;
+    double x = *at, up, down;
+    *at = x + eps;
+    ref_rnn_forward(r);
+    up = ref_rnn_objective(r);
+    *at = x - eps;
+    ref_rnn_forward(r);
+    down = ref_rnn_objective(r);
+    *at = x;
+    return (up - down) / (2 * eps);
+}
+
+START_TEST(reference_gradients_are_finite_differences)
+{
+    static const int32_t len[] = {5, 3, 3, 1, 0};
+    for (int c = 0; c < 8; c++) {
+        struct setup s = {cells[c / 2], c % 2, 3, len, 5, H0 | DY | DN, 0.7, 0};
+        struct rnnd_packed batch;
+        struct inputs in;
+        packed_make(&batch, NULL, len, 5);
+        inputs_make(&in, &s, &batch);
+        struct ref_rnn r = reference(&s, &batch, &in);
+        int64_t GH = rnnd_cell_gates(s.cell) * 3, lstm = s.cell == RNND_LSTM;
+        struct { double *at, *grad; int64_t count; } p[] = {
+            {in.d[0], r.dx, batch.R * GH}, {in.d[1], r.dw_hh, GH * 3}, {in.d[2], r.db_ih, GH},
+            {in.d[3], r.db_hh, GH}, {in.d[4], r.dh0, 15}, {in.d[5], r.dc0, lstm ? 15 : 0},
+        };
+        for (int k = 0; k < 6; k++)
+            for (int64_t i = 0; i < p[k].count; i++)
+                ck_assert_double_eq_tol(difference(&r, p[k].at + i), p[k].grad[i], 1e-7);
+        ref_rnn_free(&r);
+        inputs_free(&in);
+        packed_free(&batch);
+    }
+}
+END_TEST
+
+START_TEST(ragged_batches_match)
+{
+    static const int32_t len[] = {9, 9, 7, 4, 4, 4, 1, 1, 0, 0};
+    static const int64_t H[] = {1, 3, 16, 50, 65};
+    check_all(len, 10, H, 5);
+}
+END_TEST
+
+START_TEST(wide_batches_match)
+{
+    static const int64_t H[] = {20, 128};
+    int32_t len[37];
+    for (int j = 0; j < 37; j++)
+        len[j] = 30 - (j * j) / 48;
+    check_all(len, 37, H, 2);
+}
+END_TEST
+
+START_TEST(small_batches_match)
+{
+    static const int32_t one[] = {6}, single[] = {1}, empty[] = {0, 0, 0};
+    static const int64_t H[] = {1, 5, 33};
+    check_all(one, 1, H, 3);
+    check_all(single, 1, H, 3);
+    check_all(empty, 3, H, 3);
+    check_all(empty, 0, H, 3);
+}
+END_TEST
+
+/* Lengths beyond the 16 bits that have stopped others. */
+START_TEST(long_sequences_match)
+{
+    static const int32_t lengths[] = {65535, 65536, 100000};
+    for (int i = 0; i < 3; i++) {
+        const int32_t len[] = {lengths[i], 70};
+        struct setup s = {i == 1 ? RNND_GRU : RNND_LSTM, i == 1, 8, len, 2, DY | DN, 0.3, 0};
+        check_setup(&s);
+    }
+}
+END_TEST
+
+/* A sequence gives the same numbers alone as beside others. */
+START_TEST(neighbours_do_not_matter)
+{
+    static const int32_t len[] = {40, 6, 6, 2};
+    struct rig rig;
+    if (!rig_open(&rig, _i))
+        return;
+    for (int c = 0; c < 8; c++) {
+        struct setup s = {cells[c / 2], c % 2, 20, len, 4, H0 | DY | DN, 0.2, 0};
+        struct setup alone = s;
+        struct rnnd_packed batch, own;
+        struct inputs in, in1;
+        packed_make(&batch, NULL, len, 4);
+        inputs_make(&in, &s, &batch);
+        alone.len = len + 1;
+        alone.N = 1;
+        packed_make(&own, NULL, len + 1, 1);
+        inputs_make(&in1, &alone, &own);
+        int64_t H = 20, GH = rnnd_cell_gates(s.cell) * H;
+        for (int64_t t = 0; t < 6; t++) { /* sequence 1 of the batch */
+            memcpy(in1.x + t * GH, in.x + (batch.off[t] + 1) * GH, (size_t)GH * 4);
+            memcpy(in1.dy + t * H, in.dy + (batch.off[t] + 1) * H, (size_t)H * 4);
+        }
+        memcpy(in1.h0, in.h0 + H, (size_t)H * 4);
+        memcpy(in1.c0, in.c0 + H, (size_t)H * 4);
+        memcpy(in1.dhn, in.dhn + H, (size_t)H * 4);
+        memcpy(in1.dcn, in.dcn + H, (size_t)H * 4);
+        struct rnnd_rnn r = layer(&rig, &s, &batch, &in), r1 = layer(&rig, &alone, &own, &in1);
+        struct outputs o = run(&rig, &r), o1 = run(&rig, &r1);
+        for (int64_t k = 0; k < H; k++) {
+            ck_assert_float_eq_tol(o.hn[H + k], o1.hn[k], 1e-6f);
+            ck_assert_float_eq_tol(o.dh0[H + k], o1.dh0[k], 1e-5f);
+        }
+        for (int64_t t = 0; t < 6; t++)
+            for (int64_t k = 0; k < GH; k++)
+                ck_assert_float_eq_tol(o.dx[(batch.off[t] + 1) * GH + k], o1.dx[t * GH + k],
+                                       1e-5f);
+        outputs_free(&o);
+        outputs_free(&o1);
+        inputs_free(&in);
+        inputs_free(&in1);
+        packed_free(&batch);
+        packed_free(&own);
+        rig_close(&rig);
+        rig_open(&rig, _i);
+    }
+    rig_close(&rig);
+}
+END_TEST
+
+START_TEST(final_state_of_an_empty_sequence_is_its_initial_state)
+{
+    static const int32_t len[] = {2, 0, 0};
+    struct rig rig;
+    if (!rig_open(&rig, _i))
+        return;
+    struct setup s = {RNND_LSTM, false, 4, len, 3, H0 | DN, 0.5, 0};
+    struct rnnd_packed batch;
+    struct inputs in;
+    packed_make(&batch, &rig, len, 3);
+    inputs_make(&in, &s, &batch);
+    struct rnnd_rnn r = layer(&rig, &s, &batch, &in);
+    struct outputs o = run(&rig, &r);
+    ck_assert_mem_eq(o.hn + 4, in.h0 + 4, 8 * sizeof(float));
+    ck_assert_mem_eq(o.cn + 4, in.c0 + 4, 8 * sizeof(float));
+    ck_assert_mem_eq(o.dh0 + 4, in.dhn + 4, 8 * sizeof(float));
+    ck_assert_mem_eq(o.dc0 + 4, in.dcn + 4, 8 * sizeof(float));
+    outputs_free(&o);
+    inputs_free(&in);
+    packed_free(&batch);
+    rig_close(&rig);
+}
+END_TEST
+
+/* All weights 0, b_hn = 1: h = 0.5 tanh(0.5) where the reset gate stands after the product,
+   0.3808 where it stands before. */
+START_TEST(gru_resets_after_the_product)
+{
+    static const int32_t len[] = {1};
+    static const float zero[12], b_hh[3] = {0, 0, 1};
+    struct rig rig;
+    if (!rig_open(&rig, _i))
+        return;
+    struct rnnd_packed batch;
+    packed_make(&batch, &rig, len, 1);
+    struct rnnd_rnn r = {
+        .cell = RNND_GRU, .H = 1, .batch = &batch, .w_hh = rig_put(&rig, zero, 12),
+        .b_ih = rig_put(&rig, zero, 12), .b_hh = rig_put(&rig, b_hh, 12),
+        .gates = rig_put(&rig, zero, 12), .y = rig_nan(&rig, 1), .ldy = 1,
+        .keep = rig_nan(&rig, 1), .hn = rig_nan(&rig, 1),
+        .scratch = rig_nan(&rig, (int64_t)rig.op->rnn_scratch(rig.be, RNND_GRU, 1, 1, 1)),
+    };
+    rig.op->rnn_forward(rig.be, &r);
+    float *hn = rig_get(&rig, r.hn, 1);
+    ck_assert_float_eq_tol(*hn, 0.2310585786f, 1e-7f);
+    free(hn);
+    packed_free(&batch);
+    rig_close(&rig);
+}
+END_TEST
+
+/* Gradients are added to what is there. */
+START_TEST(parameter_gradients_accumulate)
+{
+    static const int32_t len[] = {5, 2};
+    struct rig rig;
+    if (!rig_open(&rig, _i))
+        return;
+    struct setup s = {RNND_GRU, false, 6, len, 2, DY, 0.4, 0};
+    struct rnnd_packed batch;
+    struct inputs in;
+    packed_make(&batch, &rig, len, 2);
+    inputs_make(&in, &s, &batch);
+    struct rnnd_rnn r = layer(&rig, &s, &batch, &in);
+    struct outputs once = run(&rig, &r);
+    rig.op->upload(rig.be, r.gates, in.x, (size_t)(batch.R * 18) * 4);
+    struct outputs twice = run(&rig, &r);
+    for (int i = 0; i < 18 * 6; i++)
+        ck_assert_float_eq_tol(twice.dw_hh[i], 2 * once.dw_hh[i], 1e-5f);
+    for (int i = 0; i < 18; i++) {
+        ck_assert_float_eq_tol(twice.db_ih[i], 2 * once.db_ih[i], 1e-5f);
+        ck_assert_float_eq_tol(twice.db_hh[i], 2 * once.db_hh[i], 1e-5f);
+    }
+    outputs_free(&once);
+    outputs_free(&twice);
+    inputs_free(&in);
+    packed_free(&batch);
+    rig_close(&rig);
+}
+END_TEST
+
+/* With recurrent weights of 0, gates and states show the functions themselves. */
+START_TEST(sigmoid_and_tanh_are_accurate)
+{
+    enum { COUNT = 512 };
+    static const int32_t len[] = {1};
+    struct rig rig;
+    if (!rig_open(&rig, _i))
+        return;
+    struct setup s = {RNND_LSTM, false, COUNT, len, 1, 0, 0, _i};
+    struct rnnd_packed batch;
+    struct inputs in = {.x = calloc(4 * COUNT, 4), .b_ih = calloc(4 * COUNT, 4),
+                        .w_hh = calloc((size_t)4 * COUNT * COUNT, 4)};
+    in.b_hh = in.b_ih;
+    for (int k = 0; k < COUNT; k++) { /* 1e-7 .. 80, both signs */
+        float x = (float)(pow(10, -7 + 8.9 * (k / 2) / (COUNT / 2)) * (k % 2 ? -1 : 1));
+        in.x[k] = in.x[2 * COUNT + k] = x;
+    }
+    packed_make(&batch, &rig, len, 1);
+    struct rnnd_rnn r = layer(&rig, &s, &batch, &in);
+    rig.op->rnn_forward(rig.be, &r);
+    float *gates = rig_get(&rig, r.gates, 4 * COUNT);
+    for (int k = 0; k < COUNT; k++) {
+        double x = in.x[k], sigmoid = 1 / (1 + exp(-x));
+        ck_assert_double_eq_tol(gates[k] / sigmoid, 1, 3e-7);
+        ck_assert_double_eq_tol(gates[2 * COUNT + k] / tanh(x), 1, 3e-7);
+    }
+    free(gates);
+    free(in.x);
+    free(in.b_ih);
+    free(in.w_hh);
+    packed_free(&batch);
+    rig_close(&rig);
+}
+END_TEST
+
+/* A NaN in one sequence stays a NaN there and in the weights' gradient, and leaves the other
+   sequences alone; an infinite weight must not crash. */
+START_TEST(nan_survives)
+{
+    static const int32_t len[] = {7, 5};
+    for (int c = 0; c < 8; c++) {
+        struct rig rig;
+        if (!rig_open(&rig, _i))
+            return;
+        struct setup s = {cells[c / 2], c % 2, 18, len, 2, DY | DN, 0.3, 0};
+        struct rnnd_packed batch;
+        struct inputs in;
+        int64_t GH = rnnd_cell_gates(s.cell) * 18;
+        packed_make(&batch, &rig, len, 2);
+        inputs_make(&in, &s, &batch);
+        for (int64_t g = 0; g < GH; g++)
+            in.x[(batch.off[3] + 1) * GH + g] = NAN;
+        struct rnnd_rnn r = layer(&rig, &s, &batch, &in);
+        struct outputs o = run(&rig, &r);
+        for (int k = 0; k < 18; k++) {
+            ck_assert(!isnan(o.hn[k]));
+            ck_assert(isnan(o.hn[18 + k]));
+            ck_assert(isnan(o.dw_hh[k]));
+        }
+        outputs_free(&o);
+        in.w_hh[5] = INFINITY;
+        struct rnnd_rnn again = layer(&rig, &s, &batch, &in);
+        o = run(&rig, &again);
+        outputs_free(&o);
+        inputs_free(&in);
+        packed_free(&batch);
+        rig_close(&rig);
+    }
+}
+END_TEST
+
+/* The same run gives the same bits; another number of threads the same to rounding. */
+START_TEST(runs_repeat_bit_for_bit)
+{
+    int32_t len[33];
+    for (int j = 0; j < 33; j++)
+        len[j] = 60 - j;
+    for (int c = 0; c < 4; c++) {
+        struct rig rig;
+        if (!rig_open(&rig, _i))
+            return;
+        struct setup s = {cells[c], c % 2, 48, len, 33, DY | DN, 0.14, 0};
+        struct rnnd_packed batch;
+        struct inputs in;
+        int64_t GH = rnnd_cell_gates(s.cell) * 48;
+        packed_make(&batch, &rig, len, 33);
+        inputs_make(&in, &s, &batch);
+        struct rnnd_rnn r = layer(&rig, &s, &batch, &in), r2 = layer(&rig, &s, &batch, &in);
+        struct outputs a = run(&rig, &r), b = run(&rig, &r2);
+        ck_assert_mem_eq(a.y, b.y, (size_t)(batch.R * 48) * 4);
+        ck_assert_mem_eq(a.dx, b.dx, (size_t)(batch.R * GH) * 4);
+        ck_assert_mem_eq(a.dw_hh, b.dw_hh, (size_t)(GH * 48) * 4);
+        ck_assert_mem_eq(a.db_hh, b.db_hh, (size_t)GH * 4);
+        outputs_free(&a);
+        outputs_free(&b);
+        inputs_free(&in);
+        packed_free(&batch);
+        rig_close(&rig);
+    }
+}
+END_TEST
+
+TCase *kernels_rnn_tests(void)
+{
+    TCase *t = tcase_create("rnn");
+    int n = kernels_targets_count;
+    tcase_set_timeout(t, 240);
+    tcase_add_test(t, reference_gradients_are_finite_differences);
+    tcase_add_test(t, ragged_batches_match);
+    tcase_add_test(t, wide_batches_match);
+    tcase_add_test(t, small_batches_match);
+    tcase_add_test(t, long_sequences_match);
+    tcase_add_loop_test(t, neighbours_do_not_matter, 0, n);
+    tcase_add_loop_test(t, final_state_of_an_empty_sequence_is_its_initial_state, 0, n);
+    tcase_add_loop_test(t, gru_resets_after_the_product, 0, n);
+    tcase_add_loop_test(t, parameter_gradients_accumulate, 0, n);
+    tcase_add_loop_test(t, sigmoid_and_tanh_are_accurate, 0, n);
+    tcase_add_loop_test(t, nan_survives, 0, n);
+    tcase_add_loop_test(t, runs_repeat_bit_for_bit, 0, n);
+    return t;
+}

@@ -1,0 +1,11 @@
+/*
+ * kernels_rnn.h - the tests of the time loop, for tests/test_kernels.c.
+ */
+#ifndef KERNELS_RNN_H
+#define KERNELS_RNN_H
+
+#include <check.h>
+
+TCase *kernels_rnn_tests(void);
+
+#endif
