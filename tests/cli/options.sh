@@ -1,0 +1,80 @@
+#!/bin/sh
+# options.sh - what is wrong with a command line: the status, one message that names it, and
+# nothing on standard output.
+# shellcheck source=tests/cases/lib.sh
+. "$(dirname "$0")/../cases/lib.sh"
+
+# refuses STATUS MESSAGE ARGUMENT...: exactly this message.
+refuses() {
+    status=$1 message=$2
+    shift 2
+    expect "$status" 1 "$@"
+    [ ! -s "$work/out" ] || fault "$*: standard output has $(cat "$work/out")"
+    [ "$(cat "$work/err")" = "rnn_dist: $message" ] ||
+        fault "$*: not '$message' but '$(cat "$work/err")'"
+}
+
+# ---- commands
+refuses 2 "nothing to do; rnn_dist help lists the commands"
+refuses 2 "unknown command trian; did you mean train?" trian
+refuses 2 "unknown command x.h5; rnn_dist help lists them" x.h5
+refuses 2 "the command report is not built yet" report run --out x.html
+refuses 2 "the command bench is not built yet" help bench
+refuses 2 "train needs --data FILE; see rnn_dist help train" train
+refuses 2 "train needs --data FILE; see rnn_dist help train" --hidden 5
+refuses 2 "train: too many operands: x; see rnn_dist help train" train --data d x
+refuses 2 "eval needs MODEL; see rnn_dist help eval" eval --data d
+refuses 2 "eval needs --data FILE; see rnn_dist help eval" eval m
+refuses 2 "eval: too many operands: n; see rnn_dist help eval" eval m --data d n
+refuses 2 "predict needs --out FILE or --csv FILE" predict m --data d
+
+# ---- options
+refuses 2 "unknown option --hiden; did you mean --hidden?" --hiden 5
+refuses 2 "unknown option --hiden; did you mean --hidden?" train --hiden=5 --data d
+refuses 2 "unknown option --hid; did you mean --hidden?" --hid 5
+refuses 2 "unknown option --colour" --colour red
+refuses 2 "unknown option -x; options are written --name" -x
+refuses 2 "--lr needs a value: X" --data d --lr
+refuses 2 "--data needs a value: FILE" --data ""
+refuses 2 "--data needs a value: FILE" --data --normalize
+refuses 2 "--normalize takes no value; --normalize or --no-normalize" --normalize=yes
+refuses 2 "--no-lr: --lr is no switch, it takes X" --no-lr
+refuses 2 "--csv is an option of predict, not of train" --csv x
+refuses 2 "--hidden is an option of train, verify, bench and info, not of eval" \
+    eval m --data d --hidden 5
+
+# ---- values
+refuses 2 "--lr 0 is out of range: X > 0" --data d --lr 0
+refuses 2 "--lr -1 is out of range: X > 0" --data d --lr -1
+refuses 2 "--lr inf is out of range: X > 0" --data d --lr=inf
+refuses 2 "--dropout 1 is out of range: 0 <= P < 1" --data d --dropout 1
+refuses 2 "--batch 0 is out of range: 1 <= N <= 2147483647" --data d --batch 0
+refuses 2 '--epochs takes a whole number, N >= 1, not "3x"' --data d --epochs 3x
+refuses 2 '--cell takes rnn_tanh, rnn_relu, lstm or gru, not "elman"' --data d --cell elman
+refuses 2 "--seed 9223372036854775808 is out of range: N >= 0" --data d \
+    --seed 9223372036854775808
+
+# ---- combinations, found before any file is opened
+refuses 2 "--batch together with --batch-tokens: a batch has a number of sequences or of \
+steps" --data none --batch 4 --batch-tokens 100
+refuses 2 "--patience needs --valid: it watches the validation loss" --data none --patience 2
+refuses 2 "--precision bf16 is for GPUs: the CPU computes in fp32" --data none \
+    --precision bf16
+refuses 5 "--device cuda: this build has no CUDA back end, it is not built yet; use --device \
+cpu" --data none --device cuda
+refuses 5 "--device cuda: this build has no CUDA back end, it is not built yet; use --device \
+cpu" eval none --data none --device cuda
+refuses 4 "none: No such file or directory" --data none
+
+# ---- configuration files
+printf 'lr = 0.5\n\nhiden = 3\n' >"$work/a.ini"
+refuses 2 "$work/a.ini:3: unknown option hiden; did you mean hidden?" --config "$work/a.ini"
+printf 'config = b.ini\n' >"$work/a.ini"
+refuses 2 "$work/a.ini:1: config does not belong in a configuration file" \
+    --config="$work/a.ini"
+refuses 4 "cannot open $work/none.ini: No such file or directory" --config "$work/none.ini"
+printf '# batch comes from here\npatience = 2\ndata = none\n' >"$work/a.ini"
+refuses 2 "--patience needs --valid: it watches the validation loss" --config "$work/a.ini"
+refuses 4 "none: No such file or directory" --config "$work/a.ini" --patience 0
+
+done_testing
