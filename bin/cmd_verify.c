@@ -1,0 +1,11 @@
+/*
+ * cmd_verify.c - `rnn_dist verify`: proofs on the user's own data and options.
+ */
+#include "bin.h"
+#include "verify.h"
+
+int cmd_verify(struct rnnd_options *opt, struct rnnd_comm *comm, int argc, char **argv)
+{
+    (void)argc, (void)argv;
+    return rnnd_verify(opt, comm, stdout);
+}
