@@ -9,6 +9,7 @@ librnn_dist_a_SOURCES = \
 	lib/batch.c \
 	lib/batch.h \
 	lib/checkpoint.h \
+	lib/clock.h \
 	lib/comm.c \
 	lib/comm.h \
 	lib/comm_mpi.c \
@@ -17,6 +18,9 @@ librnn_dist_a_SOURCES = \
 	lib/dataset_check.c \
 	lib/device.c \
 	lib/device.h \
+	lib/evaluate.c \
+	lib/group.c \
+	lib/group.h \
 	lib/hash.h \
 	lib/hdf.c \
 	lib/hdf.h \
@@ -47,15 +51,32 @@ librnn_dist_a_SOURCES = \
 	lib/params.h \
 	lib/passes.c \
 	lib/plan.c \
+	lib/predict.c \
+	lib/predict_out.c \
+	lib/predict_out.h \
 	lib/progress.c \
 	lib/progress.h \
 	lib/random.h \
 	lib/recurrent.c \
 	lib/reducer.c \
+	lib/run_dir.c \
+	lib/run_dir.h \
+	lib/sample.c \
+	lib/sample.h \
 	lib/share.c \
 	lib/share.h \
+	lib/spec.c \
 	lib/state.c \
 	lib/status.c \
 	lib/status.h \
 	lib/stop.c \
-	lib/stop.h
+	lib/stop.h \
+	lib/trainer.c \
+	lib/trainer.h \
+	lib/trainer_open.c \
+	lib/trainer_report.c \
+	lib/trainer_save.c \
+	lib/verify.c \
+	lib/verify.h \
+	lib/walk.c \
+	lib/walk.h

@@ -8,7 +8,7 @@ AM_TESTS_ENVIRONMENT = \
 	MANDOC='$(MANDOC)'; export MANDOC;
 
 unit_tests = \
-	tests/test_batch \
+	tests/cases/test_semantics \
 	tests/test_comm \
 	tests/test_dataset \
 	tests/test_golden \
@@ -21,6 +21,11 @@ unit_tests = \
 	tests/test_random \
 	tests/test_share
 
+tests_cases_test_semantics_SOURCES = \
+	tests/cases/data.c \
+	tests/cases/data.h \
+	tests/cases/test_semantics.c
+tests_test_dataset_SOURCES = tests/test_dataset.c tests/testing.h
 tests_test_kernels_SOURCES = \
 	tests/kernels_ref.c \
 	tests/kernels_ref.h \
@@ -28,19 +33,39 @@ tests_test_kernels_SOURCES = \
 	tests/kernels_rnn.h \
 	tests/test_kernels.c
 
-# On several ranks: unit tests again, and programs that misbehave.
-mpi_tests = \
-	tests/mpi/comm.sh \
-	tests/mpi/faults.sh \
-	tests/mpi/golden.sh
-mpi_programs = tests/mpi/peer
+# What scripts run beside rnn_dist: a rank that misbehaves; data, parameters, comparisons.
+test_programs = tests/cases/tool tests/mpi/peer
+tests_cases_tool_SOURCES = tests/cases/data.c tests/cases/data.h tests/cases/tool.c
+tests_cases_tool_LDADD = $(RNND_LIBS)
 tests_mpi_peer_LDADD = $(RNND_LIBS)
+check_PROGRAMS += $(test_programs)
 
-# The program as its users meet it.
-cli_tests = \
+# Unit tests on several ranks.
+unit_scripts = \
+	tests/mpi/comm.sh \
+	tests/mpi/golden.sh
+
+# The whole program, and the launchers.
+program_tests = \
+	tests/cases/failure.sh \
+	tests/cases/gradient.sh \
+	tests/cases/labels.sh \
+	tests/cases/lanes.sh \
+	tests/cases/order.sh \
+	tests/cases/packing.sh \
+	tests/cases/progress.sh \
+	tests/cases/resume.sh \
+	tests/cases/signals.sh \
+	tests/cases/uneven.sh \
+	tests/check_japanese_vowels.sh \
+	tests/check_music.sh \
+	tests/check_shakespeare.sh \
 	tests/cli/help.sh \
 	tests/cli/options.sh \
-	tests/cli/ranks.sh
+	tests/cli/ranks.sh \
+	tests/mpi/faults.sh \
+	tests/mpi/ranks.sh \
+	tests/slurm/launch.sh
 
 repository_tests = \
 	tests/check_layers.sh \
@@ -48,14 +73,15 @@ repository_tests = \
 	tests/check_options.sh \
 	tests/check_version.sh
 
-# The longest first, so that none is left to run alone.
+# The long ones first, so that none is left to run alone.
+TESTS += $(program_tests)
 if HAVE_CHECK
-check_PROGRAMS += $(unit_tests) $(mpi_programs)
-TESTS += $(mpi_tests) $(unit_tests)
+check_PROGRAMS += $(unit_tests)
+TESTS += $(unit_scripts) $(unit_tests)
 else
 TESTS += tests/unit_missing.sh
 endif
-TESTS += $(cli_tests) $(repository_tests)
+TESTS += $(repository_tests)
 
 # Leak checks need the names of libraries that Open MPI would unload.
 EXTRA_LIBRARIES += libkeep_loaded.a
@@ -65,8 +91,9 @@ KEEP_LOADED = $(libkeep_loaded_a_OBJECTS)
 AM_LDFLAGS += -Wl,--export-dynamic-symbol=dlclose
 endif
 
-dist_check_SCRIPTS += $(mpi_tests) $(cli_tests) $(repository_tests)
+dist_check_SCRIPTS += $(program_tests) $(repository_tests) $(unit_scripts)
 EXTRA_DIST += \
+	tests/cases/lib.sh \
 	tests/golden/golden.h5 \
 	tests/golden/h5py/group_inputs.h5 \
 	tests/golden/h5py/null_targets.h5 \
@@ -80,6 +107,11 @@ EXTRA_DIST += \
 	tests/golden/make_h5py_files.py \
 	tests/lsan.supp \
 	tests/mpi_env.sh \
+	tests/oracle/compare.py \
+	tests/oracle/harness.py \
+	tests/oracle/reference.py \
 	tests/run.sh \
+	tests/slurm/down.sh \
+	tests/slurm/up.sh \
 	tests/unit_missing.sh \
 	tests/wrapper.sh
