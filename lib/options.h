@@ -86,7 +86,7 @@ enum rnnd_option_effect {
     RNND_EFFECT_IDENTITY
 };
 /* Calls visit for each option of rnnd_options_each(), in force in a or in b, whose
-   value differs. */
+   value differs; "unset" where there is none. */
 RNND_CHECKED int rnnd_options_diff(
     const struct rnnd_options *a, const struct rnnd_options *b,
     int (*visit)(void *context, const char *name, enum rnnd_option_effect effect,

@@ -304,6 +304,7 @@ START_TEST(values_are_there_or_not)
     must_say(RNND_EUSAGE, "--data needs a value", PARSE("--data="));
     must_say(RNND_EUSAGE, "--normalize takes no value", PARSE("--normalize=yes"));
     must_say(RNND_EUSAGE, "--lr is no switch", PARSE("--no-lr"));
+    must(parse(RNND_CMD_SAMPLE, (const char *[]){"--prompt", "", NULL}, &(int){0}));
     must(PARSE("--data=--lr"));
     ck_assert_str_eq(opt.data, "--lr");
 }
@@ -579,7 +580,7 @@ START_TEST(differences_are_told_with_their_effect)
     must(PARSE("--batch-tokens=9", "--optimizer=sgd"));
     must(rnnd_options_diff(&other, &opt, note_difference, text));
     ck_assert_str_eq(text,
-                     "batch-tokens >9 2; optimizer adam>sgd 1; momentum 0>0.5 1; ");
+                     "batch-tokens unset>9 2; optimizer adam>sgd 1; momentum 0>0.5 1; ");
     rnnd_options_clear(&other);
 }
 END_TEST
