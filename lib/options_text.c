@@ -119,8 +119,9 @@ int rnnd_options_diff(const struct rnnd_options *a, const struct rnnd_options *b
         if (status == 0)
             status = rnnd__option_get(b, i, &b_value);
         if (status == 0 && strcmp(a_value, b_value))
-            status = visit(context, rnnd__options[i].name,
-                           effects[rnnd__options[i].life], a_value, b_value);
+            status =
+                visit(context, rnnd__options[i].name, effects[rnnd__options[i].life],
+                      *a_value ? a_value : "unset", *b_value ? b_value : "unset");
         free(a_value);
         free(b_value);
         RNND_TRY(status);
