@@ -9,24 +9,69 @@ cd "${srcdir:?}" || exit 1
 
 table() {
     cat <<'END'
-mpi.h               lib/comm_mpi.c tests/mpi/*.c
-hdf5*.h             lib/hdf_room.h
-hdf_room.h          lib/hdf*.c
-cuda*               kernels/cuda/* tests/simt/*
-cublas*             kernels/cuda/* tests/simt/*
-nccl.h              kernels/cuda/* tests/simt/*
-dnnl*               kernels/cpu/*
-oneapi/dnnl/*       kernels/cpu/*
-cblas.h             kernels/cpu/* tests/simt/*
-omp.h               kernels/cpu/* lib/device.c
-ini.h               lib/options*.c
-check.h             tests/*
-rnn_dist_enums.h    *
-rnn_dist.h          lib/* bin/* examples/* tests/*
-random.h            lib/* kernels/* tests/*
-backend.h           kernels/* lib/device.* lib/params.* lib/layer.h lib/embed.c lib/recurrent.c lib/head.c lib/loss.c lib/model.* lib/batch.* lib/reducer.c lib/optim.c lib/checkpoint.c lib/statedict.c tests/*
-status.h            lib/* tests/*
-log.h               lib/* bin/* tests/*
+# libraries, each behind one door
+mpi.h             lib/comm_mpi.c
+hdf5*.h           lib/hdf_room.h
+dnnl*             kernels/cpu/gemm.c
+oneapi/dnnl/*     kernels/cpu/gemm.c
+cblas.h           kernels/cpu/gemm.c tests/simt/*
+omp.h             kernels/cpu/threads.c
+cuda*             kernels/cuda/* tests/simt/*
+cublas*           kernels/cuda/* tests/simt/*
+nccl.h            kernels/cuda/* tests/simt/*
+ini.h             lib/options_config.c
+jansson.h         lib/* tests/*
+check.h           tests/*
+# what all may know
+rnn_dist_enums.h  lib/* kernels/*
+rnn_dist.h        lib/* kernels/cpu/backend.c bin/* examples/* tests/*
+status.h          lib/* bin/* tests/*
+log.h             lib/* bin/* tests/*
+random.h          lib/* kernels/* tests/*
+hash.h            lib/*
+clock.h           lib/* bin/*
+# devices: the table, and those who compute with it
+backend.h         kernels/* lib/device.* lib/batch.* lib/params.* lib/layer.h lib/optim.h lib/comm.h tests/*
+cell.h            kernels/*
+cpu.h             kernels/cpu/*
+simd*.h           kernels/cpu/*
+vec.h             kernels/cpu/simd.c
+dialect.cuh       kernels/cuda/* tests/simt/*
+plugin.h          kernels/cuda/* lib/device.c tests/simt/*
+simt.h            kernels/cuda/dialect.cuh tests/simt/*
+device.h          lib/device.c lib/batch.c lib/params.c lib/head.c lib/model.c lib/passes.c lib/state.c lib/optim.c lib/trainer_save.c lib/verify.c tests/*
+# rooms, from left to right: each for itself and for those to its right
+options_table.h   lib/options* tests/*
+options.def       lib/options*
+options.h         lib/options* lib/progress.c lib/metrics.c lib/checkpoint* lib/trainer* lib/verify.c bin/* tests/*
+hdf_room.h        lib/hdf*
+hdf.h             lib/hdf* lib/dataset* lib/formats/* lib/statedict* lib/checkpoint* lib/predict* tests/*
+dataset.h         lib/dataset* lib/formats/* tests/*
+formats.h         lib/formats/* bin/cmd_pack.c tests/*
+share.h           lib/share.c lib/group.h lib/evaluate.c lib/predict* lib/trainer.h tests/*
+batch.h           lib/batch.c lib/layer.h lib/sample.c tests/*
+params.h          lib/params.c lib/layer.h lib/reducer.c lib/optim.c lib/checkpoint* lib/statedict* lib/trainer* lib/verify.c tests/*
+layer.h           lib/recurrent.c lib/head.c lib/model.h tests/*
+model.h           lib/model.c lib/passes.c lib/state.c lib/checkpoint* lib/statedict* tests/*
+comm.h            lib/comm* lib/reducer.c lib/trainer* bin/rnn_dist.c tests/*
+optim.h           lib/optim* lib/checkpoint* lib/trainer.h tests/*
+checkpoint.h      lib/checkpoint* lib/run_dir* lib/trainer.h lib/verify.c bin/* tests/*
+run_dir.h         lib/run_dir* lib/trainer.h bin/* tests/*
+metrics.h         lib/metrics* lib/trainer.h bin/* tests/*
+progress.h        lib/progress* lib/trainer.h tests/*
+stop.h            lib/stop.c lib/evaluate.c lib/trainer* bin/* tests/*
+group.h           lib/group.c lib/trainer* lib/verify.c tests/*
+trainer.h         lib/trainer*
+walk.h            lib/walk.c lib/evaluate.c lib/predict*
+predict_out.h     lib/predict*
+sample.h          lib/sample.c bin/cmd_sample.c
+verify.h          lib/verify.c bin/cmd_verify.c
+# the program, and the tests
+bin.h             bin/*
+testing.h         tests/*
+kernels_ref.h     tests/*
+kernels_rnn.h     tests/*
+data.h            tests/cases/*
 END
 }
 
