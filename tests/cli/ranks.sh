@@ -21,8 +21,20 @@ refuses 2 "unknown option --hiden; did you mean --hidden?" --hiden 5
 refuses 2 "unknown command trian; did you mean train?" trian
 refuses 2 "eval needs MODEL; see rnn_dist help eval" eval
 refuses 4 "rank 0: none.h5: No such file or directory" --data none.h5 --progress none
-refuses 4 "rank 0: none: No such file or directory" eval none --data none.h5
 refuses 2 "rank 0: predict needs --out FILE or --csv FILE" predict none --data none.h5
+
+# One rank alone fails: it says why, the others nothing, and all leave with its status.
+data good task=classify outputs=3 lengths=3,1,2
+printf 'no data\n' >"$work/bad.h5"
+got=0
+mpirun -np 2 "$RNN_DIST" --data "$work/good.h5" --run-dir "$work/run" : \
+    -np 1 "$RNN_DIST" --data "$work/bad.h5" --run-dir "$work/run" \
+    >"$work/out" 2>"$work/err" || got=$?
+[ $got = 4 ] || fault "a rank without its data: exit $got"
+own >"$work/own"
+[ "$(wc -l <"$work/own")" = 1 ] || fault "several ranks speak: $(cat "$work/own")"
+grep -q "^rnn_dist: rank 2: $work/bad.h5: " "$work/own" || fault "it says $(cat "$work/own")"
+[ ! -e "$work/run" ] || fault "a run folder was made"
 
 expect 0 3 --version
 [ "$(grep -c '^rnn_dist ' "$work/out")" = 1 ] || fault "the version: $(cat "$work/out")"

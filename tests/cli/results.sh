@@ -1,0 +1,83 @@
+#!/bin/sh
+# results.sh - what train and eval print, and that the options in force can be given again.
+# shellcheck source=tests/cases/lib.sh
+. "$(dirname "$0")/../cases/lib.sh"
+
+data good task=classify outputs=3 lengths=3,1,2,5,0,4,4 seed=1
+data more task=classify outputs=3 lengths=2,2,6 seed=2
+data bare task=classify outputs=3 lengths=2,2 targets=-1,-1
+data steps task=tag outputs=3 lengths=2,2,6
+
+fixed="--threads 1 --hidden 5 --epochs 2 --batch 3 --lr 0.05"
+# shellcheck disable=SC2086 # a list
+run_train() {
+    expect 0 1 train --data "$work/good.h5" --valid "$work/more.h5" $fixed "$@"
+}
+
+# ---- train
+run_train --run-dir "$work/run"
+[ ! -s "$work/out" ] || fault "train prints $(cat "$work/out")"
+said "validation loss" "6 updates done after" "see $work/run"
+run_train --run-dir "$work/quiet" --progress none
+[ ! -s "$work/err" ] || fault "--progress none says $(cat "$work/err")"
+
+run_train --run-dir "$work/json" --json --progress none
+[ "$(wc -l <"$work/out")" = 1 ] || fault "--json prints $(cat "$work/out")"
+valid=$(grep '"event": "valid"' "$work/json/metrics.jsonl" | tail -n 1)
+end=$(grep '"event": "end"' "$work/json/metrics.jsonl" | tail -n 1)
+[ "$(cat "$work/out")" = "${end%\}}, \"valid\": $valid}" ] ||
+    fault "--json prints $(cat "$work/out"), not $end with $valid"
+
+expect 2 1 train --data "$work/good.h5" --run-dir "$work/run" --json
+[ ! -s "$work/out" ] || fault "a refused run prints $(cat "$work/out")"
+
+# ---- the options in force, given again
+expect 0 1 --config "$work/run/config.ini" --run-dir "$work/again"
+cmp "$work/run/config.ini" "$work/again/config.ini" || fault "config.ini is not kept"
+for run in run again quiet; do
+    sed 's/"\(steps_per_s\|idle\|seconds\)": [^,}]*//g' "$work/$run/metrics.jsonl" \
+        >"$work/$run.metrics"
+    cmp "$work/run.metrics" "$work/$run.metrics" || fault "$run: other metrics"
+done
+
+# ---- eval: what the last validation said, from the checkpoint of that time
+model=$work/run/ckpt-0000000006.h5
+expect 0 1 eval "$model" --data "$work/more.h5"
+[ "$(sed 's/ .*//' "$work/out" | tr '\n' ' ')" = "loss targets accuracy " ] ||
+    fault "eval prints $(cat "$work/out")"
+loss=$(sed -n 's/^loss //p' "$work/out")
+last=$(grep '"event": "valid"' "$work/run/metrics.jsonl" | tail -n 1)
+awk -v a="$loss" -v b="$(echo "$last" | sed 's/.*"loss": \([^,]*\).*/\1/')" \
+    'BEGIN { exit !(a == b) }' || fault "eval says $loss, the training said $last"
+expect 0 1 eval "$model" --data "$work/more.h5" --json
+grep -q "^{\"loss\": [0-9.e-]*, \"targets\": 3, \"accuracy\": [0-9.]*}\$" "$work/out" ||
+    fault "eval --json prints $(cat "$work/out")"
+expect 0 3 eval "$work/run" --data "$work/more.h5"
+[ "$(wc -l <"$work/out")" = 3 ] || fault "eval on three ranks prints $(cat "$work/out")"
+expect 0 1 eval "$work/run" --data "$work/more.h5" --batch 1 --microbatch-tokens 2
+
+expect 3 1 eval "$model" --data "$work/steps.h5"
+expect 3 1 eval "$model" --data "$work/bare.h5"
+said "$work/bare.h5"
+expect 4 1 eval "$work/none" --data "$work/more.h5"
+said "$work/none"
+expect 4 1 eval "$model" --data "$work/none.h5"
+expect 2 1 predict "$model" --data "$work/more.h5" --out "$work/p.h5" --pad 6
+[ ! -e "$work/p.h5" ] || fault "a refused prediction left a file"
+
+# ---- results that cannot be written are a failure of all ranks
+if [ -c /dev/full ]; then
+    got=0
+    "$RNN_DIST" eval "$model" --data "$work/more.h5" >/dev/full 2>"$work/err" || got=$?
+    [ $got = 4 ] || fault "eval to a full disk: exit $got"
+    said "cannot write to standard output"
+fi
+
+# ---- resume: what may change, and what not
+expect 2 1 --resume --run-dir "$work/run" --hidden 6
+said "--hidden" "5" "6"
+expect 0 1 --resume --run-dir "$work/run" --epochs 3 --lr 0.01
+said "--epochs was 2, is now 3" "--lr was 0.05, is now 0.01"
+grep -q '^lr = 0.01$' "$work/run/config.ini" || fault "the new rate is not in config.ini"
+
+done_testing
