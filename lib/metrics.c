@@ -209,30 +209,38 @@ static bool is_event(const json_t *record, const char *event)
     return name && !strcmp(name, event);
 }
 
-/* Whether a line belongs to what a run had done at that update. A line cut short by a
-   crash does not. */
-static bool belongs(const char *line, size_t length, int64_t update)
+/* What of a run a checkpoint knows. */
+struct known {
+    int64_t update, validated;
+};
+
+/* Whether a line belongs to that. A line cut short by a crash does not. */
+static bool belongs(const char *line, size_t length, const struct known *known)
 {
     json_t *record = json_loadb(line, length, 0, NULL);
     if (!record)
         return false;
-    bool end = is_event(record, "end");
+    bool end = is_event(record, "end"), valid = is_event(record, "valid");
     const json_t *at = json_object_get(record, end ? "updates" : "update");
-    bool keep = is_event(record, "start") || !at || json_integer_value(at) <= update;
+    int64_t update = json_integer_value(at);
+    bool keep = is_event(record, "start") || !at || update <= known->update;
     if (is_event(record, "train") && json_is_true(json_object_get(record, "partial")))
+        keep = false;
+    if (valid && update > known->validated)
         keep = false;
     json_decref(record);
     return keep;
 }
 
-static int copy_lines(FILE *from, FILE *to, const char *to_path, int64_t update)
+static int copy_lines(FILE *from, FILE *to, const char *to_path,
+                      const struct known *known)
 {
     char *line = NULL;
     size_t room = 0;
     ssize_t length;
     bool whole = true;
     while (whole && (length = getline(&line, &room, from)) > 0) {
-        if (!belongs(line, (size_t)length, update))
+        if (!belongs(line, (size_t)length, known))
             continue;
         whole = fwrite(line, 1, (size_t)length, to) == (size_t)length;
         if (whole && line[length - 1] != '\n')
@@ -254,12 +262,13 @@ static int sync_folder(const char *run_dir)
     return status;
 }
 
-static int rewrite(const char *run_dir, FILE *from, const char *path, int64_t update)
+static int rewrite(const char *run_dir, FILE *from, const char *path,
+                   const struct known *known)
 {
     char *temp;
     RNND_TRY(path_in(run_dir, "metrics.jsonl.tmp", &temp));
     FILE *to = fopen(temp, "w");
-    int status = to ? copy_lines(from, to, temp, update) : fail_file("open", temp);
+    int status = to ? copy_lines(from, to, temp, known) : fail_file("open", temp);
     if (to && fclose(to) != 0 && status == 0)
         status = fail_file("write", temp);
     if (status == 0 && rename(temp, path) < 0)
@@ -281,14 +290,15 @@ static int open_to_read(const char *path, FILE **file)
     return 0;
 }
 
-int rnnd_metrics_cut(const char *run_dir, int64_t update)
+int rnnd_metrics_cut(const char *run_dir, int64_t update, int64_t validated)
 {
+    struct known known = {update, validated};
     char *path;
     FILE *from = NULL;
     RNND_TRY(path_in(run_dir, "metrics.jsonl", &path));
     int status = open_to_read(path, &from);
     if (status == 0 && from)
-        status = rewrite(run_dir, from, path, update);
+        status = rewrite(run_dir, from, path, &known);
     if (from)
         fclose(from);
     free(path);

@@ -13,10 +13,12 @@ struct rnnd_metrics_log;
 
 /* Opens run_dir/metrics.jsonl for appending, made if it is not there. */
 RNND_CHECKED int rnnd_metrics_open(const char *run_dir, struct rnnd_metrics_log **out);
-/* Before opening it on resume: drops the records after `update`, and `train` records up
-   to there that were written only because the run ended there (partial), atomically. A
-   file that is not there is no failure. */
-RNND_CHECKED int rnnd_metrics_cut(const char *run_dir, int64_t update);
+/* Before opening it on resume: drops what the checkpoint of `update` does not know:
+   records after it, `valid` records after `validated` (a validation that was made after
+   it is made again), and `train` records that were written only because the run ended
+   there (partial). Atomic. A file that is not there is no failure. */
+RNND_CHECKED int rnnd_metrics_cut(const char *run_dir, int64_t update,
+                                  int64_t validated);
 void rnnd_metrics_close(struct rnnd_metrics_log *log);
 
 struct rnnd_start_record {

@@ -236,7 +236,7 @@ static int open_folder(struct rnnd_trainer *t, bool resumes)
     RNND_TRY(status);
     RNND_TRY(rnnd_checkpoint_prune(path, 0));
     if (resumes)
-        RNND_TRY(rnnd_metrics_cut(path, t->at.update));
+        RNND_TRY(rnnd_metrics_cut(path, t->at.update, t->at.validated));
     return rnnd_metrics_open(path, &t->log);
 }
 

@@ -174,11 +174,11 @@ static void put(const char *text)
 START_TEST(records_after_the_update_go)
 {
     put(START_LINE TRAIN_20 TRAIN_40 VALID_40 SAVE_40 SKIP_45 TRAIN_50 END_50);
-    must(rnnd_metrics_cut(test_folder, 40));
+    must(rnnd_metrics_cut(test_folder, 40, 40));
     must_hold(START_LINE TRAIN_20 TRAIN_40 VALID_40 SAVE_40);
-    must(rnnd_metrics_cut(test_folder, 39));
+    must(rnnd_metrics_cut(test_folder, 39, 39));
     must_hold(START_LINE TRAIN_20);
-    must(rnnd_metrics_cut(test_folder, 0));
+    must(rnnd_metrics_cut(test_folder, 0, 0));
     must_hold(START_LINE);
     ck_assert_int_eq(count_files("metrics"), 1); /* and no temporary file */
 }
@@ -187,18 +187,32 @@ END_TEST
 START_TEST(a_partial_record_goes_at_its_own_update)
 {
     put(START_LINE TRAIN_40 SKIP_45 TRAIN_50 END_50 OTHER);
-    must(rnnd_metrics_cut(test_folder, 50));
+    must(rnnd_metrics_cut(test_folder, 50, 50));
     must_hold(START_LINE TRAIN_40 SKIP_45 END_50 OTHER);
+}
+END_TEST
+
+/* A validation that the checkpoint of its own update does not know is made again. */
+START_TEST(an_unknown_validation_goes)
+{
+    put(TRAIN_20 TRAIN_40 VALID_40 SAVE_40);
+    must(rnnd_metrics_cut(test_folder, 40, 40));
+    must_hold(TRAIN_20 TRAIN_40 VALID_40 SAVE_40);
+    must(rnnd_metrics_cut(test_folder, 40, 20));
+    must_hold(TRAIN_20 TRAIN_40 SAVE_40);
+    put(VALID_40 TRAIN_40);
+    must(rnnd_metrics_cut(test_folder, 40, -1));
+    must_hold(TRAIN_40);
 }
 END_TEST
 
 START_TEST(a_line_cut_short_by_a_crash_goes)
 {
     put(START_LINE TRAIN_20 "{\"event\": \"train\", \"upd");
-    must(rnnd_metrics_cut(test_folder, 50));
+    must(rnnd_metrics_cut(test_folder, 50, 50));
     must_hold(START_LINE TRAIN_20);
     put(START_LINE "{\"event\": \"save\", \"update\": 40}");
-    must(rnnd_metrics_cut(test_folder, 50));
+    must(rnnd_metrics_cut(test_folder, 50, 50));
     must_hold(START_LINE SAVE_40);
 }
 END_TEST
@@ -206,7 +220,7 @@ END_TEST
 START_TEST(no_file_needs_no_cut)
 {
     unlink(in_folder("metrics.jsonl"));
-    must(rnnd_metrics_cut(test_folder, 5));
+    must(rnnd_metrics_cut(test_folder, 5, 5));
     ck_assert_int_eq(count_files("metrics"), 0);
 }
 END_TEST
@@ -215,7 +229,7 @@ START_TEST(a_failing_cut_leaves_the_file)
 {
     put(START_LINE TRAIN_20 TRAIN_40);
     ck_assert_int_eq(symlink("/dev/full", in_folder("metrics.jsonl.tmp")), 0);
-    must_fail(RNND_EFILE, rnnd_metrics_cut(test_folder, 20));
+    must_fail(RNND_EFILE, rnnd_metrics_cut(test_folder, 20, 20));
     must_hold(START_LINE TRAIN_20 TRAIN_40);
 }
 END_TEST
@@ -414,6 +428,7 @@ int main(void)
     tcase_add_test(tests, a_full_disk_is_a_failure);
     tcase_add_test(tests, records_after_the_update_go);
     tcase_add_test(tests, a_partial_record_goes_at_its_own_update);
+    tcase_add_test(tests, an_unknown_validation_goes);
     tcase_add_test(tests, a_line_cut_short_by_a_crash_goes);
     tcase_add_test(tests, no_file_needs_no_cut);
     tcase_add_test(tests, a_failing_cut_leaves_the_file);
