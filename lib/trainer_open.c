@@ -225,7 +225,7 @@ static int start(struct rnnd_trainer *t, const char *checkpoint)
 }
 
 /* Rank 0: the folder, its record of the options, metrics, progress. */
-static int open_folder(struct rnnd_trainer *t, bool resumes)
+static int open_folder(struct rnnd_trainer *t)
 {
     const char *path = t->opt->run_dir;
     char *text = NULL;
@@ -235,8 +235,8 @@ static int open_folder(struct rnnd_trainer *t, bool resumes)
     free(text);
     RNND_TRY(status);
     RNND_TRY(rnnd_checkpoint_prune(path, 0));
-    if (resumes)
-        RNND_TRY(rnnd_metrics_cut(path, t->at.update, t->at.validated));
+    /* also where no checkpoint was left to go on from, and the run starts anew */
+    RNND_TRY(rnnd_metrics_cut(path, t->at.update, t->at.validated));
     return rnnd_metrics_open(path, &t->log);
 }
 
@@ -255,8 +255,7 @@ int rnnd_trainer_open(struct rnnd_trainer *t, const struct rnnd_options *opt)
     warn_of_long_sequences(t);
     RNND_TRY_GOTO(rnnd_comm_agree(t->comm, make_model(t, &spec)));
     RNND_TRY_GOTO(start(t, checkpoint));
-    RNND_TRY_GOTO(rnnd_comm_agree(t->comm,
-                                  t->lead ? open_folder(t, checkpoint != NULL) : 0));
+    RNND_TRY_GOTO(rnnd_comm_agree(t->comm, t->lead ? open_folder(t) : 0));
 done:
     free(checkpoint);
     return status;
