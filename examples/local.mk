@@ -1,6 +1,9 @@
 # examples/local.mk - the quick start, its data, and programs on the public header.
+check_PROGRAMS += examples/own_loop
+examples_own_loop_LDADD = $(RNND_LIBS)
+
 EXTRA_DIST += \
-	examples/quickstart.sh \
 	examples/japanese_vowels/JapaneseVowels_TEST.ts \
 	examples/japanese_vowels/JapaneseVowels_TRAIN.ts \
-	examples/japanese_vowels/README.md
+	examples/japanese_vowels/README.md \
+	examples/quickstart.sh

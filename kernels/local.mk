@@ -44,3 +44,6 @@ libsimd_avx512_a_CPPFLAGS = $(AM_CPPFLAGS) -DRNND_ISA=avx512
 libsimd_avx512_a_CFLAGS = $(AM_CFLAGS) $(KERNEL_CFLAGS) -mavx512f -mavx512vl -mavx512dq \
 	-mavx512bw -mfma
 endif
+
+# The CUDA plug-in: not built yet.
+EXTRA_DIST += kernels/cuda/dialect.cuh kernels/cuda/plugin.h

@@ -47,7 +47,9 @@ options.h         lib/options* lib/progress.c lib/metrics.c lib/checkpoint* lib/
 hdf_room.h        lib/hdf*
 hdf.h             lib/hdf* lib/dataset* lib/formats/* lib/statedict* lib/checkpoint* lib/predict* tests/*
 dataset.h         lib/dataset* lib/formats/* tests/*
-formats.h         lib/formats/* bin/cmd_pack.c tests/*
+list.h            lib/* bin/* tests/*
+text.h            lib/formats/*
+formats.h         lib/formats/* lib/formats* bin/cmd_pack.c tests/*
 share.h           lib/share.c lib/group.h lib/evaluate.c lib/predict* lib/trainer.h tests/*
 batch.h           lib/batch.c lib/layer.h lib/sample.c tests/*
 params.h          lib/params.c lib/layer.h lib/reducer.c lib/optim.c lib/checkpoint* lib/statedict* lib/trainer* lib/verify.c tests/*

@@ -40,6 +40,11 @@ tests_cases_tool_LDADD = $(RNND_LIBS)
 tests_mpi_peer_LDADD = $(RNND_LIBS)
 check_PROGRAMS += $(test_programs)
 
+# Measured by hand: make tests/bench/bench_kernels
+EXTRA_PROGRAMS += tests/bench/bench_kernels
+tests_bench_bench_kernels_LDADD = $(RNND_LIBS)
+CLEANFILES += $(EXTRA_PROGRAMS)
+
 # Unit tests on several ranks.
 unit_scripts = \
 	tests/mpi/comm.sh \

@@ -62,6 +62,14 @@ step_install() {
 step_distcheck() {
     in_build gcc CC=gcc
     make -j "$jobs" distcheck
+    # Whatever is kept in the repository is in the release.
+    if [ -d "$top/.git" ]; then
+        tar tzf rnn_dist-*.tar.gz | sed -n 's/^[^/]*\/\(.*[^/]\)$/\1/p' | sort >released
+        git -C "$top" ls-files | grep -v '^\.git' | sort >kept
+        comm -23 kept released >forgotten
+        sed 's/^/not in the release: /' forgotten
+        [ ! -s forgotten ]
+    fi
 }
 
 step_scripts() {
