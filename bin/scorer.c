@@ -42,21 +42,10 @@ static int open_model(struct bin_scorer *s, const struct rnnd_options *opt,
     return rnnd_options_overlay(&s->opt, opt);
 }
 
-/* What a training needs of its data, evaluation needs too. */
-static int check_targets(const struct rnnd_dataset_info *info)
-{
-    if (info->targets == 0)
-        return rnnd_fail(RNND_EDATA, "%s has no target: there is nothing to evaluate",
-                         info->path);
-    return 0;
-}
-
 static int open_data(struct bin_scorer *s, bool targets)
 {
     RNND_TRY(rnnd_dataset_open(s->opt.data, &s->data));
-    const struct rnnd_dataset_info *info = rnnd_dataset_info(s->data);
-    RNND_TRY(rnnd_model_accepts(rnnd_model_spec(s->model), info, targets));
-    return targets ? check_targets(info) : 0;
+    return rnnd_model_accepts(rnnd_model_spec(s->model), rnnd_dataset_info(s->data), targets);
 }
 
 int bin_scorer_open(struct bin_scorer *s, const struct rnnd_options *opt,
