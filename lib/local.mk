@@ -19,6 +19,22 @@ librnn_dist_a_SOURCES = \
 	lib/device.c \
 	lib/device.h \
 	lib/evaluate.c \
+	lib/formats.h \
+	lib/formats/chars.c \
+	lib/formats/contents.c \
+	lib/formats/csv.c \
+	lib/formats/csv.h \
+	lib/formats/csv_rows.c \
+	lib/formats/music.c \
+	lib/formats/npy.c \
+	lib/formats/npy.h \
+	lib/formats/npz.c \
+	lib/formats/text.c \
+	lib/formats/text.h \
+	lib/formats/tokens.c \
+	lib/formats/tokens.h \
+	lib/formats/ts.c \
+	lib/formats/words.c \
 	lib/group.c \
 	lib/group.h \
 	lib/hash.h \
@@ -30,6 +46,8 @@ librnn_dist_a_SOURCES = \
 	lib/hdf_write.c \
 	lib/head.c \
 	lib/layer.h \
+	lib/list.c \
+	lib/list.h \
 	lib/log.c \
 	lib/log.h \
 	lib/metrics.c \

@@ -21,6 +21,7 @@ cublas*           kernels/cuda/* tests/simt/*
 nccl.h            kernels/cuda/* tests/simt/*
 ini.h             lib/options_config.c
 jansson.h         lib/* tests/*
+zip.h             lib/formats/npz.c
 check.h           tests/*
 # what all may know
 rnn_dist_enums.h  lib/* kernels/*
@@ -43,12 +44,15 @@ device.h          lib/device.c lib/batch.c lib/params.c lib/head.c lib/model.c l
 # rooms, from left to right: each for itself and for those to its right
 options_table.h   lib/options* tests/*
 options.def       lib/options*
-options.h         lib/options* lib/progress.c lib/metrics.c lib/checkpoint* lib/trainer* lib/verify.c bin/* tests/*
+options.h         lib/options* lib/formats/contents.c lib/progress.c lib/metrics.c lib/checkpoint* lib/trainer* lib/verify.c bin/* tests/*
 hdf_room.h        lib/hdf*
 hdf.h             lib/hdf* lib/dataset* lib/formats/* lib/statedict* lib/checkpoint* lib/predict* tests/*
 dataset.h         lib/dataset* lib/formats/* tests/*
 list.h            lib/* bin/* tests/*
 text.h            lib/formats/*
+csv.h             lib/formats/*
+npy.h             lib/formats/*
+tokens.h          lib/formats/*
 formats.h         lib/formats/* lib/formats* bin/cmd_pack.c tests/*
 share.h           lib/share.c lib/group.h lib/evaluate.c lib/predict* lib/trainer.h tests/*
 batch.h           lib/batch.c lib/layer.h lib/sample.c tests/*

@@ -12,7 +12,7 @@ export LONG="${LONG-}"
 jobs=$(nproc)
 
 sh build-aux/packages.sh gcc libc6-dev make autoconf automake pkg-config libopenmpi-dev \
-    openmpi-bin libhdf5-dev libdnnl-dev libinih-dev libjansson-dev \
+    openmpi-bin libhdf5-dev libdnnl-dev libinih-dev libjansson-dev libzip-dev \
     check mandoc clang libomp-dev libopenblas-dev shellcheck || exit 1
 . tests/mpi_env.sh
 

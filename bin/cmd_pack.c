@@ -1,0 +1,236 @@
+/*
+ * cmd_pack.c - `rnn_dist pack KIND IN... OUT.h5`: a data file from files of other programs,
+ * and what is in it.
+ */
+#include "bin.h"
+
+#include "formats.h"
+#include "log.h"
+#include "status.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+/* ---- what may be given */
+
+/* Options of single kinds; --split and --seed belong to all. */
+static int check_options(const struct rnnd_format *format, const struct rnnd_options *opt)
+{
+    static const char *const own[] = {"task",       "sequence",     "features", "label",
+                                      "step-label", "target",       "step-target",
+                                      "classes-from", "vocab-size", "vocab-from",
+                                      "block",      "part"};
+    char word[32];
+    for (size_t i = 0; i < sizeof own / sizeof own[0]; i++) {
+        snprintf(word, sizeof word, " %s ", own[i]);
+        if (rnnd_options_given(opt, own[i]) && !strstr(format->options, word))
+            return rnnd_fail(RNND_EUSAGE, "--%s does not belong to pack %s", own[i],
+                             format->name);
+    }
+    if (rnnd_options_given(opt, "vocab-size") && opt->vocab_from)
+        return rnnd_fail(RNND_EUSAGE, "--vocab-size and --vocab-from exclude each other");
+    return 0;
+}
+
+static int refuse_same(const char *output, const char *input)
+{
+    struct stat a, b;
+    if (input && stat(output, &a) == 0 && stat(input, &b) == 0 && a.st_dev == b.st_dev
+        && a.st_ino == b.st_ino)
+        return rnnd_fail(RNND_EUSAGE, "%s is read and would be overwritten; name another output",
+                         input);
+    return 0;
+}
+
+static int check_output(const char *output, const struct rnnd_options *opt, char **inputs,
+                        int count)
+{
+    for (int i = 0; i < count; i++)
+        RNND_TRY(refuse_same(output, inputs[i]));
+    RNND_TRY(refuse_same(output, opt->classes_from));
+    return refuse_same(output, opt->vocab_from);
+}
+
+/* "d.h5" gives "d-valid.h5"; malloc'ed, taken. */
+static int valid_path(const char *path, char **out)
+{
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    const char *dot = strrchr(name, '.');
+    size_t stem = dot && dot > name ? (size_t)(dot - path) : strlen(path);
+    char *valid;
+    if (asprintf(&valid, "%.*s-valid%s", (int)stem, path, path + stem) < 0)
+        return rnnd_fail_memory(stem, "a file name");
+    *out = valid;
+    return 0;
+}
+
+/* ---- what came of it */
+
+static int by_size(const void *a, const void *b)
+{
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return (x > y) - (x < y);
+}
+
+enum { BINS = 10, BAR = 40 };
+
+/* How many lengths lie in each of at most BINS ranges of equal width. length is sorted. */
+static void print_histogram(const int64_t *length, int64_t n)
+{
+    int64_t low = length[0], width = (length[n - 1] - low) / BINS + 1, most = 0;
+    int64_t count[BINS] = {0};
+    for (int64_t i = 0; i < n; i++) {
+        int64_t *bin = &count[(length[i] - low) / width];
+        most = ++*bin > most ? *bin : most;
+    }
+    for (int b = 0; low + b * width <= length[n - 1]; b++) {
+        int bar = (int)((count[b] * BAR + most - 1) / most);
+        int64_t from = low + b * width, to = from + width - 1;
+        printf("  %8lld to %-8lld %8lld %.*s\n", (long long)from,
+               (long long)(to < length[n - 1] ? to : length[n - 1]), (long long)count[b], bar,
+               "########################################");
+    }
+}
+
+static int print_lengths(const struct rnnd_contents *c)
+{
+    int64_t n = rnnd_contents_sequences(c), *length;
+    const int64_t *at = c->offsets.at;
+    RNND_TRY(rnnd_new((size_t)n, sizeof *length, "lengths", (void **)&length));
+    for (int64_t i = 0; i < n; i++)
+        length[i] = at[i + 1] - at[i];
+    qsort(length, (size_t)n, sizeof *length, by_size);
+    printf("lengths %lld to %lld, median %g, mean %.1f\n", (long long)length[0],
+           (long long)length[n - 1], (double)(length[(n - 1) / 2] + length[n / 2]) / 2,
+           (double)at[n] / (double)n);
+    print_histogram(length, n);
+    int64_t empty = 0;
+    while (empty < n && length[empty] == 0)
+        empty++;
+    if (empty)
+        rnnd_log_warn("%lld of %lld sequences are empty", (long long)empty, (long long)n);
+    free(length);
+    return 0;
+}
+
+static const char *class_text(const struct rnnd_contents *c, int64_t i)
+{
+    return i < c->class.count ? ((char **)c->class.at)[i] : "";
+}
+
+static int print_classes(const struct rnnd_contents *c)
+{
+    enum { SHOWN = 30 };
+    int64_t *count, unused = 0, ignored = 0;
+    const int32_t *label = c->labels.at;
+    if (!c->classes)
+        return 0;
+    RNND_TRY(rnnd_new((size_t)c->classes, sizeof *count, "classes", (void **)&count));
+    for (int64_t i = 0; i < c->labels.count; i++) {
+        if (label[i] < 0)
+            ignored++;
+        else
+            count[label[i]]++;
+    }
+    printf("%lld classes\n", (long long)c->classes);
+    for (int64_t i = 0; i < c->classes; i++) {
+        unused += count[i] == 0;
+        if (i < SHOWN)
+            printf("  %4lld %-24s %8lld\n", (long long)i, class_text(c, i), (long long)count[i]);
+    }
+    if (c->classes > SHOWN)
+        printf("  and %lld more\n", (long long)(c->classes - SHOWN));
+    if (unused)
+        rnnd_log_warn("%lld of %lld classes do not occur", (long long)unused,
+                      (long long)c->classes);
+    if (ignored)
+        rnnd_log_warn("%lld of %lld labels are -1: ignored", (long long)ignored,
+                      (long long)c->labels.count);
+    free(count);
+    return 0;
+}
+
+/* Rows with a NaN are no targets. */
+static void warn_of_gaps(const struct rnnd_contents *c)
+{
+    const float *value = c->values.at;
+    int64_t rows = c->outputs ? c->values.count / c->outputs : 0, gaps = 0;
+    for (int64_t r = 0; r < rows; r++) {
+        bool gap = false;
+        for (int64_t o = 0; o < c->outputs; o++)
+            gap |= isnan(value[r * c->outputs + o]);
+        gaps += gap;
+    }
+    if (gaps)
+        rnnd_log_warn("%lld of %lld rows of targets have a gap: ignored", (long long)gaps,
+                      (long long)rows);
+}
+
+static int print_summary(const char *path, const struct rnnd_contents *c)
+{
+    printf("%s: %lld sequences, %lld %s", path, (long long)rnnd_contents_sequences(c),
+           (long long)rnnd_contents_steps(c), c->vocab ? "tokens" : "steps");
+    if (c->vocab)
+        printf(", vocabulary %lld", (long long)c->vocab);
+    else
+        printf(" of %lld features", (long long)c->inputs);
+    printf(", task %s", rnnd_task_name(c->task));
+    if (c->outputs)
+        printf(" of %lld values", (long long)c->outputs);
+    printf("\n");
+    warn_of_gaps(c);
+    RNND_TRY(print_lengths(c));
+    return print_classes(c);
+}
+
+/* ---- all of it */
+
+static int write_all(struct rnnd_contents *all, const struct rnnd_options *opt,
+                     const char *output, const char *valid)
+{
+    struct rnnd_contents rest;
+    const struct rnnd_contents *contents[] = {all, &rest};
+    const char *paths[] = {output, valid};
+    int count = valid ? 2 : 1, status;
+    RNND_TRY(rnnd_contents_init(&rest));
+    if (valid)
+        RNND_TRY_GOTO(rnnd_contents_split(all, opt->split, (uint64_t)opt->seed, &rest));
+    RNND_TRY_GOTO(rnnd_contents_write(contents, paths, count));
+    for (int i = 0; i < count; i++)
+        RNND_TRY_GOTO(print_summary(paths[i], contents[i]));
+done:
+    rnnd_contents_clear(&rest);
+    return status;
+}
+
+static int pack(const struct rnnd_options *opt, const struct rnnd_format *format, char **inputs,
+                int count, const char *output)
+{
+    struct rnnd_contents all;
+    char *valid = NULL;
+    int status;
+    RNND_TRY(rnnd_contents_init(&all));
+    RNND_TRY_GOTO(check_output(output, opt, inputs, count));
+    if (opt->split > 0) {
+        RNND_TRY_GOTO(valid_path(output, &valid));
+        RNND_TRY_GOTO(check_output(valid, opt, inputs, count));
+    }
+    RNND_TRY_GOTO(rnnd_format_read(format, opt, inputs, count, &all));
+    RNND_TRY_GOTO(write_all(&all, opt, output, valid));
+done:
+    free(valid);
+    rnnd_contents_clear(&all);
+    return status;
+}
+
+int cmd_pack(struct rnnd_options *opt, struct rnnd_comm *comm, int argc, char **argv)
+{
+    const struct rnnd_format *format;
+    RNND_TRY(rnnd_format_find(argv[0], &format));
+    RNND_TRY(check_options(format, opt));
+    if (rnnd_comm_rank(comm) != 0)
+        return 0;
+    return pack(opt, format, argv + 1, argc - 2, argv[argc - 1]);
+}

@@ -1,0 +1,64 @@
+/*
+ * chars.c - running text by UTF-8 character: a line is a sequence, its newline its last token.
+ */
+#include "tokens.h"
+
+static const char *const fixed[] = {"<unk>", NULL};
+
+/* Bytes of the character at c, 0 where it is none: overlong forms, surrogates and numbers
+   beyond U+10FFFF are none. */
+static size_t character(const unsigned char *c, size_t room)
+{
+    size_t n = c[0] < 0x80 ? 1 : c[0] < 0xc2 ? 0 : c[0] < 0xe0 ? 2 : c[0] < 0xf0 ? 3 : 4;
+    if (n == 0 || n > room || c[0] > 0xf4)
+        return 0;
+    for (size_t i = 1; i < n; i++)
+        if ((c[i] & 0xc0) != 0x80)
+            return 0;
+    bool second_low = (c[0] == 0xe0 && c[1] < 0xa0) || (c[0] == 0xf0 && c[1] < 0x90);
+    bool second_high = (c[0] == 0xed && c[1] > 0x9f) || (c[0] == 0xf4 && c[1] > 0x8f);
+    return n > 1 && (second_low || second_high) ? 0 : n;
+}
+
+static int read_text(struct rnnd_tokens *tokens, const struct rnnd_text *text)
+{
+    int64_t line = 1;
+    size_t at = text->at, start = at;
+    while (at < text->size) {
+        const char *c = text->data + at;
+        size_t n = character((const unsigned char *)c, text->size - at);
+        if (n == 0)
+            return rnnd_fail(RNND_EDATA, "%s:%lld: byte %zu of the line is no UTF-8",
+                             text->path, (long long)line, at - start + 1);
+        RNND_TRY(rnnd_tokens_add(tokens, c, n));
+        at += n;
+        if (*c == '\n') {
+            RNND_TRY(rnnd_tokens_end_line(tokens));
+            line++;
+            start = at;
+        }
+    }
+    return at > start ? rnnd_tokens_end_line(tokens) : 0;
+}
+
+static int read_chars(const struct rnnd_options *opt, char *const *inputs, int count,
+                      struct rnnd_contents *out)
+{
+    struct rnnd_tokens tokens;
+    int status = 0;
+    rnnd_tokens_init(&tokens);
+    for (int i = 0; i < count && status == 0; i++) {
+        struct rnnd_text text;
+        RNND_TRY_GOTO(rnnd_text_read(inputs[i], &text));
+        status = read_text(&tokens, &text);
+        rnnd_text_clear(&text);
+    }
+    if (status == 0)
+        status = rnnd_tokens_finish(&tokens, opt, fixed, 0, out);
+done:
+    rnnd_tokens_clear(&tokens);
+    return status;
+}
+
+const struct rnnd_format rnnd_format_text_chars = {"text-chars", " vocab-from block ",
+                                                   read_chars};

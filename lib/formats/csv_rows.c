@@ -1,0 +1,136 @@
+/*
+ * csv_rows.c - rows and cells of comma-separated text as RFC 4180 has it: a quoted cell may
+ * hold commas, line ends, and quotes written twice.
+ */
+#include "csv.h"
+
+#include <string.h>
+
+int rnnd_csv_open(const char *path, struct rnnd_csv *out)
+{
+    *out = (struct rnnd_csv){.start.size = sizeof(int64_t), .room.size = 1};
+    RNND_TRY(rnnd_text_read(path, &out->text));
+    out->text.line = 1;
+    return 0;
+}
+
+void rnnd_csv_close(struct rnnd_csv *csv)
+{
+    rnnd_text_clear(&csv->text);
+    rnnd_list_clear(&csv->start);
+    rnnd_list_clear(&csv->room);
+}
+
+const char *rnnd_csv_cell(const struct rnnd_csv *csv, int64_t i)
+{
+    return (const char *)csv->room.at + ((const int64_t *)csv->start.at)[i];
+}
+
+static int fail_row(const struct rnnd_csv *csv, const char *problem)
+{
+    return rnnd_fail(RNND_EDATA, "%s:%lld: %s", csv->text.path, (long long)csv->line, problem);
+}
+
+/* A quoted cell from behind its first quote to behind its last. */
+static int read_quoted(struct rnnd_csv *csv)
+{
+    struct rnnd_text *t = &csv->text;
+    for (;;) {
+        const char *from = t->data + t->at;
+        const char *quote = memchr(from, '"', t->size - t->at);
+        if (!quote)
+            return fail_row(csv, "a quoted cell does not end");
+        bool twice = quote[1] == '"';
+        size_t n = (size_t)(quote - from) + twice;
+        for (size_t i = 0; i < n; i++)
+            t->line += from[i] == '\n';
+        RNND_TRY(rnnd_list_add(&csv->room, from, (int64_t)n));
+        t->at += (size_t)(quote - from) + 1 + twice;
+        if (!twice)
+            return 0;
+    }
+}
+
+static int read_bare(struct rnnd_csv *csv)
+{
+    struct rnnd_text *t = &csv->text;
+    const char *from = t->data + t->at;
+    size_t n = strcspn(from, ",\n\"");
+    if (from[n] == '"')
+        return fail_row(csv, "a quote within a cell that does not begin with one");
+    t->at += n;
+    if (n && from[n - 1] == '\r' && from[n] != ',')
+        n--;
+    return rnnd_list_add(&csv->room, from, (int64_t)n);
+}
+
+/* Takes the end of a row, if it stands here. */
+static bool take_end(struct rnnd_text *t)
+{
+    if (t->data[t->at] == '\r' && t->data[t->at + 1] == '\n')
+        t->at++;
+    if (t->at < t->size && t->data[t->at] != '\n')
+        return false;
+    t->line += t->at < t->size;
+    t->at += t->at < t->size;
+    return true;
+}
+
+static int read_cells(struct rnnd_csv *csv)
+{
+    struct rnnd_text *t = &csv->text;
+    for (;;) {
+        RNND_TRY(rnnd_list_add(&csv->start, &csv->room.count, 1));
+        if (t->data[t->at] == '"') {
+            t->at++;
+            RNND_TRY(read_quoted(csv));
+        } else {
+            RNND_TRY(read_bare(csv));
+        }
+        RNND_TRY(rnnd_list_add(&csv->room, NULL, 1));
+        csv->cells++;
+        if (take_end(t))
+            return 0;
+        if (t->data[t->at] != ',')
+            return fail_row(csv, "text behind the closing quote of a cell");
+        t->at++;
+    }
+}
+
+int rnnd_csv_row(struct rnnd_csv *csv, bool *more)
+{
+    struct rnnd_text *t = &csv->text;
+    char problem[80];
+    csv->cells = csv->start.count = csv->room.count = 0;
+    while (t->at < t->size && take_end(t))
+        ;
+    csv->line = t->line;
+    *more = t->at < t->size;
+    if (!*more)
+        return 0;
+    RNND_TRY(read_cells(csv));
+    if (csv->columns && csv->cells != csv->columns) {
+        snprintf(problem, sizeof problem, "%lld cells; the header has %lld",
+                 (long long)csv->cells, (long long)csv->columns);
+        return fail_row(csv, problem);
+    }
+    return 0;
+}
+
+/* Blanks around the name of a column do not count. */
+int rnnd_csv_header(struct rnnd_csv *csv)
+{
+    bool more;
+    RNND_TRY(rnnd_csv_row(csv, &more));
+    if (!more)
+        return rnnd_fail(RNND_EDATA, "%s: no header line", csv->text.path);
+    csv->columns = csv->cells;
+    for (int64_t i = 0; i < csv->cells; i++) {
+        const char *name = rnnd_csv_cell(csv, i);
+        size_t n = strlen(name);
+        rnnd_text_trim(&name, &n);
+        ((int64_t *)csv->start.at)[i] = name - (const char *)csv->room.at;
+        ((char *)csv->room.at)[name - (const char *)csv->room.at + (ptrdiff_t)n] = 0;
+    }
+    return 0;
+}

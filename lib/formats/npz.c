@@ -1,0 +1,308 @@
+/*
+ * npz.c - arrays of NumPy in a ZIP file, as np.savez writes them: inputs; offsets or lengths;
+ * perhaps targets, num_classes, vocab_size.
+ */
+#include "npy.h"
+
+#include "log.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#ifdef HAVE_LIBZIP
+#include <zip.h>
+
+enum { INPUTS, OFFSETS, LENGTHS, TARGETS, NUM_CLASSES, VOCAB_SIZE, ARRAYS };
+static const char *const array_name[] = {"inputs",  "offsets",     "lengths",
+                                         "targets", "num_classes", "vocab_size"};
+
+struct npz {
+    const char *path;
+    struct rnnd_npy array[ARRAYS];
+    struct rnnd_contents *out;
+    int64_t sequences, steps;      /* of this file */
+    int64_t classes, vocab;        /* as the file says, 0 = it does not */
+    int64_t first;                 /* step of `out` where this file begins */
+};
+
+/* ---- members */
+
+static int read_member(const char *path, zip_t *zip, int which, struct rnnd_npy *out)
+{
+    char name[40], shown[600];
+    struct zip_stat info;
+    char *bytes = NULL;
+    snprintf(name, sizeof name, "%s.npy", array_name[which]);
+    snprintf(shown, sizeof shown, "%s: %s", path, array_name[which]);
+    if (zip_stat(zip, name, 0, &info) != 0)
+        return 0;
+    RNND_TRY(rnnd_new((size_t)info.size, 1, shown, (void **)&bytes));
+    zip_file_t *member = zip_fopen(zip, name, 0);
+    zip_int64_t n = 0, got = 0;
+    while (member && got < (zip_int64_t)info.size
+           && (n = zip_fread(member, bytes + got, info.size - (zip_uint64_t)got)) > 0)
+        got += n;
+    char more; /* the checksum is looked at behind the end */
+    bool whole = member && got == (zip_int64_t)info.size && zip_fread(member, &more, 1) == 0;
+    if (member && zip_fclose(member) != 0)
+        whole = false;
+    if (!whole) {
+        free(bytes);
+        return rnnd_fail(RNND_EDATA, "%s: cannot be unpacked", shown);
+    }
+    return rnnd_npy_parse(shown, bytes, (size_t)info.size, out);
+}
+
+static int read_members(struct npz *z)
+{
+    int code, status = 0;
+    FILE *file = fopen(z->path, "rb"); /* for the system's reason */
+    if (!file)
+        return rnnd_fail(RNND_EFILE, "%s: %m", z->path);
+    fclose(file);
+    zip_t *zip = zip_open(z->path, ZIP_RDONLY | ZIP_CHECKCONS, &code);
+    if (!zip)
+        return rnnd_fail(RNND_EDATA, "%s: not an intact .npz (ZIP) file", z->path);
+    for (int i = 0; i < ARRAYS && status == 0; i++)
+        status = read_member(z->path, zip, i, &z->array[i]);
+    zip_discard(zip);
+    return status;
+}
+
+/* ---- values */
+
+static int fail_value(const struct npz *z, int which, int64_t i, const char *rule)
+{
+    const struct rnnd_npy *a = &z->array[which];
+    int64_t row = a->rank == 2 ? i / a->dim[1] : i;
+    char column[32] = "";
+    if (a->rank == 2)
+        snprintf(column, sizeof column, ", %lld", (long long)(i % a->dim[1]));
+    return rnnd_fail(RNND_EDATA, "%s: %s[%lld%s] = %.9g: %s", z->path, array_name[which],
+                     (long long)row, column, rnnd_npy_at(a, i), rule);
+}
+
+static int check_rank(const struct npz *z, int which, int rank)
+{
+    if (z->array[which].rank != rank)
+        return rnnd_fail(RNND_EDATA, "%s: %s has %d dimensions, %d are wanted", z->path,
+                         array_name[which], z->array[which].rank, rank);
+    return 0;
+}
+
+/* All elements as integers from low on, appended. */
+static int take_ids(const struct npz *z, int which, int64_t low, struct rnnd_list *out)
+{
+    const struct rnnd_npy *a = &z->array[which];
+    for (int64_t i = 0; i < a->count; i++) {
+        double v = rnnd_npy_at(a, i);
+        if (!(v >= (double)low && v < INT32_MAX && v == floor(v)))
+            return fail_value(z, which, i,
+                              low < 0 ? "labels are integers from 0, -1 = ignored"
+                                      : "ids are integers from 0");
+        RNND_TRY(rnnd_list_add(out, &(int32_t){(int32_t)v}, 1));
+    }
+    return 0;
+}
+
+/* All elements as floats, appended. */
+static int take_floats(const struct npz *z, int which, struct rnnd_list *out)
+{
+    const struct rnnd_npy *a = &z->array[which];
+    bool answers = which == TARGETS && z->out->task == RNND_MULTILABEL;
+    int64_t before = out->count;
+    RNND_TRY(rnnd_list_add(out, NULL, a->count));
+    float *to = (float *)out->at + before;
+    for (int64_t i = 0; i < a->count; i++) {
+        double v = rnnd_npy_at(a, i);
+        to[i] = (float)v;
+        if (isinf(to[i]) || (which == INPUTS && isnan(to[i])))
+            return fail_value(z, which, i, "not a finite 32-bit float");
+        if (answers && (v < 0 || v > 1))
+            return fail_value(z, which, i, "answers of multilabel lie between 0 and 1");
+    }
+    return 0;
+}
+
+static int take_count(const struct npz *z, int which, int64_t *out)
+{
+    const struct rnnd_npy *a = &z->array[which];
+    if (!a->bytes)
+        return 0;
+    double v = a->count == 1 ? rnnd_npy_at(a, 0) : NAN;
+    if (!(v >= 1 && v <= INT32_MAX && v == floor(v)))
+        return rnnd_fail(RNND_EDATA, "%s: %s: one integer from 1 is wanted", z->path,
+                         array_name[which]);
+    *out = (int64_t)v;
+    return 0;
+}
+
+/* ---- sequences */
+
+/* Appends where this file's sequences end. */
+static int take_ends(struct npz *z)
+{
+    int which = z->array[OFFSETS].bytes ? OFFSETS : LENGTHS;
+    const struct rnnd_npy *a = &z->array[which];
+    if (!a->bytes)
+        return rnnd_fail(RNND_EDATA, "%s: has neither offsets nor lengths", z->path);
+    RNND_TRY(check_rank(z, which, 1));
+    double end = 0;
+    for (int64_t i = 0; i < a->count; i++) {
+        double v = rnnd_npy_at(a, i), before = end;
+        end = which == OFFSETS ? v : end + v;
+        if (v != floor(v) || (which == OFFSETS && i == 0 && v != 0))
+            return fail_value(z, which, i, "offsets and lengths are integers, the first offset 0");
+        if (end < before || !(end <= (double)z->steps))
+            return fail_value(z, which, i, "falls, or lies beyond the last step of inputs");
+        int64_t at = z->first + (int64_t)end;
+        if (which == LENGTHS || i > 0)
+            RNND_TRY(rnnd_list_add(&z->out->offsets, &at, 1));
+    }
+    z->sequences = a->count - (which == OFFSETS && a->count > 0);
+    if (end != (double)z->steps)
+        return rnnd_fail(RNND_EDATA, "%s: %s end at %.0f, inputs has %lld steps", z->path,
+                         array_name[which], end, (long long)z->steps);
+    return 0;
+}
+
+static int take_inputs(struct npz *z, bool is_first)
+{
+    const struct rnnd_npy *a = &z->array[INPUTS];
+    struct rnnd_contents *out = z->out;
+    if (!a->bytes)
+        return rnnd_fail(RNND_EDATA, "%s: has no array inputs", z->path);
+    bool tokens = a->rank == 1 && a->kind != 'f';
+    if (!tokens && (a->rank != 2 || a->dim[1] == 0))
+        return rnnd_fail(RNND_EDATA, "%s: inputs are floats [steps, features], or integers "
+                                     "[steps] as token ids",
+                         z->path);
+    int64_t width = tokens ? 0 : a->dim[1];
+    if (!is_first && width != out->inputs)
+        return rnnd_fail(RNND_EDATA, "%s: inputs have %lld columns, those before %lld", z->path,
+                         (long long)width, (long long)out->inputs);
+    z->first = rnnd_contents_steps(out);
+    out->inputs = width;
+    z->steps = a->dim[0];
+    return tokens ? take_ids(z, INPUTS, 0, &out->tokens) : take_floats(z, INPUTS, &out->features);
+}
+
+/* ---- targets */
+
+/* What the targets are for, where --task does not say it. */
+static int guess_task(const struct npz *z, int *task)
+{
+    const struct rnnd_npy *a = &z->array[TARGETS];
+    if (!a->bytes) {
+        *task = RNND_NO_TASK;
+        return 0;
+    }
+    bool sequences = a->rank > 0 && a->dim[0] == z->sequences;
+    bool steps = a->rank > 0 && a->dim[0] == z->steps;
+    if (sequences == steps || a->rank > 2)
+        return rnnd_fail(RNND_EUSAGE, "%s: --task says what the targets are for", z->path);
+    if (a->rank == 1)
+        *task = sequences ? RNND_CLASSIFY : RNND_TAG;
+    else if (a->kind == 'b' && steps)
+        *task = RNND_MULTILABEL;
+    else
+        *task = sequences ? RNND_REGRESS : RNND_REGRESS_STEPS;
+    return 0;
+}
+
+static int take_targets(struct npz *z, bool is_first)
+{
+    const struct rnnd_npy *a = &z->array[TARGETS];
+    struct rnnd_contents *out = z->out;
+    bool wanted = out->task != RNND_LM && out->task != RNND_NO_TASK;
+    bool classes = out->task == RNND_CLASSIFY || out->task == RNND_TAG;
+    if (!a->bytes && wanted)
+        return rnnd_fail(RNND_EDATA, "%s: has no array targets; task %s needs it", z->path,
+                         rnnd_task_name(out->task));
+    if (!wanted)
+        return 0;
+    RNND_TRY(check_rank(z, TARGETS, classes ? 1 : 2));
+    int64_t rows = rnnd_task_is_stepwise(out->task) ? z->steps : z->sequences;
+    if (a->dim[0] != rows)
+        return rnnd_fail(RNND_EDATA, "%s: targets have %lld rows, task %s has %lld", z->path,
+                         (long long)a->dim[0], rnnd_task_name(out->task), (long long)rows);
+    if (classes)
+        return take_ids(z, TARGETS, -1, &out->labels);
+    if (a->dim[1] == 0 || (!is_first && out->outputs != a->dim[1]))
+        return rnnd_fail(RNND_EDATA, "%s: targets have %lld columns%s", z->path,
+                         (long long)a->dim[1], is_first ? "" : ", those before other ones");
+    out->outputs = a->dim[1];
+    return take_floats(z, TARGETS, &out->values);
+}
+
+/* ---- all of it */
+
+static int read_file(struct npz *z, const struct rnnd_options *opt, bool is_first)
+{
+    int task = opt->task;
+    RNND_TRY(read_members(z));
+    RNND_TRY(take_inputs(z, is_first));
+    RNND_TRY(take_ends(z));
+    RNND_TRY(take_count(z, NUM_CLASSES, &z->classes));
+    RNND_TRY(take_count(z, VOCAB_SIZE, &z->vocab));
+    if (is_first) {
+        if (task < 0)
+            RNND_TRY(guess_task(z, &task));
+        z->out->task = (enum rnnd_task)task;
+    }
+    if (z->out->task == RNND_LM && z->out->inputs)
+        return rnnd_fail(RNND_EDATA, "%s: inputs are features; lm needs token ids", z->path);
+    return take_targets(z, is_first);
+}
+
+/* How many ids there are: what the files say, or one more than the highest. */
+static int count_ids(const struct rnnd_list *ids, int64_t said, const char *what, int64_t *out)
+{
+    const int32_t *id = ids->at;
+    int64_t highest = 0;
+    for (int64_t i = 0; i < ids->count; i++)
+        highest = id[i] > highest ? id[i] : highest;
+    if (said && highest >= said)
+        return rnnd_fail(RNND_EDATA, "%s is %lld, but %lld occurs", what, (long long)said,
+                         (long long)highest);
+    if (!said)
+        rnnd_log_info("%s = %lld: the highest that occurs, plus 1 (an array %s can say it)",
+                      what, (long long)highest + 1, what);
+    *out = said ? said : highest + 1;
+    return 0;
+}
+
+static int read_npz(const struct rnnd_options *opt, char *const *inputs, int count,
+                    struct rnnd_contents *out)
+{
+    int64_t classes = 0, vocab = 0;
+    int status = 0;
+    for (int i = 0; i < count && status == 0; i++) {
+        struct npz z = {.path = inputs[i], .out = out};
+        status = read_file(&z, opt, i == 0);
+        classes = z.classes > classes ? z.classes : classes;
+        vocab = z.vocab > vocab ? z.vocab : vocab;
+        for (int k = 0; k < ARRAYS; k++)
+            rnnd_npy_clear(&z.array[k]);
+    }
+    RNND_TRY(status);
+    if (!out->inputs)
+        RNND_TRY(count_ids(&out->tokens, vocab, array_name[VOCAB_SIZE], &out->vocab));
+    if (out->task == RNND_CLASSIFY || out->task == RNND_TAG)
+        RNND_TRY(count_ids(&out->labels, classes, array_name[NUM_CLASSES], &out->classes));
+    return 0;
+}
+
+#else
+
+static int read_npz(const struct rnnd_options *opt, char *const *inputs, int count,
+                    struct rnnd_contents *out)
+{
+    (void)opt, (void)inputs, (void)count, (void)out;
+    return rnnd_fail(RNND_EUSAGE, "pack npz: this program was built without libzip");
+}
+
+#endif
+
+const struct rnnd_format rnnd_format_npz = {"npz", " task ", read_npz};

@@ -1,0 +1,328 @@
+/*
+ * ts.c - the .ts text format of the UEA and UCR archives: a header of @ lines, then a case per
+ * line, its dimensions separated by colons, their values by commas, the class at the end.
+ */
+#include "text.h"
+
+#include "log.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct ts {
+    struct rnnd_text text;
+    struct rnnd_contents *out;
+    int64_t dimensions;            /* 0 until known */
+    bool equal;                    /* all cases have @seriesLength, */
+    int64_t length;                /* or 0 where it is not given */
+    bool labels, targets;          /* what ends a case: a class, a number */
+    struct rnnd_dictionary classes;
+    struct rnnd_list values;       /* float [dimensions, steps] of one case */
+};
+
+/* Where in a line: the number of the field, from 1. */
+#define AT_LINE(ts) (ts)->text.path, (long long)(ts)->text.line
+
+/* ---- header */
+
+struct word {
+    const char *at;
+    size_t length;
+};
+
+/* The next word of a line, of length 0 at its end. */
+static struct word next_word(const char **at, const char *end)
+{
+    const char *from = *at;
+    while (from < end && (*from == ' ' || *from == '\t'))
+        from++;
+    const char *to = from;
+    while (to < end && *to != ' ' && *to != '\t')
+        to++;
+    *at = to;
+    return (struct word){from, (size_t)(to - from)};
+}
+
+static bool is(struct word w, const char *text)
+{
+    return rnnd_text_is(w.at, w.length, text);
+}
+
+static int read_truth(const struct ts *ts, struct word key, struct word w, bool *out)
+{
+    if (!is(w, "true") && !is(w, "false"))
+        return rnnd_fail(RNND_EDATA, "%s:%lld: %.*s is true or false", AT_LINE(ts),
+                         (int)key.length, key.at);
+    *out = is(w, "true");
+    return 0;
+}
+
+static int read_whole(const struct ts *ts, struct word key, struct word w, int64_t *out)
+{
+    char *end;
+    long long n = strtoll(w.at, &end, 10);
+    if (w.length == 0 || end != w.at + w.length || n < 1 || n > INT32_MAX)
+        return rnnd_fail(RNND_EDATA, "%s:%lld: %.*s is a number from 1", AT_LINE(ts),
+                         (int)key.length, key.at);
+    *out = n;
+    return 0;
+}
+
+static int read_classes(struct ts *ts, const char *at, const char *end)
+{
+    int64_t number, before = ts->classes.texts.count;
+    for (struct word w; (w = next_word(&at, end)).length;) {
+        RNND_TRY(rnnd_dictionary_add(&ts->classes, w.at, w.length, &number));
+        if (number != ts->classes.texts.count - 1 || number < before)
+            return rnnd_fail(RNND_EDATA, "%s:%lld: class %.*s stands there twice", AT_LINE(ts),
+                             (int)w.length, w.at);
+    }
+    if (ts->classes.texts.count == 0)
+        return rnnd_fail(RNND_EDATA, "%s:%lld: @classLabel true names no class", AT_LINE(ts));
+    return 0;
+}
+
+static int read_header_line(struct ts *ts, const char *line, size_t length)
+{
+    const char *at = line, *end = line + length;
+    struct word key = next_word(&at, end), value = next_word(&at, end);
+    bool truth;
+    if (is(key, "@dimensions") || is(key, "@dimension"))
+        return read_whole(ts, key, value, &ts->dimensions);
+    if (is(key, "@seriesLength"))
+        return read_whole(ts, key, value, &ts->length);
+    if (is(key, "@equalLength"))
+        return read_truth(ts, key, value, &ts->equal);
+    if (is(key, "@univariate")) {
+        RNND_TRY(read_truth(ts, key, value, &truth));
+        ts->dimensions = truth ? 1 : ts->dimensions;
+    } else if (is(key, "@timeStamps")) {
+        RNND_TRY(read_truth(ts, key, value, &truth));
+        if (truth)
+            return rnnd_fail(RNND_EDATA, "%s:%lld: @timeStamps true: time stamps are not read; "
+                                         "steps are taken as equally far apart",
+                             AT_LINE(ts));
+    } else if (is(key, "@classLabel")) {
+        RNND_TRY(read_truth(ts, key, value, &ts->labels));
+        if (ts->labels)
+            return read_classes(ts, at, end);
+    } else if (is(key, "@targetLabel")) {
+        return read_truth(ts, key, value, &ts->targets);
+    } /* @problemName, @missing and others decide nothing here */
+    return 0;
+}
+
+/* Up to and with @data. */
+static int read_header(struct ts *ts)
+{
+    const char *line;
+    size_t length;
+    while (rnnd_text_line(&ts->text, &line, &length)) {
+        rnnd_text_trim(&line, &length);
+        if (length == 0 || line[0] == '#')
+            continue;
+        if (rnnd_text_is(line, length, "@data")) {
+            if (ts->labels && ts->targets)
+                return rnnd_fail(RNND_EDATA, "%s: both @classLabel and @targetLabel are true",
+                                 ts->text.path);
+            return 0;
+        }
+        if (line[0] != '@')
+            return rnnd_fail(RNND_EDATA, "%s:%lld: a line of the header begins with @",
+                             AT_LINE(ts));
+        RNND_TRY(read_header_line(ts, line, length));
+    }
+    return rnnd_fail(RNND_EDATA, "%s: no line @data: not a .ts file", ts->text.path);
+}
+
+/* ---- cases */
+
+/* Values of one dimension, appended to ts->values. */
+static int read_dimension(struct ts *ts, const char *at, const char *end, int64_t dimension)
+{
+    char shown[48];
+    if (at == end)
+        return 0;
+    for (int64_t n = 1; at <= end; n++) {
+        const char *comma = memchr(at, ',', (size_t)(end - at));
+        const char *to = comma ? comma : end;
+        float value;
+        enum rnnd_field kind = rnnd_text_number(at, (size_t)(to - at), &value);
+        if (kind != RNND_FIELD_NUMBER)
+            return rnnd_fail(RNND_EDATA, "%s:%lld: dimension %lld, value %lld: %s \"%s\"",
+                             AT_LINE(ts), (long long)dimension, (long long)n,
+                             kind == RNND_FIELD_WORD && *at != '?' ? "not a number:"
+                                                                   : "missing or not finite:",
+                             rnnd_text_shown(at, (size_t)(to - at), shown));
+        RNND_TRY(rnnd_list_add(&ts->values, &value, 1));
+        at = to + 1;
+    }
+    return 0;
+}
+
+static int read_label(struct ts *ts, const char *at, size_t length)
+{
+    char shown[48];
+    rnnd_text_trim(&at, &length);
+    int32_t label = (int32_t)rnnd_dictionary_find(&ts->classes, at, length);
+    if (label < 0)
+        return rnnd_fail(RNND_EDATA, "%s:%lld: class \"%s\" is not among those of @classLabel",
+                         AT_LINE(ts), rnnd_text_shown(at, length, shown));
+    return rnnd_list_add(&ts->out->labels, &label, 1);
+}
+
+static int read_target(struct ts *ts, const char *at, size_t length)
+{
+    char shown[48];
+    float value;
+    if (rnnd_text_number(at, length, &value) != RNND_FIELD_NUMBER)
+        return rnnd_fail(RNND_EDATA, "%s:%lld: target \"%s\" is not a finite number",
+                         AT_LINE(ts), rnnd_text_shown(at, length, shown));
+    return rnnd_list_add(&ts->out->values, &value, 1);
+}
+
+/* The case's values are [dimensions, steps]; steps come first in a data file. */
+static int add_steps(struct ts *ts, int64_t steps)
+{
+    int64_t I = ts->dimensions, before = ts->out->features.count;
+    RNND_TRY(rnnd_list_add(&ts->out->features, NULL, steps * I));
+    float *to = (float *)ts->out->features.at + before;
+    const float *from = ts->values.at;
+    for (int64_t t = 0; t < steps; t++)
+        for (int64_t i = 0; i < I; i++)
+            *to++ = from[i * steps + t];
+    return rnnd_contents_end_sequence(ts->out);
+}
+
+static int64_t count_fields(const char *line, const char *end)
+{
+    int64_t n = 1;
+    for (; line < end; line++)
+        n += *line == ':';
+    return n;
+}
+
+static int read_case(struct ts *ts, const char *line, size_t length)
+{
+    const char *at = line, *end = line + length;
+    bool last = ts->labels || ts->targets;
+    int64_t fields = count_fields(line, end) - last, steps = 0;
+    if (fields < 1)
+        return rnnd_fail(RNND_EDATA, "%s:%lld: a class alone, without values", AT_LINE(ts));
+    if (ts->dimensions == 0)
+        ts->dimensions = fields;
+    if (fields != ts->dimensions)
+        return rnnd_fail(RNND_EDATA, "%s:%lld: %lld dimensions, %lld are wanted", AT_LINE(ts),
+                         (long long)fields, (long long)ts->dimensions);
+    ts->out->inputs = ts->dimensions;
+    ts->values.count = 0;
+    for (int64_t d = 1; d <= fields; d++) {
+        const char *colon = memchr(at, ':', (size_t)(end - at));
+        const char *to = colon ? colon : end;
+        int64_t before = ts->values.count;
+        RNND_TRY(read_dimension(ts, at, to, d));
+        int64_t n = ts->values.count - before;
+        if (d == 1)
+            steps = n;
+        if (n != steps)
+            return rnnd_fail(RNND_EDATA, "%s:%lld: dimension %lld has %lld values, dimension 1 "
+                                         "has %lld",
+                             AT_LINE(ts), (long long)d, (long long)n, (long long)steps);
+        at = to + 1;
+    }
+    if (ts->equal && ts->length && steps != ts->length)
+        return rnnd_fail(RNND_EDATA, "%s:%lld: %lld steps; @seriesLength is %lld", AT_LINE(ts),
+                         (long long)steps, (long long)ts->length);
+    if (ts->labels)
+        RNND_TRY(read_label(ts, at, (size_t)(end - at)));
+    if (ts->targets)
+        RNND_TRY(read_target(ts, at, (size_t)(end - at)));
+    return add_steps(ts, steps);
+}
+
+static int read_cases(struct ts *ts)
+{
+    const char *line;
+    size_t length;
+    while (rnnd_text_line(&ts->text, &line, &length)) {
+        rnnd_text_trim(&line, &length);
+        if (length && line[0] != '#')
+            RNND_TRY(read_case(ts, line, length));
+    }
+    return 0;
+}
+
+/* ---- files */
+
+/* What must be the same in all inputs: the first decides. */
+static int compare_headers(const struct ts *ts, const struct ts *first)
+{
+    const char *path = ts->text.path, *other = first->text.path;
+    int64_t n = ts->classes.texts.count;
+    if (ts->labels != first->labels || ts->targets != first->targets)
+        return rnnd_fail(RNND_EDATA, "%s: labelled otherwise than %s", path, other);
+    bool same = n == first->classes.texts.count;
+    for (int64_t i = 0; i < n && same; i++)
+        same = strcmp(rnnd_dictionary_text(&ts->classes, i),
+                      rnnd_dictionary_text(&first->classes, i)) == 0;
+    if (!same)
+        return rnnd_fail(RNND_EDATA, "%s: @classLabel is not that of %s", path, other);
+    if (ts->dimensions && first->dimensions && ts->dimensions != first->dimensions)
+        return rnnd_fail(RNND_EDATA, "%s: %lld dimensions, %s has %lld", path,
+                         (long long)ts->dimensions, other, (long long)first->dimensions);
+    return 0;
+}
+
+static void clear(struct ts *ts)
+{
+    rnnd_text_clear(&ts->text);
+    rnnd_dictionary_clear(&ts->classes);
+    rnnd_list_clear(&ts->values);
+}
+
+/* first: the first file, NULL for itself. */
+static int read_file(struct ts *ts, const char *path, struct ts *first)
+{
+    ts->values.size = sizeof(float);
+    RNND_TRY(rnnd_text_read(path, &ts->text));
+    RNND_TRY(read_header(ts));
+    if (first) {
+        RNND_TRY(compare_headers(ts, first));
+        ts->dimensions = first->dimensions ? first->dimensions : ts->dimensions;
+    }
+    RNND_TRY(read_cases(ts));
+    if (first && !first->dimensions)
+        first->dimensions = ts->dimensions;
+    return 0;
+}
+
+static int name_classes(struct ts *ts, struct rnnd_contents *out)
+{
+    out->task = ts->labels ? RNND_CLASSIFY : ts->targets ? RNND_REGRESS : RNND_NO_TASK;
+    out->outputs = ts->targets;
+    out->classes = ts->classes.texts.count;
+    for (int64_t i = 0; i < out->classes; i++) {
+        const char *name = rnnd_dictionary_text(&ts->classes, i);
+        RNND_TRY(rnnd_list_add_text(&out->class, name, strlen(name)));
+    }
+    return 0;
+}
+
+static int read_ts(const struct rnnd_options *opt, char *const *inputs, int count,
+                   struct rnnd_contents *out)
+{
+    struct ts first = {.out = out};
+    (void)opt;
+    int status = read_file(&first, inputs[0], NULL);
+    for (int i = 1; i < count && status == 0; i++) {
+        struct ts next = {.out = out};
+        status = read_file(&next, inputs[i], &first);
+        clear(&next);
+    }
+    if (status == 0)
+        status = name_classes(&first, out);
+    clear(&first);
+    return status;
+}
+
+const struct rnnd_format rnnd_format_ts = {"ts", " ", read_ts};
