@@ -1,0 +1,89 @@
+#!/bin/sh
+# launch.sh - under Slurm: with PMIx a world, on one node and on two; without it several tasks
+# are refused, while one task and a batch script stand alone; signals, lost peers, exit status.
+set -u
+for need in srun sbatch slurmctld slurmd munged unshare; do
+    command -v $need >/dev/null || { echo "no $need here"; exit 77; }
+done
+[ "$(id -u)" = 0 ] || { echo "needs root"; exit 77; }
+unshare -m -u true 2>/dev/null || { echo "may not unshare"; exit 77; }
+
+peer=$PWD/tests/mpi/peer
+here=${srcdir:?}/tests/slurm
+dir=$(mktemp -d /tmp/sl.XXXXXX) faults=0
+trap 'sh "$here/down.sh" "$dir"; rm -rf "$dir"' EXIT
+up=$(sh "$here/up.sh" "$dir") || { cat "$dir"/log/*; exit 1; }
+eval "$up"
+
+fault() {
+    echo "FAULT: $*"
+    sed 's/^/    /' "$dir/out" "$dir/err"
+    faults=$((faults + 1))
+}
+
+# run STATUS ARGUMENTS OF SRUN...
+run() {
+    want=$1
+    shift
+    timeout -k 5 60 srun "$@" >"$dir/out" 2>"$dir/err"
+    status=$?
+    echo "srun $*: status $status"
+    [ $status = "$want" ] || fault "ended with $status, not $want"
+}
+
+# says N PATTERN: so many lines of standard output.
+says() {
+    [ "$(grep -c "$2" "$dir/out")" = "$1" ] || fault "not $1 lines of '$2'"
+}
+
+run 0 --mpi=pmix -N1 -n2 "$peer" fine
+says 2 'rank [01] of 2 on n1 by mpi'
+run 0 --mpi=pmix -N2 --ntasks-per-node=2 "$peer" fine
+says 2 'rank [01] of 4 on n1 by mpi'
+says 2 'rank [23] of 4 on n2 by mpi'
+run 6 -n2 "$peer" fine
+# shellcheck disable=SC2016 # the back quotes are the message's
+grep -q 'use `srun --mpi=pmix`' "$dir/err" || fault "the way out is not named"
+says 0 rank
+run 6 --mpi=pmi2 -n2 "$peer" fine
+run 0 -n1 "$peer" fine
+says 1 'rank 0 of 1 on n1 by self'
+run 3 --mpi=pmix -N2 -n2 "$peer" fail
+run 6 --mpi=pmix -N2 -n2 "$peer" hang 2
+grep -q 'rank 0 on n1 waited 2 s .* gradient sum in update 41' "$dir/err" ||
+    fault "the time-out is not told"
+
+srun --mpi=pmix -N2 -n2 "$peer" signal 30 >"$dir/out" 2>"$dir/err" &
+pid=$!
+i=0
+until [ "$(grep -c ready "$dir/err")" = 2 ] || [ $i -gt 100 ]; do
+    i=$((i + 1))
+    sleep 0.1
+done
+kill -USR1 $pid # srun passes it on
+wait $pid
+status=$?
+echo "USR1 to srun: status $status"
+[ $status = 75 ] || fault "USR1 ended with $status, not 75"
+
+cat >"$dir/job" <<END
+#!/bin/sh
+#SBATCH -N2 -n4 -o $dir/out
+$peer fine || echo "alone: \$?"
+mpirun $peer fine || echo "mpirun: \$?"
+END
+: >"$dir/err"
+job=$(sbatch --parsable "$dir/job")
+i=0
+until [ -z "$(squeue -h -j "$job" -t PD,R,CG,CF)" ] || [ $i -gt 200 ]; do
+    i=$((i + 1))
+    sleep 0.2
+done
+echo "batch job:"
+sed 's/^/    /' "$dir/out"
+says 1 'rank 0 of 1 on n1 by self'
+says 4 'rank [0-3] of 4 on n[12] by mpi'
+says 0 'alone:\|mpirun:'
+
+echo "$faults faults"
+[ $faults = 0 ]
