@@ -8,7 +8,9 @@ librnn_dist_a_DEPENDENCIES = $(librnn_dist_a_LIBADD)
 librnn_dist_a_SOURCES = \
 	lib/batch.c \
 	lib/batch.h \
+	lib/checkpoint.c \
 	lib/checkpoint.h \
+	lib/checkpoint_dir.c \
 	lib/clock.h \
 	lib/comm.c \
 	lib/comm.h \
