@@ -5,6 +5,7 @@ bin_rnn_dist_SOURCES = \
 	bin/cmd_eval.c \
 	bin/cmd_help.c \
 	bin/cmd_info.c \
+	bin/cmd_inspect.c \
 	bin/cmd_pack.c \
 	bin/cmd_predict.c \
 	bin/cmd_sample.c \

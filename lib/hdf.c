@@ -169,7 +169,7 @@ bool rnnd_hdf_mentions(const char *path, const char *text)
     return found;
 }
 
-static int open_file(struct rnnd_hdf *file, int fd, bool sealed)
+static int open_file(struct rnnd_hdf *file, int fd)
 {
     GUARD;
     haddr_t end;
@@ -181,7 +181,7 @@ static int open_file(struct rnnd_hdf *file, int fd, bool sealed)
         file->id = H5Fopen(file->path, H5F_ACC_RDONLY, access);
     if (file->id < 0 || H5Fget_eoa(file->id, &end) < 0)
         return rnnd__hdf_fail(file, "cannot be opened");
-    if (!sealed && rnnd__hdf_broken_seal(fd, (off_t)end))
+    if (!file->sealed && rnnd__hdf_broken_seal(fd, (off_t)end))
         return rnnd_fail(RNND_EFILE, "%s: damaged: its end is cut off", file->path);
     return 0;
 }
@@ -191,11 +191,10 @@ int rnnd_hdf_open(const char *path, struct rnnd_hdf **out)
     struct rnnd_hdf *file = NULL;
     int status, fd = -1;
     off_t size;
-    bool sealed;
     RNND_TRY_GOTO(open_readable(path, &fd, &size));
-    RNND_TRY_GOTO(rnnd__hdf_check_seal(fd, path, size, &sealed));
     RNND_TRY_GOTO(rnnd__hdf_handle(path, &file));
-    RNND_TRY_GOTO(open_file(file, fd, sealed));
+    RNND_TRY_GOTO(rnnd__hdf_check_seal(fd, path, size, &file->sealed));
+    RNND_TRY_GOTO(open_file(file, fd));
     *out = file;
     file = NULL;
 done:
@@ -223,6 +222,11 @@ void rnnd_hdf_close(struct rnnd_hdf *file)
 const char *rnnd_hdf_path(const struct rnnd_hdf *file)
 {
     return file->path;
+}
+
+bool rnnd_hdf_is_sealed(const struct rnnd_hdf *file)
+{
+    return file->sealed;
 }
 
 /* ---- objects */

@@ -36,6 +36,8 @@ RNND_CHECKED int rnnd_hdf_open(const char *path, struct rnnd_hdf **out);
 /* Also drops a file that was created and not committed. NULL is accepted. */
 void rnnd_hdf_close(struct rnnd_hdf *file);
 const char *rnnd_hdf_path(const struct rnnd_hdf *file);
+/* Whether the file that was opened has a checksum over all of it. */
+bool rnnd_hdf_is_sealed(const struct rnnd_hdf *file);
 bool rnnd_hdf_has(struct rnnd_hdf *file, const char *object);
 /* EDATA where there is no such dataset or it has more than 4 dimensions. */
 RNND_CHECKED int rnnd_hdf_shape(struct rnnd_hdf *file, const char *object,

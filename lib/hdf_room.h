@@ -19,6 +19,7 @@ struct rnnd_hdf {
     hid_t id;
     char *path;        /* as given, for messages */
     char *temp;        /* what is written until commit; NULL when reading */
+    bool sealed;       /* what is read has a checksum over all of it */
     bool failed;       /* a write failed: the file must not get its name */
 };
 

@@ -47,6 +47,8 @@ librnn_dist_a_SOURCES = \
 	lib/hdf_seal.c \
 	lib/hdf_write.c \
 	lib/head.c \
+	lib/inspect.c \
+	lib/inspect.h \
 	lib/layer.h \
 	lib/list.c \
 	lib/list.h \

@@ -40,13 +40,13 @@ vec.h             kernels/cpu/simd.c
 dialect.cuh       kernels/cuda/* tests/simt/*
 plugin.h          kernels/cuda/* lib/device.c tests/simt/*
 simt.h            kernels/cuda/dialect.cuh tests/simt/*
-device.h          lib/device.c lib/batch.c lib/params.c lib/head.c lib/model.c lib/passes.c lib/state.c lib/optim.c lib/trainer_save.c lib/verify.c tests/*
+device.h          lib/device.c lib/batch.c lib/params.c lib/head.c lib/model.c lib/passes.c lib/state.c lib/optim.c lib/checkpoint.c lib/trainer_save.c lib/verify.c tests/*
 # rooms, from left to right: each for itself and for those to its right
 options_table.h   lib/options* tests/*
 options.def       lib/options*
 options.h         lib/options* lib/formats/contents.c lib/progress.c lib/metrics.c lib/checkpoint* lib/trainer* lib/verify.c bin/* tests/*
 hdf_room.h        lib/hdf*
-hdf.h             lib/hdf* lib/dataset* lib/formats/* lib/statedict* lib/checkpoint* lib/predict* tests/*
+hdf.h             lib/hdf* lib/dataset* lib/formats/* lib/inspect.c lib/statedict* lib/checkpoint* lib/predict* tests/*
 dataset.h         lib/dataset* lib/formats/* tests/*
 list.h            lib/* bin/* tests/*
 text.h            lib/formats/*
@@ -61,8 +61,8 @@ layer.h           lib/recurrent.c lib/head.c lib/model.h tests/*
 model.h           lib/model.c lib/passes.c lib/state.c lib/checkpoint* lib/statedict* tests/*
 comm.h            lib/comm* lib/reducer.c lib/trainer* bin/rnn_dist.c tests/*
 optim.h           lib/optim* lib/checkpoint* lib/trainer.h tests/*
-checkpoint.h      lib/checkpoint* lib/run_dir* lib/trainer.h lib/verify.c bin/* tests/*
-run_dir.h         lib/run_dir* lib/trainer.h bin/* tests/*
+checkpoint.h      lib/checkpoint* lib/inspect.c lib/run_dir* lib/trainer.h lib/verify.c bin/* tests/*
+run_dir.h         lib/run_dir* lib/inspect.c lib/checkpoint_dir.c lib/trainer.h bin/* tests/*
 metrics.h         lib/metrics* lib/trainer.h bin/* tests/*
 progress.h        lib/progress* lib/trainer.h tests/*
 stop.h            lib/stop.c lib/evaluate.c lib/trainer* bin/* tests/*
@@ -72,6 +72,7 @@ walk.h            lib/walk.c lib/evaluate.c lib/predict*
 predict_out.h     lib/predict*
 sample.h          lib/sample.c bin/cmd_sample.c
 verify.h          lib/verify.c bin/cmd_verify.c
+inspect.h         lib/inspect.c bin/cmd_inspect.c
 # the program, and the tests
 bin.h             bin/*
 testing.h         tests/*

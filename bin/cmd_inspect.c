@@ -1,0 +1,23 @@
+/*
+ * cmd_inspect.c - `rnn_dist inspect FILE`: what a data set, checkpoint or run folder holds, and
+ * whether it is intact.
+ */
+#include "bin.h"
+
+#include "inspect.h"
+#include "status.h"
+
+#include <stdlib.h>
+
+int cmd_inspect(struct rnnd_options *opt, struct rnnd_comm *comm, int argc, char **argv)
+{
+    char *text;
+    int verdict;
+    (void)argc;
+    if (rnnd_comm_rank(comm) != 0)
+        return 0;
+    RNND_TRY(rnnd_inspect(argv[0], opt->json, &text, &verdict));
+    fputs(text, stdout);
+    free(text);
+    return verdict;
+}
