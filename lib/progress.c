@@ -25,7 +25,7 @@ struct rnnd_meter {
     bool shown;          /* the bar stands on the terminal */
 };
 
-enum { CELLS = 24 }; /* of the bar */
+enum { CELLS = 12 }; /* of the bar */
 
 static struct rnnd_meter *on_terminal; /* the meter whose bar may stand there */
 
@@ -90,8 +90,8 @@ static void describe(const struct rnnd_meter *m, const struct rnnd_progress_poin
     snprintf(lr, sizeof lr, "%.3g", at->lr);
     snprintf(text, size,
              "epoch %" PRId64 "/%" PRId64 "  update %" PRId64
-             "  loss %.4g  lr %s  %s steps/s  ETA %s",
-             at->epoch, at->epochs, at->update, at->loss, lr, speed, left);
+             "  loss %.4g  %s steps/s  ETA %s  lr %s",
+             at->epoch, at->epochs, at->update, at->loss, speed, left, lr);
 }
 
 /* ---- the bar */
