@@ -281,4 +281,11 @@ inline cudaError_t launch_cooperative(void (*kernel)(P...), dim3 grid, dim3 bloc
     return cudaLaunchCooperativeKernel(kernel, grid, block, list, shared, stream);
 }
 
+#ifndef __CUDACC__
+/* The emulator's reports name the kernel and its launch. A macro does not expand in itself. */
+#define launch(kernel, ...) (simt::name_launch(#kernel), launch(kernel, __VA_ARGS__))
+#define launch_cooperative(kernel, ...) \
+    (simt::name_launch(#kernel), launch_cooperative(kernel, __VA_ARGS__))
+#endif
+
 #endif

@@ -1,0 +1,162 @@
+/*
+ * core.h - what the files of the emulator share. Kernels and tests do not see it.
+ *
+ *   report.cc   settings from the environment, random numbers, errors
+ *   fiber.cc    stacks and the switch between them
+ *   sched.cc    a launch: blocks, threads, who runs next, the block barrier, shared memory
+ *   warp.cc     shuffles, votes and matrix products of 32 lanes
+ *   copy.cc     asynchronous copies of a thread
+ *   memory.cc   device and pinned memory, and who may touch it
+ *   device.cc   what the emulated devices are; limits of a launch
+ *   queue.cc    streams as queues, and when their work runs (queue.h)
+ *   stream.cc   calls on streams, events and copies
+ *   graph.cc    capture and graphs
+ *   blas.cc     cuBLAS over the CPU's matrix library
+ *   nccl.cc     NCCL over MPI
+ *
+ * A fault of the program ends the process with status 86 and a line "simt: error: …" that
+ * says what and where; what a program may meet on a GPU (no memory, a launch too large) is
+ * returned as CUDA's error.
+ */
+#ifndef SIMT_CORE_H
+#define SIMT_CORE_H
+
+#include <deque>
+#include <memory>
+#include <vector>
+
+#include "sanitize.h"
+#include "simt.h"
+
+namespace simt {
+
+/* ---- report.cc ---------------------------------------------------------------------- */
+
+struct Settings {
+    int arch;             /* RNND_SIMT_ARCH: 75 .. 120 (90) */
+    int devices;          /* RNND_SIMT_DEVICES (2) */
+    int multiprocessors;  /* RNND_SIMT_SMS: of each device, 0 = as the architecture has */
+    bool inorder;         /* RNND_SIMT_SEED=inorder */
+    uint64_t seed;        /* RNND_SIMT_SEED (1) */
+    size_t memory;        /* RNND_SIMT_MEMORY: MiB of each device (8192) */
+    size_t stack;         /* RNND_SIMT_STACK: KiB of each thread */
+};
+const Settings &settings();
+
+/* Of the seed; below(n) is 0 .. n-1. In-order runs draw none. */
+uint64_t random_bits();
+size_t below(size_t n);
+
+[[noreturn]] void error(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* Keeps a result for cudaGetLastError. */
+cudaError_t result(cudaError_t status);
+
+/* ---- fiber.cc ----------------------------------------------------------------------- */
+
+struct Fiber;
+Fiber *fiber_host();
+/* Its first switch enters `entry`, which never returns. */
+Fiber *fiber_new(void (*entry)());
+/* Ended and not running: may be given out again, its entry going on behind its switch. */
+void fiber_keep(Fiber *fiber);
+/* Its stack is given back; for TSan, which takes a stack used twice for a race. */
+void fiber_delete(Fiber *fiber);
+void fiber_switch(Fiber *from, Fiber *to);
+/* Where a fault at p would mean that a fiber's stack is full. */
+bool fiber_guard(const void *p);
+
+/* ---- sched.cc ----------------------------------------------------------------------- */
+
+struct Block;
+struct Warp;
+
+struct Copy {
+    void *shared;
+    const void *global;
+    int bytes, valid, group;
+    bool landed;
+};
+
+struct Thread {
+    uint3 index;
+    Block *block;
+    Warp *warp;
+    int lane;
+    Fiber *fiber;
+    void *context;           /* of TSan */
+    const Lane *call;        /* of warp.cc: what it brings, while it waits for other lanes */
+    const char *waits;       /* for what; NULL while it can run */
+    Site at;                 /* where it last met others */
+    std::vector<Copy> copies;
+    int group;               /* of copies, open */
+};
+
+struct Warp {
+    unsigned live, arrived;  /* lanes */
+    Thread *lane[32];
+    unsigned round;
+    char token[2];
+};
+
+struct Launch {
+    Kernel kernel;
+    const char *name;
+    Site launched;
+    dim3 grid, block;
+    size_t shared;
+    bool cooperative;
+};
+
+/* The CUDA thread that runs, NULL on the host. */
+Thread *self();
+/* Runs all of it, on the stream's context. */
+void run(const Launch &launch);
+/* The running thread waits until wake(). */
+void wait(const char *what);
+void wake(Thread *thread);
+/* Adds where the running thread is, for reports. */
+void describe_thread(char *text, size_t size);
+bool owns_shared(const Block *block, const void *p, size_t bytes);
+/* Static shared memory that a kernel was seen to use. */
+size_t static_shared(const void *function);
+
+/* ---- copy.cc ------------------------------------------------------------------------ */
+
+/* A thread ends: what it did not wait for arrives. */
+void copy_abandon(Thread *thread);
+
+/* ---- memory.cc ---------------------------------------------------------------------- */
+
+/* Lets work on this device touch its memory; -1: nobody. */
+void open_memory(int device);
+int working_device();
+/* Ends the process unless p [bytes] lies in one living allocation of the device. */
+void check_device(const void *p, size_t bytes, int device, const char *what);
+bool is_device(const void *p);
+bool is_pinned(const void *p, size_t bytes);
+
+/* ---- device.cc ---------------------------------------------------------------------- */
+
+int current_device();
+/* Whether a device of this kind would take the launch. */
+cudaError_t check_launch(const Launch &launch);
+
+/* ---- queue.cc ----------------------------------------------------------------------- */
+
+/* Work of a stream: called until it returns true. */
+typedef std::function<bool()> Work;
+/* Behind what the stream holds, or into the graph being captured. */
+void enqueue(cudaStream_t stream, const char *what, Work work);
+/* Waits for all work of the device. */
+void finish_all(int device);
+bool is_capturing(cudaStream_t stream);
+int stream_device(cudaStream_t stream);
+/* First line of every entry point: not from queued work, not from a second thread. */
+void enter(const char *function);
+/* Ends the process if the stream is none, or of another device than the current one. */
+void check_stream(cudaStream_t stream, const char *what);
+void check_no_capture(const char *what);
+
+} // namespace simt
+
+#endif
