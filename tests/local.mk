@@ -9,6 +9,7 @@ AM_TESTS_ENVIRONMENT = \
 
 unit_tests = \
 	tests/cases/test_semantics \
+	tests/test_batch \
 	tests/test_comm \
 	tests/test_dataset \
 	tests/test_golden \
@@ -68,6 +69,7 @@ program_tests = \
 	tests/cli/help.sh \
 	tests/cli/options.sh \
 	tests/cli/ranks.sh \
+	tests/cli/results.sh \
 	tests/mpi/faults.sh \
 	tests/mpi/ranks.sh \
 	tests/slurm/launch.sh

@@ -27,19 +27,19 @@ in_build() {
 
 step_gcc() {
     in_build gcc CC=gcc
-    make -j "$jobs" CFLAGS="-g -O3 -Werror" check
+    make -j "$jobs" WERROR=-Werror check
 }
 
 step_clang() {
     in_build clang CC=clang
-    make -j "$jobs" CFLAGS="-g -O3 -Werror" all
-    make -j "$jobs" CFLAGS="-g -O3 -Werror" check TESTS= # only builds them
+    make -j "$jobs" WERROR=-Werror all
+    make -j "$jobs" WERROR=-Werror check TESTS= # only builds them
 }
 
 step_cblas() {
     in_build cblas --with-gemm=cblas
-    make -j "$jobs" CFLAGS="-g -O3 -Werror" all
-    make -j "$jobs" CFLAGS="-g -O3 -Werror" check TESTS="tests/test_kernels"
+    make -j "$jobs" WERROR=-Werror all
+    make -j "$jobs" WERROR=-Werror check TESTS="tests/test_kernels"
 }
 
 step_sanitize() {
