@@ -7,6 +7,7 @@
 #include <string.h>
 
 static int own_rank, world = 1;
+static bool mute;
 static void (*clear_line)(void);
 
 void rnnd_log_rank(int rank, int size)
@@ -18,6 +19,11 @@ void rnnd_log_rank(int rank, int size)
 void rnnd_log_before(void (*clear)(void))
 {
     clear_line = clear;
+}
+
+void rnnd_log_mute(bool muted)
+{
+    mute = muted;
 }
 
 static void say(const char *kind, const char *format, va_list args)
@@ -37,7 +43,7 @@ void rnnd_log_info(const char *format, ...)
 {
     va_list args;
     va_start(args, format);
-    if (own_rank == 0)
+    if (own_rank == 0 && !mute)
         say("", format, args);
     va_end(args);
 }
@@ -46,7 +52,7 @@ void rnnd_log_warn(const char *format, ...)
 {
     va_list args;
     va_start(args, format);
-    if (own_rank == 0)
+    if (own_rank == 0 && !mute)
         say("warning: ", format, args);
     va_end(args);
 }

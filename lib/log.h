@@ -10,6 +10,8 @@
 void rnnd_log_rank(int rank, int size);
 /* Called before each message, such as to take a progress bar away; NULL = nothing. */
 void rnnd_log_before(void (*clear)(void));
+/* While muted, news and warnings are not said. */
+void rnnd_log_mute(bool muted);
 /* Rank 0 only: news for the user. */
 void rnnd_log_info(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* Rank 0 only: "warning: …". */

@@ -16,6 +16,7 @@
 #include "checkpoint.h"
 #include "device.h"
 #include "group.h"
+#include "log.h"
 #include "options.h"
 #include "params.h"
 #include "status.h"
@@ -144,13 +145,14 @@ static int compare_ranks(struct verifier *v)
     return 0;
 }
 
-static int entry_steps(struct verifier *v, int64_t *steps)
+/* Steps of the first window, over all sequences. */
+static int window_steps(struct verifier *v, int64_t *steps)
 {
     struct rnnd_share *share = NULL;
     int status = 0;
     RNND_TRY_GOTO(rnnd_share_new(v->opt, v->data, v->comm, &share));
     RNND_TRY_GOTO(take_members(v, share));
-    *steps = rnnd_share_steps(share, 0, share->windows);
+    *steps = rnnd_share_steps(share, 0, 1);
 done:
     rnnd_share_free(share);
     return status;
@@ -233,10 +235,14 @@ static void remove_folder(const char *path)
 
 static int compare_resumed_in(struct verifier *v, const char *where)
 {
-    RNND_TRY(train(v, where, "whole", 2 * UPDATES, false));
-    RNND_TRY(train(v, where, "parts", UPDATES, false));
-    RNND_TRY(train(v, where, "parts", 2 * UPDATES, true));
-    int status = 0;
+    rnnd_log_mute(true);
+    int status = train(v, where, "whole", 2 * UPDATES, false);
+    if (status == 0)
+        status = train(v, where, "parts", UPDATES, false);
+    if (status == 0)
+        status = train(v, where, "parts", 2 * UPDATES, true);
+    rnnd_log_mute(false);
+    RNND_TRY(status);
     if (v->out)
         status = final_values(v, where, "whole", v->one);
     if (v->out && status == 0)
@@ -300,7 +306,7 @@ static int compare_all(struct verifier *v)
     int64_t steps;
     RNND_TRY(add_share(v, 1, 0, 0));
     RNND_TRY(take_gradient(v, v->one));
-    RNND_TRY(entry_steps(v, &steps));
+    RNND_TRY(window_steps(v, &steps));
     RNND_TRY(compare_ranks(v));
     RNND_TRY(compare_micro(v, "packed == one sequence at a time", 1));
     RNND_TRY(compare_micro(v, "micro-batches == whole", steps / 3 + 1));
