@@ -17,7 +17,7 @@
 #include "rnn_dist.h"
 
 /* How far single precision may be from double. Of a tensor's largest value: one rounding is
-   6e-8, and what the sums over up to 228 rows and 64 steps leave was 1.5e-6 at worst. Of the
+   6e-8, and what sums and steps leave was 1.5e-6 at worst, 5e-7 after 100000 steps. Of the
    change that updates make: as of a gradient, and each update rounds the parameter itself,
    which may be a thousand times the change. */
 #define TENSOR_BOUND 5e-6
@@ -66,7 +66,11 @@ enum {
     REAL_COLUMNS
 };
 
-static const char *const data_name[] = {"ragged", "holes", "empty", "single", "text"};
+static const char *const data_name[] = {"ragged",    "holes",     "empty", "single", "text",
+                                        "long65535", "long65536", "long100000"};
+
+/* What make_golden.py keeps of a case's scores. */
+enum { MOST_SCORES = 1000 };
 
 static struct rnnd_hdf *golden;
 static char **case_name;
@@ -558,8 +562,9 @@ START_TEST(scores_and_states)
     float *packed = zeroed(rows * O, sizeof *packed);
     CK_OK(rnnd_model_scores(g.model, batch, &pass, packed));
     float *scores = unpacked(&g, packed, O, is_stepwise(&g));
-    double *want = read_part("score", g.spec[SCORE], rows * O, RNND_F64);
-    compare(&g, "scores", scores, want, rows * O, of_tensor);
+    int64_t count = rows * O < MOST_SCORES ? rows * O : MOST_SCORES;
+    double *want = read_part("score", g.spec[SCORE], count, RNND_F64);
+    compare(&g, "scores", scores, want, count, of_tensor);
     free(want);
     free(scores);
     free(packed);

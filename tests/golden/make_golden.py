@@ -4,7 +4,7 @@
 Usage: make_golden.py [OUT]. Needs PyTorch, NumPy and h5py. The numbers are seeded: the same
 versions write the same tables. tests/test_golden.c holds the library against them.
 
-The file is a set of tables, so that some 180 cases cost little more than their numbers:
+The file is a set of tables, so that near 190 cases cost little more than their numbers:
   /cases    [C]      names
   /spec     [C,K]    integers, columns SPEC below
   /real     [C,M]    numbers, columns REAL below
@@ -12,7 +12,8 @@ The file is a set of tables, so that some 180 cases cost little more than their 
   /data/NAME/offsets, /data/NAME/inputs      data sets that cases share
 Parameters are stored flat in the order of PyTorch's state_dict (a tied matrix once) and are
 float32 values; /grad is the gradient of the loss *sum*, /after the parameters after
-`updates` updates, /score the scores of predict, /h and /c the final states [L*D,N,H].
+`updates` updates, /score the scores of predict (the first 1000 of a case), /h and /c the
+final states [L*D,N,H].
 """
 import os
 import sys
@@ -40,8 +41,12 @@ LENGTHS = {
     "empty": [0, 0, 0],
     "single": [7],
     "text": [9, 1, 0, 14, 2, 6, 9],
+    "long65535": [65535],
+    "long65536": [65536],
+    "long100000": [100000],
 }
 INPUTS, OUTPUTS, HIDDEN, VOCAB, EMBED = 3, 4, 5, 11, 6
+MOST_SCORES = 1000      # of a case that are stored, from the first
 
 # Taken in turn. Clipping bites in most cases; eps of the third is large, so that an element
 # whose gradient is near zero counts, and that of the others the default.
@@ -58,9 +63,17 @@ def generator(*key):
     return np.random.default_rng(zlib.crc32(repr(key).encode()))
 
 
+def is_long(name):
+    return name.startswith("long")
+
+
 def data_inputs(name):
+    """Those of long sequences repeat themselves, so that they pack well."""
     rng = generator("data", name)
     steps = sum(LENGTHS[name])
+    if is_long(name):
+        block = rng.standard_normal((1000, INPUTS)).astype(np.float32)
+        return np.resize(block, (steps, INPUTS))
     if name == "text":
         return rng.integers(0, VOCAB, steps).astype(np.int32)
     return rng.standard_normal((steps, INPUTS)).astype(np.float32)
@@ -75,6 +88,8 @@ def make_targets(task, name, unlabelled):
     n = sum(LENGTHS[name]) if stepwise else len(LENGTHS[name])
     if task in ("classify", "tag"):
         labels = rng.integers(0, OUTPUTS, n)
+        if is_long(name):
+            labels = np.resize(labels[:700], n)
         labels[3::7] = -1
         return np.full(n, -1) if unlabelled else labels
     if task == "multilabel":
@@ -148,6 +163,9 @@ def cases():
         for bi in (False, True):
             yield case("empty", "classify", cell, 1, bi)
             yield case("empty", "tag", cell, 1, bi)
+    for data in filter(is_long, LENGTHS):
+        for cell in ("lstm", "gru"):
+            yield case(data, "tag", cell, hidden=8, updates=1)
     for cell in ref.CELLS:
         for windows in (dict(tbptt=5, windows=1, batch=3), dict(tbptt=7, windows=3, batch=8),
                         dict(tbptt=16, windows=0, batch=5)):
@@ -189,7 +207,7 @@ def solve(name, data, spec, o):
     out["loss"], out["targets"] = float(loss.detach()), count
     out["grad"] = flat(p.grad for p in model.parameters())
     scores, h, c = ref.predict(model, data)
-    out["score"] = scores.ravel()
+    out["score"] = scores.ravel()[:MOST_SCORES]
     out["h"] = h.transpose(1, 0, 2).ravel()
     out["c"] = c.transpose(1, 0, 2).ravel() if spec.cell == "lstm" else np.zeros(0)
     out["target"] = np.zeros(0) if data.targets is None else data.targets.ravel()
@@ -235,10 +253,13 @@ def write(path, names, titles, spec_rows, real_rows, tables):
         f["real"] = np.array(real_rows, dtype=np.float64)
         for t, parts in tables.items():
             kind = np.float32 if t in ("param", "target") else np.float64
-            f[t] = np.concatenate(parts).astype(kind)
+            packing = {"compression": "gzip", "chunks": (65536,)} if t == "target" else {}
+            f.create_dataset(t, data=np.concatenate(parts).astype(kind), **packing)
         for name in names:
             f[f"data/{name}/offsets"] = np.concatenate([[0], np.cumsum(LENGTHS[name])])
-            f[f"data/{name}/inputs"] = data_inputs(name)
+            inputs = data_inputs(name)
+            packing = {"compression": "gzip", "chunks": inputs.shape} if is_long(name) else {}
+            f.create_dataset(f"data/{name}/inputs", data=inputs, **packing)
     print(f"{path}: {len(titles)} cases, {os.path.getsize(path)} bytes")
 
 

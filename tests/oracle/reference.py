@@ -99,18 +99,36 @@ class Model(nn.Module):
         values = [xs[i] for i in live]
         if self.spec.vocab:
             values = [self.embed(x) for x in values]
-        packed = pack_padded_sequence(pad_sequence(values), [len(x) for x in values],
-                                      enforce_sorted=False)
-        h, c = h0[:, live], c0[:, live]
-        if self.spec.cell == "lstm":
-            y, (h, c) = self.rnn(packed, (h, c))
-        else:
-            y, h = self.rnn(packed, h)
-        padded, _ = pad_packed_sequence(y)
+        padded, h, c = self._run(values, h0[:, live], c0[:, live])
         for j, i in enumerate(live):
             ys[i] = padded[:len(xs[i]), j]
         index = torch.tensor(live)
         return ys, (h0.index_copy(1, index, h), c0.index_copy(1, index, c))
+
+    def _run(self, values, h, c):
+        """Outputs [T,N,D*H] and final state of sequences with steps."""
+        if len(values) == 1 and self.spec.directions == 1:
+            return self._run_alone(values[0].unsqueeze(1), h, c)
+        packed = pack_padded_sequence(pad_sequence(values), [len(v) for v in values],
+                                      enforce_sorted=False)
+        y, h, c = self._step(packed, h, c)
+        return pad_packed_sequence(y)[0], h, c
+
+    def _run_alone(self, x, h, c):
+        """The same for one sequence [T,1,I], piece by piece: PyTorch's backward pass takes time
+        like the square of the steps of a call."""
+        ys = []
+        for piece in x.split(1000):
+            y, h, c = self._step(piece, h, c)
+            ys.append(y)
+        return torch.cat(ys), h, c
+
+    def _step(self, x, h, c):
+        if self.spec.cell == "lstm":
+            y, (h, c) = self.rnn(x, (h, c))
+        else:
+            y, h = self.rnn(x, h)
+        return y, h, c
 
     def pooled(self, ys):
         """One row a sequence."""
