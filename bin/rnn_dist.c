@@ -70,11 +70,10 @@ int bin_unknown(const char *name)
     return rnnd_fail(RNND_EUSAGE, "unknown command %s; rnn_dist help lists them", name);
 }
 
-/* ---- before MPI ---------------------------------------------------------------------
- */
+/* ---- before MPI */
 
-/* The rank that a launcher gave this process, 0 without one. *mpi: by a launcher of
- * MPI. */
+/* The rank that a launcher gave this process, 0 without one. *mpi: by one
+   of MPI. */
 static int launched_rank(bool *mpi)
 {
     static const char *const names[] = {"OMPI_COMM_WORLD_RANK", "PMIX_RANK"};
@@ -144,8 +143,7 @@ static void print_version(void)
            rnnd_version());
 }
 
-/* ---- the end ------------------------------------------------------------------------
- */
+/* ---- the end */
 
 /* Results that did not arrive are a failure. */
 static int check_stdout(int status)

@@ -31,8 +31,8 @@ static bool is_blank(char c)
     return c == ' ' || c == '\t' || c == '\r';
 }
 
-/* Where a comment begins in a line of n characters: at a ";" behind a blank; n =
- * nowhere. */
+/* Where a comment begins in a line of n characters: at a ";" behind a blank; n if
+   nowhere. */
 static size_t comment_start(const char *line, size_t n)
 {
     for (size_t i = 1; i < n; i++)
