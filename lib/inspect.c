@@ -91,7 +91,7 @@ static int describe_data(json_t *facts, const struct rnnd_dataset *data)
     snprintf(print, sizeof print, "%016" PRIx64, info->fingerprint);
     put(facts, "task", json_string(rnnd_task_name(info->task)));
     put(facts, "sequences", json_integer(info->sequences));
-    put(facts, info->vocab ? "tokens" : "steps", json_integer(info->steps));
+    put(facts, "steps", json_integer(info->steps));
     if (info->vocab)
         put(facts, "vocab_size", json_integer(info->vocab));
     else

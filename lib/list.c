@@ -11,6 +11,8 @@
 
 int rnnd_list_add(struct rnnd_list *list, const void *from, int64_t count)
 {
+    if (count == 0)
+        return 0;
     if (count > list->room - list->count) {
         int64_t room = list->room + list->room / 2 + 16;
         if (room < list->count + count)
@@ -19,9 +21,9 @@ int rnnd_list_add(struct rnnd_list *list, const void *from, int64_t count)
         list->room = room;
     }
     char *to = (char *)list->at + (size_t)list->count * list->size;
-    if (from && count)
+    if (from)
         memcpy(to, from, (size_t)count * list->size);
-    else if (count)
+    else
         memset(to, 0, (size_t)count * list->size);
     list->count += count;
     return 0;

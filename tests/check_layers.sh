@@ -21,7 +21,7 @@ cublas*           kernels/cuda/* tests/simt/*
 nccl.h            kernels/cuda/* tests/simt/*
 ini.h             lib/options_config.c
 jansson.h         lib/* tests/*
-zip.h             lib/formats/npz.c
+zip.h             lib/formats/npz.c tests/test_formats.c
 check.h           tests/*
 # what all may know
 rnn_dist_enums.h  lib/* kernels/*

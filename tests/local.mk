@@ -12,6 +12,7 @@ unit_tests = \
 	tests/test_batch \
 	tests/test_comm \
 	tests/test_dataset \
+	tests/test_formats \
 	tests/test_golden \
 	tests/test_hdf \
 	tests/test_kernels \

@@ -41,7 +41,6 @@ struct table {
     bool fixed_classes;            /* --classes-from: nothing is added */
     struct rnnd_list row_sequence; /* int64_t, one a step, as the rows come */
     struct rnnd_list last_file;    /* int32_t, one a sequence: where its last row was */
-    int64_t empty_labels;
     bool continues;                /* a sequence goes on in another file */
 };
 
@@ -319,10 +318,8 @@ static int fail_changed(const struct rnnd_csv *csv, const struct table *t, const
 static int keep_label(struct table *t, const struct rnnd_csv *csv, int64_t sequence, bool fresh,
                       int32_t label)
 {
-    if (t->want.by_step || fresh) {
-        t->empty_labels += label < 0;
+    if (t->want.by_step || fresh)
         return rnnd_list_add(&t->out->labels, &label, 1);
-    }
     if (((int32_t *)t->out->labels.at)[sequence] != label)
         return fail_changed(csv, t, t->want.label, sequence);
     return 0;
@@ -332,9 +329,9 @@ static int keep_targets(struct table *t, const struct rnnd_csv *csv, int64_t seq
                         bool fresh, const float *row)
 {
     int64_t O = t->want.targets.count;
-    const float *kept = (const float *)t->out->values.at + sequence * O;
     if (t->want.by_step || fresh)
         return rnnd_list_add(&t->out->values, row, O);
+    const float *kept = (const float *)t->out->values.at + sequence * O;
     for (int64_t i = 0; i < O; i++)
         if (kept[i] != row[i] && !(isnan(kept[i]) && isnan(row[i])))
             return fail_changed(csv, t, ((char **)t->want.targets.at)[i], sequence);
@@ -526,12 +523,9 @@ static int finish(struct table *t)
         if (!t->fixed_classes)
             RNND_TRY(sort_classes(t));
         out->classes = out->class.count;
-        if (out->classes == 0)
+        if (out->classes == 0 && out->labels.count)
             return rnnd_fail(RNND_EDATA, "column %s: all cells are empty", t->want.label);
     }
-    if (t->empty_labels)
-        rnnd_log_warn("column %s: %lld empty cells; these %s carry no target", t->want.label,
-                      (long long)t->empty_labels, t->want.by_step ? "steps" : "sequences");
     if (t->continues)
         rnnd_log_warn("a sequence has rows in several files; they are joined");
     out->names = t->names.texts;

@@ -1,0 +1,785 @@
+/*
+ * test_formats.c - the readers of `pack`: what they make of small files written on the spot,
+ * what they say of faulty ones, splitting and writing.
+ */
+#include "formats.h"
+#include "hdf.h"
+#include "options.h"
+#include "testing.h"
+
+#include <math.h>
+#include <sys/stat.h>
+#ifdef HAVE_LIBZIP
+#include <zip.h>
+#endif
+
+/* ---- inputs to order */
+
+static struct rnnd_options opt;
+static struct rnnd_contents got;
+
+static void set_up(void)
+{
+    make_folder();
+    must(rnnd_options_init(&opt));
+    must(rnnd_contents_init(&got));
+}
+
+static void tear_down(void)
+{
+    rnnd_contents_clear(&got);
+    rnnd_options_clear(&opt);
+    remove_folder();
+}
+
+/* Forgets what was read and which options were set. */
+static void afresh(void)
+{
+    rnnd_contents_clear(&got);
+    rnnd_options_clear(&opt);
+    must(rnnd_options_init(&opt));
+    must(rnnd_contents_init(&got));
+}
+
+static void set(const char *name, const char *value)
+{
+    must(rnnd_options_set(&opt, name, value, RNND_FROM_COMMAND_LINE));
+}
+
+static const char *file_of(const char *name, const char *text, size_t size)
+{
+    const char *path = in_folder(name);
+    FILE *out = fopen(path, "wb");
+    ck_assert(out && fwrite(text, 1, size, out) == size && fclose(out) == 0);
+    return path;
+}
+
+static int read_inputs(const char *kind, const char *const *texts, int count)
+{
+    const struct rnnd_format *format;
+    char *inputs[4], name[3] = "a";
+    for (int i = 0; i < count; i++) {
+        name[0] = (char)('a' + i);
+        inputs[i] = (char *)file_of(name, texts[i], strlen(texts[i]));
+    }
+    must(rnnd_format_find(kind, &format));
+    return rnnd_format_read(format, &opt, inputs, count, &got);
+}
+
+static void reads(const char *kind, const char *text)
+{
+    must(read_inputs(kind, &text, 1));
+}
+
+static void refuses(const char *kind, int status, const char *text, const char *why)
+{
+    rnnd_contents_clear(&got);
+    must(rnnd_contents_init(&got));
+    must_fail(status, read_inputs(kind, &text, 1));
+    ck_assert_str_eq(rest_of_detail(), why);
+}
+
+#define SAME(list, type, ...)                                                        \
+    do {                                                                             \
+        type want[] = {__VA_ARGS__};                                                 \
+        ck_assert_int_eq((list).count, (int64_t)(sizeof want / sizeof *want));       \
+        ck_assert_mem_eq((list).at, want, sizeof want);                              \
+    } while (0)
+
+/* Texts of a list, joined by bars. */
+static void texts_are(const struct rnnd_list *list, const char *want)
+{
+    char all[1000] = "";
+    for (int64_t i = 0; i < list->count; i++)
+        strcat(strcat(all, i ? "|" : ""), ((char **)list->at)[i]);
+    ck_assert_str_eq(all, want);
+}
+
+/* ---- ts */
+
+#define HEADER "#comment\n@problemName x\n@timeStamps false\n@univariate false\n"
+
+START_TEST(ts_cases)
+{
+    reads("ts", HEADER "@dimensions 2\n@classLabel true b a 10\n@data\n"
+                       "1,2,3:4,5,6e-1:a\r\n\n# between\n-1:+0.5:10\n::b");
+    ck_assert_int_eq(got.task, RNND_CLASSIFY);
+    ck_assert_int_eq(got.inputs, 2);
+    ck_assert_int_eq(got.classes, 3);
+    SAME(got.offsets, int64_t, 0, 3, 4, 4);
+    SAME(got.features, float, 1, 4, 2, 5, 3, 0.6f, -1, 0.5f);
+    SAME(got.labels, int32_t, 1, 2, 0);
+    texts_are(&got.class, "b|a|10");
+    afresh();
+    reads("ts", "@univariate true\n@classLabel false\n@data\n1,2\n3\n");
+    ck_assert_int_eq(got.task, RNND_NO_TASK);
+    SAME(got.offsets, int64_t, 0, 2, 3);
+    afresh();
+    reads("ts", "@targetlabel true\n@data\n1,2:3,4:0.25\n1:2:-3\n");
+    ck_assert_int_eq(got.task, RNND_REGRESS);
+    ck_assert_int_eq(got.inputs, 2);
+    SAME(got.values, float, 0.25f, -3);
+}
+END_TEST
+
+START_TEST(ts_faults)
+{
+#define TS(body) HEADER "@dimensions 2\n@classLabel true a b\n@data\n" body
+    refuses("ts", RNND_EDATA, TS("1,2:3,4:a\n1,?:3,4:a\n"),
+            "a:9: dimension 1, value 2: missing or not finite: \"?\"");
+    refuses("ts", RNND_EDATA, TS("1,2:3,NaN:a\n"),
+            "a:8: dimension 2, value 2: missing or not finite: \"NaN\"");
+    refuses("ts", RNND_EDATA, TS("1,2:3,1e99:a\n"),
+            "a:8: dimension 2, value 2: missing or not finite: \"1e99\"");
+    refuses("ts", RNND_EDATA, TS("1,2:3,4x:a\n"),
+            "a:8: dimension 2, value 2: not a number: \"4x\"");
+    refuses("ts", RNND_EDATA, TS("1,2:3,:a\n"),
+            "a:8: dimension 2, value 2: missing or not finite: \"\"");
+    refuses("ts", RNND_EDATA, TS("1,2:3,4,5:a\n"),
+            "a:8: dimension 2 has 3 values, dimension 1 has 2");
+    refuses("ts", RNND_EDATA, TS("1,2:3,4:c\n"),
+            "a:8: class \"c\" is not among those of @classLabel");
+    refuses("ts", RNND_EDATA, TS("1,2:a\n"), "a:8: 1 dimensions, 2 are wanted");
+    refuses("ts", RNND_EDATA, TS("a\n"), "a:8: a class alone, without values");
+    refuses("ts", RNND_EDATA, TS(""), "a: holds no sequence");
+    refuses("ts", RNND_EDATA, "@timeStamps true\n@data\n",
+            "a:1: @timeStamps true: time stamps are not read; steps are taken as equally far "
+            "apart");
+    refuses("ts", RNND_EDATA, "@classLabel true a b a\n@data\n",
+            "a:1: class a stands there twice");
+    refuses("ts", RNND_EDATA, "@classLabel true\n@data\n",
+            "a:1: @classLabel true names no class");
+    refuses("ts", RNND_EDATA, "@classLabel maybe\n@data\n",
+            "a:1: @classLabel is true or false");
+    refuses("ts", RNND_EDATA, "@dimensions x\n@data\n", "a:1: @dimensions is a number from 1");
+    refuses("ts", RNND_EDATA, "1,2,3\n", "a:1: a line of the header begins with @");
+    refuses("ts", RNND_EDATA, "@dimensions 1\n", "a: no line @data: not a .ts file");
+    refuses("ts", RNND_EDATA, "@equalLength true\n@seriesLength 3\n@data\n1,2,3\n1,2\n",
+            "a:5: 2 steps; @seriesLength is 3");
+}
+END_TEST
+
+START_TEST(ts_joined)
+{
+    const char *parts[] = {"@classLabel true a b\n@data\n1:a\n", "@classLabel true a b\n@data\n2,3:b\n"};
+    must(read_inputs("ts", parts, 2));
+    SAME(got.offsets, int64_t, 0, 1, 3);
+    SAME(got.features, float, 1, 2, 3);
+    SAME(got.labels, int32_t, 0, 1);
+    afresh();
+    const char *other[] = {parts[0], "@classLabel true b a\n@data\n2,3:b\n"};
+    must_fail(RNND_EDATA, read_inputs("ts", other, 2));
+    ck_assert_ptr_nonnull(strstr(rest_of_detail(), "b: @classLabel is not that of "));
+    afresh();
+    const char *wide[] = {parts[0], "@classLabel true a b\n@data\n2:3:b\n"};
+    must_fail(RNND_EDATA, read_inputs("ts", wide, 2));
+    ck_assert_str_eq(rest_of_detail(), "b:3: 2 dimensions, 1 are wanted");
+}
+END_TEST
+
+/* ---- csv */
+
+START_TEST(csv_classify)
+{
+    set("sequence", "id");
+    set("label", "who");
+    reads("csv", "\xef\xbb\xbfid, x ,note,who,y\r\n"
+                 "s1,1,hm,\"ann, or \"\"b\"\"\",4\r\n"
+                 "s2,2,,z,5\r\n"
+                 "\r\n"
+                 "s1,3,\"two\nlines\",\"ann, or \"\"b\"\"\",6");
+    ck_assert_int_eq(got.task, RNND_CLASSIFY);
+    ck_assert_int_eq(got.inputs, 2);
+    SAME(got.offsets, int64_t, 0, 2, 3);
+    SAME(got.features, float, 1, 4, 3, 6, 2, 5);
+    SAME(got.labels, int32_t, 0, 1);
+    texts_are(&got.class, "ann, or \"b\"|z");
+    texts_are(&got.names, "s1|s2");
+}
+END_TEST
+
+START_TEST(csv_tag_and_classes)
+{
+    set("sequence", "id");
+    set("step-label", "c");
+    set("features", "y , x");
+    reads("csv", "id,c,x,y,z\n1,10,1,2,word\n2,9,3,4,\n1,,5,6,\n2,10,7,8,\n");
+    ck_assert_int_eq(got.task, RNND_TAG);
+    SAME(got.offsets, int64_t, 0, 2, 4);
+    SAME(got.features, float, 2, 1, 6, 5, 4, 3, 8, 7);
+    SAME(got.labels, int32_t, 1, -1, 0, 1); /* 9 before 10: by value */
+    texts_are(&got.class, "9|10");
+    afresh();
+    set("sequence", "id");
+    set("step-label", "c");
+    reads("csv", "id,c,x\n1,10,1\n2,9,3\n1,a,5\n"); /* one is a word: by bytes */
+    texts_are(&got.class, "10|9|a");
+}
+END_TEST
+
+START_TEST(csv_values)
+{
+    set("sequence", "id");
+    set("target", "u,v");
+    reads("csv", "u,v,id,x\n1,2,a,0\n3,,b,1\n1,2,a,2\n3,,b,3\n");
+    ck_assert_int_eq(got.task, RNND_REGRESS);
+    ck_assert_int_eq(got.outputs, 2);
+    ck_assert_int_eq(got.values.count, 4);
+    const float *v = got.values.at;
+    ck_assert(v[0] == 1 && v[1] == 2 && v[2] == 3 && isnan(v[3]));
+    SAME(got.features, float, 0, 2, 1, 3);
+    afresh();
+    set("sequence", "id");
+    set("step-target", "u");
+    reads("csv", "u,id,x\n1,a,0\n3,b,1\n2,a,2\n");
+    ck_assert_int_eq(got.task, RNND_REGRESS_STEPS);
+    SAME(got.values, float, 1, 2, 3);
+    afresh();
+    set("sequence", "id");
+    set("step-target", "u");
+    set("task", "multilabel");
+    reads("csv", "u,id,x\n1,a,0\n0,a,1\n");
+    ck_assert_int_eq(got.task, RNND_MULTILABEL);
+    afresh();
+    set("sequence", "id");
+    reads("csv", "id,x\na,0\n");
+    ck_assert_int_eq(got.task, RNND_NO_TASK);
+}
+END_TEST
+
+START_TEST(csv_faults)
+{
+#define HEAD "id,x,y,c\n"
+    refuses("csv", RNND_EUSAGE, HEAD,
+            "pack csv needs --sequence COLUMN: what tells the sequences apart");
+    set("sequence", "id");
+    set("label", "c");
+    refuses("csv", RNND_EDATA, HEAD "1,2,3,a\n1,,3,a\n",
+            "a:3: column x: an empty cell; features must be there");
+    refuses("csv", RNND_EDATA, HEAD "1,2,nan,a\n",
+            "a:2: column y: \"nan\" is not a finite number");
+    refuses("csv", RNND_EDATA, HEAD "1,2,3,a\n1,2,3,b\n",
+            "a:3: column c: not the same in all rows of sequence \"1\"");
+    refuses("csv", RNND_EDATA, HEAD "1,2,3,a\n,2,3,b\n",
+            "a:3: column id: an empty cell; each row needs a sequence");
+    refuses("csv", RNND_EDATA, HEAD "1,2,3,a\n1,2,3\n", "a:3: 3 cells; the header has 4");
+    refuses("csv", RNND_EDATA, HEAD "1,2,3,a\n1,2,\"3,a\n1,2,3,a\n",
+            "a:3: a quoted cell does not end");
+    refuses("csv", RNND_EDATA, HEAD "1,2,\"3\"4,a\n",
+            "a:2: text behind the closing quote of a cell");
+    refuses("csv", RNND_EDATA, HEAD "1,2,3\"4\",a\n",
+            "a:2: a quote within a cell that does not begin with one");
+    refuses("csv", RNND_EDATA, "id;x;c\n1;2;a\n",
+            "a: no column of numbers is left for the features");
+    refuses("csv", RNND_EDATA, "", "a: no header line");
+    refuses("csv", RNND_EDATA, HEAD, "a: no column of numbers is left for the features");
+    refuses("csv", RNND_EDATA, HEAD "1,2,3,\n", "column c: all cells are empty");
+    set("features", "x,q");
+    refuses("csv", RNND_EDATA, HEAD "1,2,3,a\n", "a:1: no column is called q");
+    refuses("csv", RNND_EDATA, "id;x;q;c\n1;2;3;a\n",
+            "a:1: no column is called id; cells are separated by commas only");
+    set("features", "x");
+    refuses("csv", RNND_EDATA, HEAD, "a: holds no sequence");
+    refuses("csv", RNND_EDATA, "id,x,x,c\n1,2,3,a\n", "a:1: two columns are called x");
+    refuses("csv", RNND_EDATA, HEAD "\"1\n2\",2,3,a\n1,x,3,a\n",
+            "a:4: column x: \"x\" is not a finite number");
+    set("features", "x,,y");
+    refuses("csv", RNND_EUSAGE, HEAD, "a column name is empty in a list of columns");
+    set("features", "x");
+    set("target", "y");
+    refuses("csv", RNND_EUSAGE, HEAD, "only one of --label, --step-label, --target and "
+                                      "--step-target can be given");
+    afresh();
+    set("sequence", "id");
+    set("target", "y");
+    refuses("csv", RNND_EDATA, HEAD "1,2,3,a\n1,2,4,b\n",
+            "a:3: column y: not the same in all rows of sequence \"1\"");
+    set("task", "tag");
+    refuses("csv", RNND_EUSAGE, HEAD, "--task tag: the columns that are given make it regress");
+    afresh();
+    set("sequence", "id");
+    set("step-target", "y");
+    set("task", "multilabel");
+    refuses("csv", RNND_EDATA, HEAD "1,2,3,a\n", "a:2: column y: \"3\" is not a number from 0 to 1");
+}
+END_TEST
+
+START_TEST(csv_files_and_classes_from)
+{
+    const char *parts[] = {"id,x,c\n1,1,b\n2,2,c\n", "c,extra,id,x\nb,hm,1,3\nb,,3,4\n"};
+    set("sequence", "id");
+    set("step-label", "c");
+    must(read_inputs("csv", parts, 2));
+    SAME(got.offsets, int64_t, 0, 2, 3, 4);
+    SAME(got.features, float, 1, 3, 2, 4);
+    const struct rnnd_contents *all = &got;
+    const char *path = in_folder("order.h5");
+    must(rnnd_contents_write(&all, &path, 1));
+    afresh();
+    set("sequence", "id");
+    set("label", "c");
+    set("classes-from", in_folder("order.h5"));
+    reads("csv", "id,x,c\n1,1,c\n");
+    SAME(got.labels, int32_t, 1);
+    texts_are(&got.class, "b|c");
+    refuses("csv", RNND_EDATA, "id,x,c\n1,1,a\n",
+            "a:2: column c: \"a\" is not a class of the data set given by --classes-from");
+}
+END_TEST
+
+/* ---- text */
+
+START_TEST(words)
+{
+    reads("text-words", "the cat  sat\n\n\tthe dog sat \r\nthe <unk> end");
+    ck_assert_int_eq(got.task, RNND_LM);
+    ck_assert_int_eq(got.vocab, 7);
+    texts_are(&got.token, "<unk>|<eos>|the|sat|cat|dog|end");
+    SAME(got.tokens, int32_t, 2, 4, 3, 1, 1, 2, 5, 3, 1, 2, 0, 6, 1);
+    SAME(got.offsets, int64_t, 0, 4, 5, 9, 13);
+    afresh();
+    set("vocab-size", "4");
+    set("block", "4");
+    reads("text-words", "the cat  sat\n\n\tthe dog sat \r\nthe <unk> end");
+    texts_are(&got.token, "<unk>|<eos>|the|sat");
+    SAME(got.tokens, int32_t, 2, 0, 3, 1, 1, 2, 0, 3, 1, 2, 0, 0, 1);
+    SAME(got.offsets, int64_t, 0, 4, 8, 12, 13);
+    const struct rnnd_contents *all = &got;
+    const char *path = in_folder("v.h5");
+    must(rnnd_contents_write(&all, &path, 1));
+    afresh();
+    set("vocab-from", in_folder("v.h5"));
+    const char *parts[] = {"sat new", "the\n"};
+    must(read_inputs("text-words", parts, 2));
+    ck_assert_int_eq(got.vocab, 4);
+    SAME(got.tokens, int32_t, 3, 0, 1, 2, 1);
+    SAME(got.offsets, int64_t, 0, 3, 5);
+    refuses("text-chars", RNND_EDATA, "x\xff", "a:1: byte 2 of the line is no UTF-8");
+}
+END_TEST
+
+START_TEST(chars)
+{
+    reads("text-chars", "\xef\xbb\xbf" "bä\n\nä𝄞\n");
+    texts_are(&got.token, "<unk>|\n|ä|b|𝄞");
+    SAME(got.tokens, int32_t, 3, 2, 1, 1, 2, 4, 1);
+    SAME(got.offsets, int64_t, 0, 3, 4, 7);
+    afresh();
+    reads("text-chars", "a\nb");
+    SAME(got.offsets, int64_t, 0, 2, 3);
+    afresh();
+    set("block", "2");
+    const char *parts[] = {"ab", "cab"};
+    must(read_inputs("text-chars", parts, 2));
+    SAME(got.tokens, int32_t, 1, 2, 3, 1, 2);
+    SAME(got.offsets, int64_t, 0, 2, 4, 5);
+    afresh();
+    refuses("text-chars", RNND_EDATA, "ab\na\xed\xa0\x80\n", "a:2: byte 2 of the line is no UTF-8");
+    refuses("text-chars", RNND_EDATA, "\xc0\x80", "a:1: byte 1 of the line is no UTF-8");
+    refuses("text-chars", RNND_EDATA, "a\xe2\x82", "a:1: byte 2 of the line is no UTF-8");
+    refuses("text-chars", RNND_EDATA, "", "a: holds no sequence");
+    const struct rnnd_format *format;
+    char *path = (char *)file_of("nul", "ab\nc\0d", 6);
+    must(rnnd_format_find("text-chars", &format));
+    must_fail(RNND_EDATA, rnnd_format_read(format, &opt, &path, 1, &got));
+    ck_assert_str_eq(rest_of_detail(), "nul:2: a NUL byte: this is not a text file");
+}
+END_TEST
+
+START_TEST(vocabularies_that_do_not_serve)
+{
+    struct rnnd_hdf *file;
+    const char *text[] = {"<unk>", "a", "a"};
+    must(rnnd_hdf_create(in_folder("v.h5"), &file));
+    must(rnnd_hdf_write_strings(file, "/vocab", text, 3));
+    must(rnnd_hdf_commit(file));
+    set("vocab-from", in_folder("v.h5"));
+    refuses("text-chars", RNND_EDATA, "a", "v.h5: /vocab[2] = \"a\": the same as [1]");
+    must(rnnd_hdf_create(in_folder("v.h5"), &file));
+    must(rnnd_hdf_write_strings(file, "/vocab", text, 2));
+    must(rnnd_hdf_commit(file));
+    refuses("text-words", RNND_EDATA, "a", "v.h5: /vocab: has no <eos>");
+    must(rnnd_hdf_create(in_folder("v.h5"), &file));
+    must(rnnd_hdf_commit(file));
+    refuses("text-words", RNND_EDATA, "a", "v.h5: /vocab: missing");
+}
+END_TEST
+
+/* ---- music */
+
+START_TEST(music)
+{
+    set("part", "two");
+    reads("music-json", "{\"one\": [], \"two\": [[[21, 108], [], [60]], [[22]]]}");
+    ck_assert_int_eq(got.task, RNND_MULTILABEL);
+    SAME(got.offsets, int64_t, 0, 2, 2);
+    const float *x = got.features.at, *y = got.values.at;
+    ck_assert_int_eq(got.features.count, 2 * 88);
+    for (int i = 0; i < 88; i++) {
+        ck_assert(x[i] == (i == 0 || i == 87));
+        ck_assert(x[88 + i] == 0 && y[i] == 0);
+        ck_assert(y[88 + i] == (i == 60 - 21));
+    }
+    refuses("music-json", RNND_EDATA, "{\"two\": [[[21], [20]]]}",
+            "a: two[0][1][0] = 20: notes run from 21 to 108");
+    refuses("music-json", RNND_EDATA, "{\"two\": [[[21], [60.5]]]}",
+            "a: two[0][1][0]: a note is an integer");
+    refuses("music-json", RNND_EDATA, "{\"two\": [[21]]}", "a: two[0][0]: a step is a list of notes");
+    refuses("music-json", RNND_EDATA, "{\"two\": [3]}", "a: two[0]: a piece is a list of steps");
+    refuses("music-json", RNND_EDATA, "{\"two\": 3}", "a: two: not a list of pieces");
+    refuses("music-json", RNND_EDATA, "{\"one\": [], \"three\": []}",
+            "a: no part is called two; there are: one, three");
+    refuses("music-json", RNND_EDATA, "[]", "a: not a JSON object of lists of pieces");
+    must_fail(RNND_EDATA, read_inputs("music-json", &(const char *){"{\"two\":\n[,"}, 1));
+    ck_assert_ptr_nonnull(strstr(rest_of_detail(), "a:2: column 2: "));
+    afresh();
+    refuses("music-json", RNND_EUSAGE, "{\"one\": [], \"two\": []}",
+            "a: --part NAME says which part to read; there are: one, two");
+    reads("music-json", "{\"one\": [[[21], [22]]]}");
+    SAME(got.offsets, int64_t, 0, 1);
+}
+END_TEST
+
+/* ---- npz */
+
+#ifdef HAVE_LIBZIP
+
+/* One array: its name, NumPy's type, its shape as Python writes it, its bytes. */
+struct member {
+    const char *name, *type, *shape;
+    const void *data;
+    size_t bytes;
+    bool columns;
+};
+
+static char *make_npz(const char *name, const struct member *members, int count, bool deflated)
+{
+    int code;
+    zip_t *zip = zip_open(in_folder(name), ZIP_CREATE | ZIP_TRUNCATE, &code);
+    ck_assert_ptr_nonnull(zip);
+    for (int i = 0; i < count; i++) {
+        const struct member *m = &members[i];
+        char head[200], path[40], *all;
+        int n = snprintf(head + 10, 180, "{'descr': '%s', 'fortran_order': %s, 'shape': %s, }\n",
+                         m->type, m->columns ? "True" : "False", m->shape);
+        memcpy(head, "\x93NUMPY\1\0", 8);
+        head[8] = (char)n;
+        head[9] = 0;
+        all = malloc((size_t)n + 10 + m->bytes);
+        memcpy(all, head, (size_t)n + 10);
+        memcpy(all + n + 10, m->data, m->bytes);
+        snprintf(path, sizeof path, "%s.npy", m->name);
+        zip_source_t *source = zip_source_buffer(zip, all, (size_t)n + 10 + m->bytes, 1);
+        zip_int64_t index = zip_file_add(zip, path, source, ZIP_FL_OVERWRITE);
+        ck_assert_int_ge(index, 0);
+        zip_set_file_compression(zip, (zip_uint64_t)index,
+                                 deflated ? ZIP_CM_DEFLATE : ZIP_CM_STORE, 0);
+    }
+    ck_assert_int_eq(zip_close(zip), 0);
+    return (char *)in_folder(name);
+}
+
+#define MEMBER(name, type, shape, c, ...)                                            \
+    {name, type, shape, (c[]){__VA_ARGS__}, sizeof((c[]){__VA_ARGS__}), false}
+
+static int read_npz(const struct member *members, int count)
+{
+    const struct rnnd_format *format;
+    char *path = make_npz("a.npz", members, count, false);
+    rnnd_contents_clear(&got);
+    must(rnnd_contents_init(&got));
+    must(rnnd_format_find("npz", &format));
+    return rnnd_format_read(format, &opt, &path, 1, &got);
+}
+
+START_TEST(npz)
+{
+    struct member features[] = {
+        MEMBER("inputs", "<f8", "(3, 2)", double, 1, 4, 2, 5, 3, 6),
+        MEMBER("lengths", "|u1", "(2,)", uint8_t, 1, 2),
+        MEMBER("targets", ">i2", "(2,)", uint8_t, 0, 4, 255, 255),
+        MEMBER("num_classes", "<i8", "()", int64_t, 7),
+    };
+    features[0].columns = true; /* 1 4 2 | 5 3 6 are the columns */
+    must(read_npz(features, 4));
+    ck_assert_int_eq(got.task, RNND_CLASSIFY);
+    ck_assert_int_eq(got.classes, 7);
+    SAME(got.offsets, int64_t, 0, 1, 3);
+    SAME(got.features, float, 1, 5, 4, 3, 2, 6);
+    SAME(got.labels, int32_t, 4, -1);
+    must(read_npz(features, 3));
+    ck_assert_int_eq(got.classes, 5);
+
+    struct member tokens[] = {
+        MEMBER("inputs", "<u8", "(3,)", uint64_t, 1, 0, 6),
+        MEMBER("offsets", "<i4", "(3,)", int32_t, 0, 3, 3),
+    };
+    must(read_npz(tokens, 2));
+    ck_assert_int_eq(got.task, RNND_NO_TASK);
+    ck_assert_int_eq(got.vocab, 7);
+    SAME(got.tokens, int32_t, 1, 0, 6);
+    SAME(got.offsets, int64_t, 0, 3, 3);
+    set("task", "lm");
+    must(read_npz(tokens, 2));
+    ck_assert_int_eq(got.task, RNND_LM);
+    afresh();
+
+    struct member steps[] = {
+        MEMBER("inputs", "<f2", "(3, 1)", uint16_t, 0x3c00, 0xb800, 0x0001),
+        MEMBER("lengths", "<i8", "(1,)", int64_t, 3),
+        MEMBER("targets", "|b1", "(3, 2)", uint8_t, 1, 0, 0, 1, 1, 1),
+    };
+    must(read_npz(steps, 3));
+    ck_assert_int_eq(got.task, RNND_MULTILABEL);
+    SAME(got.features, float, 1, -0.5f, 0x1p-24f);
+    SAME(got.values, float, 1, 0, 0, 1, 1, 1);
+
+    const struct rnnd_format *format;
+    char *two[] = {make_npz("x.npz", tokens, 2, true), make_npz("y.npz", tokens, 2, true)};
+    must(rnnd_format_find("npz", &format));
+    afresh();
+    must(rnnd_format_read(format, &opt, two, 2, &got));
+    SAME(got.offsets, int64_t, 0, 3, 3, 6, 6);
+}
+END_TEST
+
+START_TEST(npz_faults)
+{
+#define NPZ(status, why, ...)                                                        \
+    do {                                                                             \
+        struct member members[] = {__VA_ARGS__};                                     \
+        must_fail(status, read_npz(members, sizeof members / sizeof *members));      \
+        ck_assert_str_eq(rest_of_detail(), why);                                     \
+    } while (0)
+#define X MEMBER("inputs", "<f4", "(3, 2)", float, 1, 2, 3, 4, 5, 6)
+#define L MEMBER("lengths", "<i4", "(2,)", int32_t, 1, 2)
+    NPZ(RNND_EDATA, "a.npz: has no array inputs", L);
+    NPZ(RNND_EDATA, "a.npz: has neither offsets nor lengths", X);
+    NPZ(RNND_EDATA, "a.npz: inputs[1, 1] = nan: not a finite 32-bit float", L,
+        MEMBER("inputs", "<f4", "(3, 2)", float, 1, 2, 3, NAN, 5, 6));
+    NPZ(RNND_EDATA, "a.npz: inputs[0, 1] = 1e+39: not a finite 32-bit float", L,
+        MEMBER("inputs", "<f8", "(3, 2)", double, 1, 1e39, 3, 4, 5, 6));
+    NPZ(RNND_EDATA, "a.npz: inputs[2] = -1: ids are integers from 0", L,
+        MEMBER("inputs", "<i4", "(3,)", int32_t, 1, 2, -1));
+    NPZ(RNND_EDATA, "a.npz: lengths[1] = 3: falls, or lies beyond the last step of inputs", X,
+        MEMBER("lengths", "<i4", "(2,)", int32_t, 1, 3));
+    NPZ(RNND_EDATA, "a.npz: offsets[2] = 1: falls, or lies beyond the last step of inputs", X,
+        MEMBER("offsets", "<i4", "(4,)", int32_t, 0, 2, 1, 3));
+    NPZ(RNND_EDATA, "a.npz: offsets[0] = 1: offsets and lengths are integers, the first offset 0",
+        X, MEMBER("offsets", "<i4", "(2,)", int32_t, 1, 3));
+    NPZ(RNND_EDATA, "a.npz: offsets end at 2, inputs has 3 steps", X,
+        MEMBER("offsets", "<i4", "(2,)", int32_t, 0, 2));
+    NPZ(RNND_EDATA, "a.npz: inputs: elements of type '<U3'; numbers are wanted", L,
+        MEMBER("inputs", "<U3", "(3, 2)", float, 1, 2, 3, 4, 5, 6));
+    NPZ(RNND_EDATA, "a.npz: inputs: cut off: 24 bytes of elements are there", L,
+        MEMBER("inputs", "<f4", "(4, 2)", float, 1, 2, 3, 4, 5, 6));
+    NPZ(RNND_EDATA, "a.npz: targets[1] = -2: labels are integers from 0, -1 = ignored", X, L,
+        MEMBER("targets", "<i4", "(2,)", int32_t, 0, -2));
+    NPZ(RNND_EDATA, "num_classes is 3, but 3 occurs", X, L,
+        MEMBER("targets", "<i4", "(2,)", int32_t, 0, 3), MEMBER("num_classes", "<i4", "()", int32_t, 3));
+    NPZ(RNND_EUSAGE, "a.npz: --task says what the targets are for", X, L,
+        MEMBER("targets", "<i4", "(4,)", int32_t, 0, 1, 2, 3));
+    set("task", "tag");
+    NPZ(RNND_EDATA, "a.npz: targets have 2 rows, task tag has 3", X, L,
+        MEMBER("targets", "<i4", "(2,)", int32_t, 0, 1));
+    NPZ(RNND_EDATA, "a.npz: has no array targets; task tag needs it", X, L);
+    set("task", "multilabel");
+    NPZ(RNND_EDATA, "a.npz: targets[2, 0] = 2: answers of multilabel lie between 0 and 1", X, L,
+        MEMBER("targets", "<f4", "(3, 1)", float, 0, 1, 2));
+    set("task", "lm");
+    NPZ(RNND_EDATA, "a.npz: inputs are features; lm needs token ids", X, L);
+    const struct rnnd_format *format;
+    char *path = (char *)file_of("a", "no zip", 6);
+    must(rnnd_format_find("npz", &format));
+    must_fail(RNND_EDATA, rnnd_format_read(format, &opt, &path, 1, &got));
+    ck_assert_str_eq(rest_of_detail(), "a: not an intact .npz (ZIP) file");
+    path = (char *)in_folder("none");
+    must_fail(RNND_EFILE, rnnd_format_read(format, &opt, &path, 1, &got));
+    ck_assert_str_eq(rest_of_detail(), "none: No such file or directory");
+    struct member members[] = {X, L};
+    path = make_npz("a.npz", members, 2, false);
+    flip_where("a.npz", &(float){5}, sizeof(float));
+    must_fail(RNND_EDATA, rnnd_format_read(format, &opt, &path, 1, &got));
+    ck_assert_str_eq(rest_of_detail(), "a.npz: inputs: cannot be unpacked");
+}
+END_TEST
+
+#endif
+
+/* ---- kinds, splitting, writing */
+
+START_TEST(kinds)
+{
+    const struct rnnd_format *format;
+    must_fail(RNND_EUSAGE, rnnd_format_find("text-word", &format));
+    ck_assert_str_eq(rest_of_detail(),
+                     "pack: unknown kind text-word; did you mean text-words; there are ts, csv, "
+                     "npz, text-words, text-chars and music-json");
+    must_fail(RNND_EUSAGE, rnnd_format_find("???", &format));
+    ck_assert_ptr_null(strstr(rest_of_detail(), "mean"));
+    char *none = (char *)in_folder("none");
+    must(rnnd_format_find("ts", &format));
+    must_fail(RNND_EFILE, rnnd_format_read(format, &opt, &none, 1, &got));
+    ck_assert_str_eq(rest_of_detail(), "none: No such file or directory");
+}
+END_TEST
+
+/* Sequence i has i steps of value i and label i % 2. */
+static void fill(int n)
+{
+    got.task = RNND_CLASSIFY;
+    got.inputs = 1;
+    got.classes = 2;
+    for (int i = 0; i < n; i++) {
+        char name[16];
+        int length = snprintf(name, sizeof name, "s%d", i);
+        for (int t = 0; t < i; t++)
+            must(rnnd_list_add(&got.features, &(float){(float)i}, 1));
+        must(rnnd_list_add(&got.labels, &(int32_t){i % 2}, 1));
+        must(rnnd_list_add_text(&got.names, name, (size_t)length));
+        must(rnnd_contents_end_sequence(&got));
+    }
+    must(rnnd_list_add_text(&got.class, "even", 4));
+    must(rnnd_list_add_text(&got.class, "odd", 3));
+}
+
+/* A part of fill(): marks which sequences it holds; order and contents are kept. */
+static void check_part(const struct rnnd_contents *c, bool *seen)
+{
+    const int64_t *at = c->offsets.at;
+    int last = -1;
+    for (int64_t i = 0; i < rnnd_contents_sequences(c); i++) {
+        int id = atoi(((char **)c->names.at)[i] + 1);
+        ck_assert_int_gt(id, last);
+        ck_assert_int_eq(at[i + 1] - at[i], id);
+        ck_assert_int_eq(((int32_t *)c->labels.at)[i], id % 2);
+        for (int64_t t = at[i]; t < at[i + 1]; t++)
+            ck_assert(((float *)c->features.at)[t] == (float)id);
+        ck_assert(!seen[id]);
+        seen[id] = true;
+        last = id;
+    }
+    texts_are(&c->class, "even|odd");
+}
+
+START_TEST(split)
+{
+    enum { N = 100 };
+    uint64_t drawn[3];
+    for (int k = 0; k < 3; k++) {
+        struct rnnd_contents rest;
+        bool seen[N] = {false};
+        afresh();
+        fill(N);
+        must(rnnd_contents_init(&rest));
+        must(rnnd_contents_split(&got, 0.2, k == 2 ? 8 : 7, &rest));
+        ck_assert_int_eq(rnnd_contents_sequences(&rest), 20);
+        ck_assert_int_eq(rnnd_contents_sequences(&got), 80);
+        check_part(&rest, seen);
+        drawn[k] = 0;
+        for (int i = 0; i < 64; i++)
+            drawn[k] |= (uint64_t)seen[i] << i;
+        check_part(&got, seen);
+        rnnd_contents_clear(&rest);
+    }
+    ck_assert_uint_eq(drawn[0], drawn[1]);
+    ck_assert_uint_ne(drawn[0], drawn[2]);
+    for (int k = 0; k < 2; k++) { /* at least one on each side */
+        struct rnnd_contents rest;
+        afresh();
+        fill(3);
+        must(rnnd_contents_init(&rest));
+        must(rnnd_contents_split(&got, k ? 0.99 : 0.01, 1, &rest));
+        ck_assert_int_eq(rnnd_contents_sequences(&rest), k ? 2 : 1);
+        rnnd_contents_clear(&rest);
+    }
+    struct rnnd_contents rest;
+    afresh();
+    fill(1);
+    must(rnnd_contents_init(&rest));
+    must_fail(RNND_EDATA, rnnd_contents_split(&got, 0.5, 1, &rest));
+    rnnd_contents_clear(&rest);
+}
+END_TEST
+
+START_TEST(written_and_opened)
+{
+    const struct rnnd_contents *both[] = {&got, &got};
+    const char *paths[] = {in_folder("x.h5"), in_folder("y.h5")};
+    struct rnnd_dataset *data;
+    fill(4);
+    must(rnnd_contents_write(both, paths, 2));
+    for (int i = 0; i < 2; i++) {
+        float x[6];
+        must(rnnd_dataset_open(paths[i], &data));
+        ck_assert_int_eq(rnnd_dataset_info(data)->sequences, 4);
+        ck_assert_int_eq(rnnd_dataset_info(data)->targets, 4);
+        must(rnnd_dataset_inputs(data, 0, 6, x));
+        ck_assert_mem_eq(x, ((float[]){1, 2, 2, 3, 3, 3}), sizeof x);
+        ck_assert_str_eq(rnnd_dataset_class(data, 1), "odd");
+        ck_assert_str_eq(rnnd_dataset_name(data, 3), "s3");
+        rnnd_dataset_close(data);
+    }
+    paths[0] = in_folder("new.h5");
+    paths[1] = in_folder("no/such.h5");
+    must_fail(RNND_EFILE, rnnd_contents_write(both, paths, 2));
+    ck_assert_int_eq(count_files("new"), 0); /* none without the other */
+}
+END_TEST
+
+START_TEST(answers_are_bytes)
+{
+    struct rnnd_hdf *file;
+    struct rnnd_hdf_shape shape;
+    const struct rnnd_contents *all = &got;
+    const char *path = in_folder("x.h5");
+    for (int k = 0; k < 2; k++) {
+        uint8_t byte[2];
+        float value[2];
+        afresh();
+        set("sequence", "id");
+        set("step-target", "u");
+        set("task", "multilabel");
+        reads("csv", k ? "u,id,x\n1,a,0\n0.5,a,1\n" : "u,id,x\n1,a,0\n0,a,1\n");
+        must(rnnd_contents_write(&all, &path, 1));
+        must(rnnd_hdf_open(path, &file));
+        must(rnnd_hdf_shape(file, "/targets", &shape));
+        ck_assert_int_eq(shape.kind, k ? RNND_HDF_FLOAT : RNND_HDF_INT);
+        if (k)
+            must(rnnd_hdf_read(file, "/targets", 0, 2, RNND_F32, value));
+        else
+            must(rnnd_hdf_read(file, "/targets", 0, 2, RNND_U8, byte));
+        ck_assert(k ? value[0] == 1 && value[1] == 0.5f : byte[0] == 1 && byte[1] == 0);
+        rnnd_hdf_close(file);
+    }
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("formats");
+    TCase *t = tcase_create("formats");
+    tcase_add_checked_fixture(t, set_up, tear_down);
+    tcase_add_test(t, ts_cases);
+    tcase_add_test(t, ts_faults);
+    tcase_add_test(t, ts_joined);
+    tcase_add_test(t, csv_classify);
+    tcase_add_test(t, csv_tag_and_classes);
+    tcase_add_test(t, csv_values);
+    tcase_add_test(t, csv_faults);
+    tcase_add_test(t, csv_files_and_classes_from);
+    tcase_add_test(t, words);
+    tcase_add_test(t, chars);
+    tcase_add_test(t, vocabularies_that_do_not_serve);
+    tcase_add_test(t, music);
+#ifdef HAVE_LIBZIP
+    tcase_add_test(t, npz);
+    tcase_add_test(t, npz_faults);
+#endif
+    tcase_add_test(t, kinds);
+    tcase_add_test(t, split);
+    tcase_add_test(t, written_and_opened);
+    tcase_add_test(t, answers_are_bytes);
+    suite_add_tcase(s, t);
+    return run_suite(s);
+}
