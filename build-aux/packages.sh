@@ -1,10 +1,25 @@
 #!/bin/sh
-# packages.sh PACKAGE... - installs those Debian packages that are missing, and says so.
-# Elsewhere, or without the right to, it names what is needed and lets configure judge.
+# packages.sh GROUP... - installs what is missing of the Debian packages that the groups (build,
+# test) stand for, and says so. Elsewhere, or without the right to, it names them and lets
+# configure judge.
 set -eu
 
+build="gcc libc6-dev make autoconf automake pkg-config libopenmpi-dev openmpi-bin libhdf5-dev
+    libdnnl-dev libinih-dev libjansson-dev libzip-dev"
+test="check mandoc clang libomp-dev libopenblas-dev shellcheck slurmctld slurmd slurm-client
+    munge"
+
+wanted=
+for group in "$@"; do
+    case $group in
+    build) wanted="$wanted $build" ;;
+    test) wanted="$wanted $test" ;;
+    *) echo "packages.sh: unknown group $group" >&2; exit 2 ;;
+    esac
+done
+
 missing=
-for package in "$@"; do
+for package in $wanted; do
     if ! command -v dpkg-query >/dev/null ||
         [ "$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null)" != installed ]
     then

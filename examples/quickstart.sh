@@ -6,8 +6,7 @@
 set -eu
 cd "$(dirname "$0")/.."
 
-sh build-aux/packages.sh gcc libc6-dev make autoconf automake pkg-config libopenmpi-dev \
-    openmpi-bin libhdf5-dev libdnnl-dev libinih-dev libjansson-dev libzip-dev
+sh build-aux/packages.sh build
 . tests/mpi_env.sh
 
 echo "Building in $PWD/build"

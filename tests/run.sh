@@ -11,9 +11,7 @@ steps=${*:-$all_steps}
 export LONG="${LONG-}"
 jobs=$(nproc)
 
-sh build-aux/packages.sh gcc libc6-dev make autoconf automake pkg-config libopenmpi-dev \
-    openmpi-bin libhdf5-dev libdnnl-dev libinih-dev libjansson-dev libzip-dev \
-    check mandoc clang libomp-dev libopenblas-dev shellcheck || exit 1
+sh build-aux/packages.sh build test || exit 1
 . tests/mpi_env.sh
 
 # in_build NAME [CONFIGURE ARGUMENTS]: enters build-tests/NAME, configured.
