@@ -21,6 +21,18 @@ static int fail_system(const struct rnnd_hdf *file, const char *doing)
     return rnnd_fail(RNND_EFILE, "%s: %s: %s", file->path, doing, strerror(errno));
 }
 
+/* Properties for making something that does not note when: the same contents then are the
+   same bytes. */
+static hid_t timeless(hid_t class)
+{
+    HELD make = H5Pcreate(class);
+    if (make < 0 || H5Pset_obj_track_times(make, false) < 0)
+        return -1;
+    hid_t taken = make;
+    make = -1;
+    return taken;
+}
+
 static int create_file(struct rnnd_hdf *file)
 {
     struct stat info;
@@ -37,7 +49,9 @@ static int create_file(struct rnnd_hdf *file)
     close(fd);
     GUARD;
     HELD access = rnnd__hdf_access();
-    file->id = access < 0 ? -1 : H5Fcreate(file->temp, H5F_ACC_TRUNC, H5P_DEFAULT, access);
+    HELD make = timeless(H5P_FILE_CREATE);
+    if (access >= 0 && make >= 0)
+        file->id = H5Fcreate(file->temp, H5F_ACC_TRUNC, make, access);
     return file->id < 0 ? rnnd__hdf_fail(file, unwritten) : 0;
 }
 
@@ -154,20 +168,37 @@ static herr_t set_chunks(hid_t make, const struct array *a)
     return H5Pset_chunk(make, a->rank, chunk) < 0 ? -1 : H5Pset_fletcher32(make);
 }
 
+/* The groups on the way to an object. */
+static int make_groups(struct rnnd_hdf *file, const char *object)
+{
+    OWNED char *name = strdup(object);
+    HELD make = timeless(H5P_GROUP_CREATE);
+    if (!name)
+        return rnnd_fail_memory(strlen(object), "an object name");
+    for (char *slash = name; make >= 0 && (slash = strchr(slash + 1, '/')); *slash = '/') {
+        *slash = 0;
+        htri_t there = H5Lexists(file->id, name, H5P_DEFAULT);
+        HELD group = there == 0 ? H5Gcreate2(file->id, name, H5P_DEFAULT, make, H5P_DEFAULT)
+                                : -1;
+        if (there < 0 || (there == 0 && group < 0))
+            return rnnd__hdf_fail_object(file, object, unwritten);
+    }
+    return make < 0 ? rnnd__hdf_fail_object(file, object, unwritten) : 0;
+}
+
 static int make_array(struct rnnd_hdf *file, const char *object, const struct array *a,
                       hid_t space, hid_t *out)
 {
-    HELD links = H5Pcreate(H5P_LINK_CREATE);
-    HELD make = H5Pcreate(H5P_DATASET_CREATE);
-    herr_t bad = links < 0 || make < 0 || space < 0 || a->stored < 0 ? -1 : 0;
+    HELD make = timeless(H5P_DATASET_CREATE);
+    herr_t bad = make < 0 || space < 0 || a->stored < 0 ? -1 : 0;
+    RNND_TRY(make_groups(file, object));
     if (!bad && a->checksum && a->rank == 0)
         bad = H5Pset_layout(make, H5D_COMPACT); /* in the object header */
     else if (!bad && a->checksum && H5Sget_simple_extent_npoints(space) > 0)
         bad = set_chunks(make, a);
-    if (bad < 0 || H5Pset_create_intermediate_group(links, 1) < 0
-        || (*out = H5Dcreate2(file->id, object, a->stored, space, links, make, H5P_DEFAULT)) < 0)
-        return rnnd__hdf_fail_object(file, object, unwritten);
-    return 0;
+    if (bad == 0)
+        *out = H5Dcreate2(file->id, object, a->stored, space, H5P_DEFAULT, make, H5P_DEFAULT);
+    return bad < 0 || *out < 0 ? rnnd__hdf_fail_object(file, object, unwritten) : 0;
 }
 
 static int close_array(struct rnnd_hdf *file, const char *object, hid_t *set)

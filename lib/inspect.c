@@ -129,7 +129,8 @@ struct arrays {
     struct rnnd_hdf *file;
     json_t *list;                  /* of model arrays */
     json_t *bare;                  /* names of arrays without a checksum */
-    int64_t values;                /* in all model arrays */
+    bool tied;                     /* head.weight is embed.weight */
+    int64_t parameters;
 };
 
 static int add_model_array(void *context, const char *object)
@@ -143,9 +144,10 @@ static int add_model_array(void *context, const char *object)
         json_array_append_new(dims, json_integer(shape.dim[d]));
         values *= shape.dim[d];
     }
-    a->values += values;
-    json_array_append_new(a->list, json_pack("{s:s, s:o}", "name",
-                                             object + strlen("/model/"), "shape", dims));
+    const char *name = object + strlen("/model/");
+    if (strncmp(name, "input.", 6) != 0 && !(a->tied && strcmp(name, "head.weight") == 0))
+        a->parameters += values;
+    json_array_append_new(a->list, json_pack("{s:s, s:o}", "name", name, "shape", dims));
     return status;
 }
 
@@ -159,16 +161,17 @@ static int look_for_checksum(void *context, const char *object)
     return 0;
 }
 
-static int list_arrays(const char *path, json_t *facts)
+static int list_arrays(const char *path, const char *config, json_t *facts)
 {
     struct arrays a = {.list = json_array(), .bare = json_array()};
+    a.tied = strstr(config, "\ntie-weights = yes") != NULL;
     int status = rnnd_hdf_open(path, &a.file);
     if (status == 0)
         status = rnnd_hdf_each(a.file, "/model", add_model_array, &a);
     if (status == 0)
         status = rnnd_hdf_each(a.file, "/", look_for_checksum, &a);
     if (status == 0) {
-        put(facts, "values", json_integer(a.values));
+        put(facts, "parameters", json_integer(a.parameters));
         put(facts, "whole_file_checksum", json_boolean(rnnd_hdf_is_sealed(a.file)));
         if (json_array_size(a.bare))
             put(facts, "without_checksum", json_incref(a.bare));
@@ -188,9 +191,10 @@ static int check_checkpoint(const char *path, json_t *facts, bool whole)
     RNND_TRY(rnnd_checkpoint_read_info(path, &info));
     put(facts, "update", json_integer(info.update));
     put(facts, "epoch", json_integer(info.epoch));
-    int status = whole ? list_arrays(path, facts) : 0;
+    const char *config = info.config ? info.config : "";
+    int status = whole ? list_arrays(path, config, facts) : 0;
     if (whole)
-        put(facts, "config", text_fact(info.config ? info.config : ""));
+        put(facts, "config", text_fact(config));
     free(info.config);
     return status;
 }
@@ -347,10 +351,12 @@ static void print_value(FILE *out, const json_t *value)
     if (json_is_string(value)) {
         fputs(json_string_value(value), out);
     } else if (json_is_array(value)) {
+        fputs("[", out);
         json_array_foreach(value, i, member) {
             fputs(i ? ", " : "", out);
             print_value(out, member);
         }
+        fputs("]", out);
     } else if (json_is_object(value)) {
         const char *between = "";
         json_object_foreach((json_t *)value, key, member) {

@@ -573,6 +573,23 @@ START_TEST(flips_in_a_file_without_seal)
 }
 END_TEST
 
+/* The same contents are the same bytes, whenever they are written. */
+START_TEST(no_time_in_the_file)
+{
+    char old[16384], new[16384];
+    write_checked(true);
+    FILE *file = fopen(in_folder("d.h5"), "rb");
+    size_t n = fread(old, 1, sizeof old, file);
+    fclose(file);
+    sleep(1);
+    write_checked(true);
+    file = fopen(in_folder("d.h5"), "rb");
+    ck_assert_uint_eq(fread(new, 1, sizeof new, file), n);
+    fclose(file);
+    ck_assert_mem_eq(old, new, n);
+}
+END_TEST
+
 START_TEST(damage_is_named)
 {
     static char text[16384];
@@ -608,6 +625,7 @@ int main(void)
     tcase_add_test(t, full_disk);
     tcase_add_test(t, flips_in_a_sealed_file);
     tcase_add_test(t, flips_in_a_file_without_seal);
+    tcase_add_test(t, no_time_in_the_file);
     tcase_add_test(t, damage_is_named);
     suite_add_tcase(s, t);
     return run_suite(s);
