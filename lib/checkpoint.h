@@ -53,10 +53,12 @@ RNND_CHECKED int rnnd_checkpoint_save(const char *path, struct rnnd_model *model
                                       struct rnnd_optim *optim,
                                       const struct rnnd_options *opt,
                                       const struct rnnd_train_state *state);
-/* Options of a checkpoint as text, malloc'ed, and its info; EFILE where it is damaged. */
+/* Options of a checkpoint as text, malloc'ed, and its info; EFILE where it is damaged. A file
+   of another tool may lack them: they are 0, 0 and "" then. */
 RNND_CHECKED int rnnd_checkpoint_read_info(const char *path,
                                            struct rnnd_checkpoint_info *out);
-/* Parameters, moments and state into a model of the same shape. */
+/* Parameters, moments and state into a model of the same shape; EFILE where the file holds no
+   training state. Moments that the file does not have (another optimizer) start at zero. */
 RNND_CHECKED int rnnd_checkpoint_load(const char *path, struct rnnd_model *model,
                                       struct rnnd_optim *optim,
                                       struct rnnd_train_state *state);
@@ -71,7 +73,20 @@ RNND_CHECKED int rnnd_checkpoint_newest(const char *run_dir, char **path);
 RNND_CHECKED int rnnd_checkpoint_verify(const char *path);
 /* run_dir/ckpt-UUUUUUUUUU.h5, malloc'ed, taken. */
 RNND_CHECKED int rnnd_checkpoint_path(const char *run_dir, int64_t update, char **path);
-/* Removes all but the newest `keep` (0 keeps all) and left-over temporary files. */
+/* Removes all but the newest `keep` (0 keeps all) and temporary files whose writers ended. To
+   be called after a save: what is numbered above the file written last does not count. */
 RNND_CHECKED int rnnd_checkpoint_prune(const char *run_dir, int64_t keep);
+
+/* ---- the parts (lib/checkpoint*.c) */
+
+struct rnnd_hdf;
+
+/* An open file that is a checkpoint of a version known here; EFILE where it is not. */
+RNND_CHECKED int rnnd__checkpoint_open(const char *path, struct rnnd_hdf **out);
+/* /state. width: floats of a carried row in this model. */
+RNND_CHECKED int rnnd__checkpoint_save_state(struct rnnd_hdf *file,
+                                             const struct rnnd_train_state *state);
+RNND_CHECKED int rnnd__checkpoint_load_state(struct rnnd_hdf *file, int64_t width,
+                                             struct rnnd_train_state *state);
 
 #endif

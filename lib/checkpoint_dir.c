@@ -6,6 +6,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -14,6 +15,7 @@
 #include "hdf.h"
 #include "log.h"
 #include "run_dir.h"
+#include "statedict.h"
 #include "status.h"
 
 /* Updates of the checkpoints in a folder, by falling number. */
@@ -22,13 +24,17 @@ struct found {
     size_t count, room;
 };
 
+/* The digits between two texts, ten or more: 0 where a name is made otherwise. */
 static bool parse_name(const char *name, int64_t *update)
 {
-    long long u;
-    int end = 0;
-    if (sscanf(name, "ckpt-%10lld.h5%n", &u, &end) != 1 || end != 18 || name[end])
+    static const char head[] = "ckpt-", tail[] = ".h5";
+    const char *digits = name + strlen(head);
+    if (strncmp(name, head, strlen(head)) != 0)
         return false;
-    *update = u;
+    size_t n = strspn(digits, "0123456789");
+    if (n < 10 || n > 18 || strcmp(digits + n, tail) != 0)
+        return false;
+    *update = strtoll(digits, NULL, 10);
     return true;
 }
 
@@ -78,41 +84,57 @@ int rnnd_checkpoint_path(const char *run_dir, int64_t update, char **path)
 
 /* ---- intact or not ------------------------------------------------------------------ */
 
+static int read_texts(struct rnnd_hdf *f, const char *object)
+{
+    char **text = NULL;
+    int64_t count;
+    RNND_TRY(rnnd_hdf_read_strings(f, object, &text, &count));
+    free(text);
+    return 0;
+}
+
 static int read_all(void *context, const char *object)
 {
     struct rnnd_hdf *f = context;
     struct rnnd_hdf_shape shape;
+    void *values = NULL;
+    int status = 0;
     RNND_TRY(rnnd_hdf_shape(f, object, &shape));
-    if (shape.kind == RNND_HDF_STRING) {
-        char **text = NULL;
-        int64_t count;
-        RNND_TRY(rnnd_hdf_read_strings(f, object, &text, &count));
-        free(text);
-        return 0;
-    }
-    int64_t size = 1;
-    for (int d = 0; d < shape.rank; d++)
-        size *= shape.dim[d];
-    void *all = NULL;
-    RNND_TRY(rnnd_new((size_t)size, 8, object, &all));
-    int status = rnnd_hdf_read(f, object, 0, shape.rank ? shape.dim[0] : 1,
-                               shape.kind == RNND_HDF_INT ? RNND_I64 : RNND_F64, all);
-    free(all);
+    if (shape.kind == RNND_HDF_STRING)
+        return read_texts(f, object);
+    int64_t width = 1, rows = shape.rank ? shape.dim[0] : 1;
+    for (int d = 1; d < shape.rank; d++)
+        width *= shape.dim[d];
+    int64_t block = width ? ((int64_t)1 << 20) / width + 1 : 1;
+    if (block > rows)
+        block = rows;
+    RNND_TRY(rnnd_new((size_t)(block * width), 8, object, &values));
+    for (int64_t at = 0; status == 0 && at < rows; at += block)
+        status = rnnd_hdf_read(f, object, at, block < rows - at ? block : rows - at,
+                               shape.kind == RNND_HDF_INT ? RNND_I64 : RNND_F64, values);
+    free(values);
+    return status;
+}
+
+/* All is read, and it makes a model. */
+static int verify(struct rnnd_hdf *f)
+{
+    struct rnnd_statedict sd;
+    struct rnnd_model_spec spec;
+    RNND_TRY(rnnd_hdf_each(f, "/", read_all, f));
+    RNND_TRY(rnnd_statedict_of(f, &sd));
+    int status = rnnd_statedict_spec(&sd, NULL, &spec);
+    rnnd_statedict_close(&sd);
     return status;
 }
 
 int rnnd_checkpoint_verify(const char *path)
 {
-    struct rnnd_checkpoint_info info = {0, 0, NULL};
-    struct rnnd_hdf *f = NULL;
-    int status = 0;
-    RNND_TRY_GOTO(rnnd_checkpoint_read_info(path, &info));
-    RNND_TRY_GOTO(rnnd_hdf_open(path, &f));
-    RNND_TRY_GOTO(rnnd_hdf_each(f, "/", read_all, f));
-done:
+    struct rnnd_hdf *f;
+    RNND_TRY(rnnd__checkpoint_open(path, &f));
+    int status = verify(f);
     rnnd_hdf_close(f);
-    free(info.config);
-    return status;
+    return status < 0 ? rnnd_fail(RNND_EFILE, "%s", rnnd_status_detail()) : 0;
 }
 
 /* Whether a file is an intact checkpoint; a damaged one is named. */
@@ -169,11 +191,32 @@ int rnnd_checkpoint_find(const char *model_path, char **path)
 
 /* ---- keeping few -------------------------------------------------------------------- */
 
-/* A file of ours that was being written when its program ended. */
+/* A file of ours that was being written when its program ended: PATH.tmp-PID. */
 static bool is_left_over(const char *name)
 {
-    const char *tmp = strstr(name, ".h5.tmp-");
-    return tmp && (strncmp(name, "ckpt-", 5) == 0 || strncmp(name, "best", 4) == 0);
+    const char *mark = strstr(name, ".h5.tmp-");
+    int64_t update;
+    char target[64], *end;
+    if (!mark || (size_t)(mark - name) + sizeof ".h5" > sizeof target)
+        return false;
+    snprintf(target, sizeof target, "%.*s.h5", (int)(mark - name), name);
+    if (strcmp(target, "best.h5") != 0 && !parse_name(target, &update))
+        return false;
+    const char *digits = mark + strlen(".h5.tmp-");
+    long pid = strtol(digits, &end, 10);
+    if (end == digits || *end || pid <= 0)
+        return false;
+    /* Of a live process that is not this one nobody knows what it is about to do. */
+    return pid == (long)getpid() || (kill((pid_t)pid, 0) != 0 && errno == ESRCH);
+}
+
+static int remove_file(char *path)
+{
+    int status = 0;
+    if (unlink(path) != 0 && errno != ENOENT)
+        status = rnnd_fail(RNND_EFILE, "%s: cannot be removed: %s", path, strerror(errno));
+    free(path);
+    return status;
 }
 
 static int remove_left_overs(const char *run_dir)
@@ -188,24 +231,51 @@ static int remove_left_overs(const char *run_dir)
             continue;
         status = rnnd_run_dir_file(run_dir, e->d_name, &file);
         if (status == 0)
-            unlink(file);
-        free(status == 0 ? file : NULL);
+            status = remove_file(file);
     }
     closedir(d);
     return status;
 }
 
+static bool is_newer(const struct timespec *a, const struct timespec *b)
+{
+    return a->tv_sec != b->tv_sec ? a->tv_sec > b->tv_sec : a->tv_nsec > b->tv_nsec;
+}
+
+/* The place of the file that was written last; of the foremost where that is not plain. */
+static int written_last(const char *run_dir, const struct found *found, size_t *out)
+{
+    struct timespec latest = {0, 0};
+    size_t last = 0;
+    for (size_t i = 0; i < found->count; i++) {
+        struct stat info;
+        char *path;
+        RNND_TRY(rnnd_checkpoint_path(run_dir, found->update[i], &path));
+        if (stat(path, &info) == 0 && is_newer(&info.st_mtim, &latest)) {
+            latest = info.st_mtim;
+            last = i;
+        }
+        free(path);
+    }
+    *out = last;
+    return 0;
+}
+
+/* A run that went on from an older checkpoint, the newer ones being damaged, has those still
+   in its folder; counted, they would push out the intact ones. */
 int rnnd_checkpoint_prune(const char *run_dir, int64_t keep)
 {
     struct found found;
+    size_t last = 0;
     RNND_TRY(remove_left_overs(run_dir));
     int status = list(run_dir, &found);
-    for (size_t i = (size_t)keep; keep && status == 0 && i < found.count; i++) {
+    if (status == 0 && keep > 0)
+        status = written_last(run_dir, &found, &last);
+    for (size_t i = last + (size_t)keep; keep > 0 && status == 0 && i < found.count; i++) {
         char *path;
         status = rnnd_checkpoint_path(run_dir, found.update[i], &path);
-        if (status == 0 && unlink(path) != 0 && errno != ENOENT)
-            status = rnnd_fail(RNND_EFILE, "%s: %s", path, strerror(errno));
-        free(status == 0 ? path : NULL);
+        if (status == 0)
+            status = remove_file(path);
     }
     free(found.update);
     return status;

@@ -11,6 +11,7 @@ librnn_dist_a_SOURCES = \
 	lib/checkpoint.c \
 	lib/checkpoint.h \
 	lib/checkpoint_dir.c \
+	lib/checkpoint_state.c \
 	lib/clock.h \
 	lib/comm.c \
 	lib/comm.h \
@@ -83,12 +84,16 @@ librnn_dist_a_SOURCES = \
 	lib/reducer.c \
 	lib/run_dir.c \
 	lib/run_dir.h \
+	lib/safetensors.c \
 	lib/sample.c \
 	lib/sample.h \
 	lib/share.c \
 	lib/share.h \
 	lib/spec.c \
 	lib/state.c \
+	lib/statedict.c \
+	lib/statedict.h \
+	lib/statedict_names.c \
 	lib/status.c \
 	lib/status.h \
 	lib/stop.c \

@@ -1,0 +1,402 @@
+/*
+ * safetensors.c - the file format of that name, read and written.
+ *
+ * 8 bytes of little-endian length, a header of that many bytes of JSON, then the elements:
+ *   {"NAME": {"dtype": "F32", "shape": [..], "data_offsets": [begin, end]}, ...,
+ *    "__metadata__": {text: text}}
+ * Our metadata hold task, options and classes, so that a model can be made of the file again.
+ */
+#include <endian.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "statedict.h"
+#include "status.h"
+
+enum { HEADER_MOST = 100 << 20 };
+
+static const char key_task[] = "rnn_dist.task", key_config[] = "rnn_dist.config",
+                  key_classes[] = "rnn_dist.classes";
+
+static const struct dtype {
+    const char *name;
+    enum rnnd_float_type type;
+    size_t size;
+} dtypes[] = {
+    {"F32", RNND_TENSOR_F32, 4},   {"F64", RNND_TENSOR_F64, 8},  {"F16", RNND_TENSOR_F16, 2},
+    {"BF16", RNND_TENSOR_BF16, 2}, {"I64", RNND_TENSOR_OTHER, 8}, {"U64", RNND_TENSOR_OTHER, 8},
+    {"I32", RNND_TENSOR_OTHER, 4}, {"U32", RNND_TENSOR_OTHER, 4}, {"I16", RNND_TENSOR_OTHER, 2},
+    {"U16", RNND_TENSOR_OTHER, 2}, {"I8", RNND_TENSOR_OTHER, 1},  {"U8", RNND_TENSOR_OTHER, 1},
+    {"BOOL", RNND_TENSOR_OTHER, 1}};
+
+/* ---- reading the header --------------------------------------------------------------- */
+
+static int fail_format(const struct rnnd_statedict *sd, const char *name, const char *what)
+{
+    return rnnd_fail(RNND_EDATA, "%s: not safetensors: %s%s%s", sd->path, name,
+                     name[0] ? ": " : "", what);
+}
+
+static int read_bytes(const struct rnnd_statedict *sd, void *out, size_t bytes, int64_t at)
+{
+    for (size_t done = 0; done < bytes;) {
+        ssize_t n = pread(sd->fd, (char *)out + done, bytes - done, at + (int64_t)done);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return rnnd_fail(RNND_EFILE, "%s: cannot be read: %s", sd->path,
+                             n < 0 ? strerror(errno) : "it ends too early");
+        done += (size_t)n;
+    }
+    return 0;
+}
+
+/* The product of the shape, -1 where it is none. */
+static int64_t elements_of(const json_t *shape)
+{
+    int64_t n = 1;
+    for (size_t d = 0; d < json_array_size(shape); d++) {
+        const json_t *v = json_array_get(shape, d);
+        if (!json_is_integer(v) || json_integer_value(v) < 0
+            || __builtin_mul_overflow(n, (int64_t)json_integer_value(v), &n))
+            return -1;
+    }
+    return json_is_array(shape) ? n : -1;
+}
+
+static const struct dtype *dtype_of(const json_t *value)
+{
+    const char *name = json_string_value(value);
+    for (size_t i = 0; name && i < sizeof dtypes / sizeof *dtypes; i++)
+        if (strcmp(dtypes[i].name, name) == 0)
+            return &dtypes[i];
+    return NULL;
+}
+
+/* Where an array's bytes lie among `room` bytes of elements. */
+static bool range_of(const json_t *offsets, int64_t bytes, int64_t room, int64_t *begin)
+{
+    const json_t *from = json_array_get(offsets, 0), *to = json_array_get(offsets, 1);
+    if (json_array_size(offsets) != 2 || !json_is_integer(from) || !json_is_integer(to))
+        return false;
+    int64_t b = json_integer_value(from), e = json_integer_value(to);
+    *begin = b;
+    return b >= 0 && b <= e && e <= room && e - b == bytes;
+}
+
+static int add_tensor(struct rnnd_statedict *sd, const char *name, const json_t *entry,
+                      int64_t data, int64_t room)
+{
+    const json_t *shape = json_object_get(entry, "shape");
+    const struct dtype *dtype = dtype_of(json_object_get(entry, "dtype"));
+    struct rnnd_tensor t = {.rank = (int)json_array_size(shape)};
+    int64_t elements = elements_of(shape), bytes;
+    if (!json_is_object(entry) || elements < 0)
+        return fail_format(sd, name, "no proper entry");
+    if (!dtype)
+        return fail_format(sd, name, "dtype is none of F64, F32, F16, BF16");
+    if (__builtin_mul_overflow(elements, (int64_t)dtype->size, &bytes)
+        || !range_of(json_object_get(entry, "data_offsets"), bytes, room, &t.at))
+        return fail_format(sd, name, "data_offsets do not fit dtype, shape and file");
+    t.type = dtype->type;
+    t.at += data;
+    if (t.rank == 1 || t.rank == 2) {
+        t.rows = json_integer_value(json_array_get(shape, 0));
+        t.cols = t.rank == 2 ? json_integer_value(json_array_get(shape, 1)) : 0;
+    }
+    t.name = strdup(name);
+    if (!t.name)
+        return rnnd_fail_memory(strlen(name), "a name");
+    int status = rnnd__statedict_add(sd, &t);
+    if (status < 0)
+        free(t.name);
+    return status;
+}
+
+static int copy_text(const json_t *text, char **out)
+{
+    const char *value = json_string_value(text);
+    if (value && !(*out = strdup(value)))
+        return rnnd_fail_memory(strlen(value), "metadata");
+    return 0;
+}
+
+/* A list of texts, itself as JSON in a text, as one block: pointers, then characters. */
+static int copy_classes(const json_t *text, struct rnnd_statedict *sd)
+{
+    json_t *list = json_loads(json_is_string(text) ? json_string_value(text) : "", 0, NULL);
+    size_t count = json_array_size(list), bytes = count * sizeof(char *) + 1;
+    for (size_t k = 0; k < count; k++)
+        bytes += json_string_length(json_array_get(list, k)) + 1;
+    int status = count ? rnnd_new(1, bytes, "classes", (void **)&sd->classes) : 0;
+    char *to = sd->classes ? (char *)(sd->classes + count) : NULL;
+    for (size_t k = 0; to && k < count; k++) {
+        const char *one = json_string_value(json_array_get(list, k));
+        sd->classes[k] = to;
+        to = stpcpy(to, one ? one : "") + 1;
+    }
+    sd->class_count = sd->classes ? (int64_t)count : 0;
+    json_decref(list);
+    return status;
+}
+
+static int take_metadata(struct rnnd_statedict *sd, const json_t *meta)
+{
+    RNND_TRY(copy_text(json_object_get(meta, key_task), &sd->task));
+    RNND_TRY(copy_text(json_object_get(meta, key_config), &sd->config));
+    return copy_classes(json_object_get(meta, key_classes), sd);
+}
+
+static int take_header(struct rnnd_statedict *sd, json_t *header, int64_t data, int64_t room)
+{
+    const char *name;
+    json_t *entry;
+    if (!json_is_object(header))
+        return fail_format(sd, "", "the header is no object");
+    json_object_foreach(header, name, entry) {
+        if (strcmp(name, "__metadata__") == 0)
+            RNND_TRY(take_metadata(sd, entry));
+        else
+            RNND_TRY(add_tensor(sd, name, entry, data, room));
+    }
+    return 0;
+}
+
+int rnnd__safetensors_open(struct rnnd_statedict *sd)
+{
+    struct stat info;
+    uint64_t length;
+    char *text = NULL;
+    json_t *header = NULL;
+    json_error_t error;
+    int status = 0;
+    if (fstat(sd->fd, &info) != 0 || S_ISDIR(info.st_mode))
+        return rnnd_fail(RNND_EFILE, "%s: a folder, not a file of parameters", sd->path);
+    if (info.st_size < 8)
+        return rnnd_fail(RNND_EDATA, "%s: neither a checkpoint nor safetensors: %lld bytes",
+                         sd->path, (long long)info.st_size);
+    RNND_TRY(read_bytes(sd, &length, sizeof length, 0));
+    length = le64toh(length);
+    if (length > HEADER_MOST)
+        return rnnd_fail(RNND_EDATA, "%s: neither a checkpoint nor safetensors", sd->path);
+    if ((int64_t)length > info.st_size - 8)
+        return rnnd_fail(RNND_EFILE, "%s: truncated: the header has %llu bytes, %lld are there",
+                         sd->path, (unsigned long long)length, (long long)info.st_size - 8);
+    RNND_TRY_GOTO(rnnd_new(length, 1, "header of safetensors", (void **)&text));
+    RNND_TRY_GOTO(read_bytes(sd, text, length, 8));
+    header = json_loadb(text, length, JSON_REJECT_DUPLICATES, &error);
+    if (!header)
+        RNND_TRY_GOTO(fail_format(sd, "header", error.text));
+    RNND_TRY_GOTO(take_header(sd, header, 8 + (int64_t)length,
+                              info.st_size - 8 - (int64_t)length));
+done:
+    json_decref(header);
+    free(text);
+    return status;
+}
+
+/* ---- reading elements ------------------------------------------------------------------ */
+
+static float from_bits(uint32_t bits)
+{
+    float x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+static float from_half(uint16_t h)
+{
+    uint32_t sign = (uint32_t)(h & 0x8000) << 16, exponent = h >> 10 & 31, part = h & 1023;
+    if (exponent == 31)
+        return from_bits(sign | 0x7f800000 | part << 13);
+    if (exponent)
+        return from_bits(sign | (exponent + 112) << 23 | part << 13);
+    float tiny = (float)part * 0x1p-24f;
+    return sign ? -tiny : tiny;
+}
+
+static void convert(enum rnnd_float_type type, const unsigned char *raw, size_t count,
+                    float *out)
+{
+    for (size_t i = 0; i < count; i++) {
+        uint16_t half;
+        uint32_t word;
+        uint64_t wide;
+        double x;
+        switch (type) {
+        case RNND_TENSOR_F16:
+        case RNND_TENSOR_BF16:
+            memcpy(&half, raw + 2 * i, 2);
+            half = le16toh(half);
+            out[i] = type == RNND_TENSOR_F16 ? from_half(half) : from_bits((uint32_t)half << 16);
+            break;
+        case RNND_TENSOR_F64:
+            memcpy(&wide, raw + 8 * i, 8);
+            wide = le64toh(wide);
+            memcpy(&x, &wide, 8);
+            out[i] = (float)x;
+            break;
+        default:
+            memcpy(&word, raw + 4 * i, 4);
+            out[i] = from_bits(le32toh(word));
+        }
+    }
+}
+
+int rnnd__safetensors_read(const struct rnnd_statedict *sd, const struct rnnd_tensor *t,
+                           float *out)
+{
+    enum { BLOCK = 1 << 16 };
+    size_t size = t->type == RNND_TENSOR_F64 ? 8 : t->type == RNND_TENSOR_F32 ? 4 : 2;
+    int64_t total = t->rows * (t->cols ? t->cols : 1);
+    unsigned char *raw = NULL;
+    int status = 0;
+    RNND_TRY(rnnd_new(BLOCK, size, t->name, (void **)&raw));
+    for (int64_t done = 0; done < total; done += BLOCK) {
+        size_t count = (size_t)(total - done < BLOCK ? total - done : BLOCK);
+        RNND_TRY_GOTO(read_bytes(sd, raw, count * size, t->at + done * (int64_t)size));
+        convert(t->type, raw, count, out + done);
+    }
+done:
+    free(raw);
+    return status;
+}
+
+/* ---- writing --------------------------------------------------------------------------- */
+
+/* Texts that are not UTF-8 are left out: JSON has no way to say them. */
+static void put_text(json_t *object, const char *key, const char *text)
+{
+    json_object_set_new(object, key, json_string(text));
+}
+
+static int put_classes(json_t *meta, const struct rnnd_model *model)
+{
+    json_t *list = json_array();
+    const char *text;
+    int bad = !list;
+    for (int64_t k = 0; !bad && (text = rnnd_model_class(model, k)); k++)
+        bad = json_array_append_new(list, json_string(text));
+    char *all = bad || json_array_size(list) == 0 ? NULL : json_dumps(list, JSON_COMPACT);
+    if (all)
+        put_text(meta, key_classes, all);
+    free(all);
+    json_decref(list);
+    return 0;
+}
+
+static int put_metadata(json_t *header, const struct rnnd_model *model,
+                        const struct rnnd_options *opt)
+{
+    json_t *meta = json_object();
+    char *config;
+    RNND_TRY(rnnd_statedict_config(model, opt, &config));
+    put_text(meta, "format", "pt"); /* what loaders of PyTorch files look for */
+    put_text(meta, key_task, rnnd_task_name(rnnd_model_spec(model)->task));
+    put_text(meta, key_config, config);
+    free(config);
+    RNND_TRY(put_classes(meta, model));
+    return json_object_set_new(header, "__metadata__", meta) == 0
+               ? 0 : rnnd_fail_memory(0, "header of safetensors");
+}
+
+/* The header, padded with blanks so that the elements are aligned; malloc'ed, taken. */
+static int make_header(const struct rnnd_model *model, const struct rnnd_options *opt,
+                       char **out)
+{
+    json_t *header = json_object();
+    const char *name;
+    int64_t rows, cols, at = 0;
+    char *text = NULL;
+    int status = 0;
+    RNND_TRY_GOTO(put_metadata(header, model, opt));
+    for (int i = 0; rnnd_model_parameter(model, i, &name, &rows, &cols); i++) {
+        int64_t end = at + 4 * rows * (cols ? cols : 1);
+        json_t *shape = cols ? json_pack("[I,I]", (json_int_t)rows, (json_int_t)cols)
+                             : json_pack("[I]", (json_int_t)rows);
+        json_t *entry = json_pack("{s:s,s:o,s:[I,I]}", "dtype", "F32", "shape", shape,
+                                  "data_offsets", (json_int_t)at, (json_int_t)end);
+        if (!entry || json_object_set_new(header, name, entry) != 0)
+            RNND_TRY_GOTO(rnnd_fail_memory(0, "header of safetensors"));
+        at = end;
+    }
+    text = json_dumps(header, JSON_COMPACT);
+    if (!text || asprintf(out, "%s%*s", text, (int)(-strlen(text) & 7), "") < 0)
+        RNND_TRY_GOTO(rnnd_fail_memory(0, "header of safetensors"));
+done:
+    free(text);
+    json_decref(header);
+    return status;
+}
+
+static int fail_system(const char *path, const char *what)
+{
+    return rnnd_fail(RNND_EFILE, "%s: %s: %s", path, what, strerror(errno));
+}
+
+static int write_tensors(FILE *f, struct rnnd_model *model, const char *path)
+{
+    const char *name;
+    int64_t rows, cols;
+    uint32_t *word = NULL;
+    int status = 0;
+    for (int i = 0; rnnd_model_parameter(model, i, &name, &rows, &cols); i++) {
+        size_t count = (size_t)(rows * (cols ? cols : 1));
+        RNND_TRY_GOTO(rnnd_grow(count, sizeof *word, name, (void **)&word));
+        RNND_TRY_GOTO(rnnd_model_get(model, name, (float *)word));
+        for (size_t k = 0; k < count; k++)
+            word[k] = htole32(word[k]);
+        if (fwrite(word, sizeof *word, count, f) != count)
+            RNND_TRY_GOTO(fail_system(path, "cannot be written"));
+    }
+done:
+    free(word);
+    return status;
+}
+
+static int write_file(FILE *f, struct rnnd_model *model, const char *header, const char *path)
+{
+    uint64_t length = htole64(strlen(header));
+    if (fwrite(&length, sizeof length, 1, f) != 1 || fputs(header, f) < 0)
+        return fail_system(path, "cannot be written");
+    RNND_TRY(write_tensors(f, model, path));
+    if (fflush(f) != 0 || fsync(fileno(f)) != 0)
+        return fail_system(path, "cannot be written");
+    return 0;
+}
+
+int rnnd_statedict_export(const char *path, struct rnnd_model *model,
+                          const struct rnnd_options *opt)
+{
+    char *header = NULL, *temp = NULL;
+    FILE *f = NULL;
+    int status = 0;
+    RNND_TRY_GOTO(make_header(model, opt, &header));
+    if (asprintf(&temp, "%s.tmp-%ld", path, (long)getpid()) < 0) {
+        temp = NULL;
+        RNND_TRY_GOTO(rnnd_fail_memory(strlen(path), "a file name"));
+    }
+    f = fopen(temp, "wbe");
+    if (!f)
+        RNND_TRY_GOTO(fail_system(path, "cannot be written"));
+    RNND_TRY_GOTO(write_file(f, model, header, path));
+    bool closed = fclose(f) == 0;
+    f = NULL;
+    if (!closed || rename(temp, path) != 0)
+        RNND_TRY_GOTO(fail_system(path, "cannot be written"));
+    free(temp);
+    temp = NULL;
+done:
+    if (f)
+        fclose(f);
+    if (temp)
+        unlink(temp);
+    free(temp);
+    free(header);
+    return status;
+}
