@@ -67,8 +67,10 @@ program_tests = \
 	tests/check_japanese_vowels.sh \
 	tests/check_music.sh \
 	tests/check_shakespeare.sh \
+	tests/cli/baddata.sh \
 	tests/cli/help.sh \
 	tests/cli/options.sh \
+	tests/cli/pack.sh \
 	tests/cli/ranks.sh \
 	tests/cli/results.sh \
 	tests/mpi/faults.sh \
