@@ -5,7 +5,9 @@
 
 #include <sched.h>
 #include <stdlib.h>
+#include <unistd.h>
 
+#include "log.h"
 #include "status.h"
 
 int rnnd_device_status(struct rnnd_backend *be, int status)
@@ -34,6 +36,17 @@ int rnnd_device_sync(struct rnnd_backend *be)
     return rnnd_device_status(be, be->ops->sync(be));
 }
 
+/* mpirun binds a rank to one core by default, whatever else the machine has. */
+static void warn_of_binding(int cores)
+{
+    const char *bound = getenv("OMPI_MCA_orte_bound_at_launch");
+    const char *ranks = getenv("OMPI_COMM_WORLD_LOCAL_SIZE");
+    long online = sysconf(_SC_NPROCESSORS_ONLN);
+    if (bound && ranks && atol(ranks) * cores < online)
+        rnnd_log_warn("bound to %d of %ld cores while others are idle: start with "
+                      "mpirun --bind-to none", cores, online);
+}
+
 /* The cores this process may use, divided by the ranks that share them. */
 static int own_threads(struct rnnd_comm *comm, int *threads)
 {
@@ -42,6 +55,7 @@ static int own_threads(struct rnnd_comm *comm, int *threads)
     int sharers = 1;
     if (comm)
         RNND_TRY(rnnd_comm_sharers(comm, &sharers));
+    warn_of_binding(cores);
     *threads = cores / sharers > 1 ? cores / sharers : 1;
     return 0;
 }
