@@ -158,6 +158,20 @@ inline cudaError_t cudaLaunchCooperativeKernel(void (*kernel)(P...), dim3 grid, 
                                grid, block, shared, stream, true);
 }
 
+/* As nvcc has them, for kernels by name. */
+template <class... P>
+inline cudaError_t cudaFuncSetAttribute(void (*kernel)(P...), cudaFuncAttribute which,
+                                        int value)
+{
+    return cudaFuncSetAttribute(reinterpret_cast<const void *>(kernel), which, value);
+}
+
+template <class... P>
+inline cudaError_t cudaFuncGetAttributes(cudaFuncAttributes *out, void (*kernel)(P...))
+{
+    return cudaFuncGetAttributes(out, reinterpret_cast<const void *>(kernel));
+}
+
 /* ---- where a thread stands ---------------------------------------------------------- */
 
 /* Those of the thread that runs: the scheduler sets them. */

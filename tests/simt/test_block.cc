@@ -323,7 +323,7 @@ static const Scenario scenarios[] = {
     {"barrier_votes", barrier_votes, 0, nullptr, nullptr, 0},
     {"two_barriers", run_diverge<0>, 86, "divergent block barrier: others wait at", nullptr, 0},
     {"ends_before_barrier", run_diverge<1>, 86, "barrier", nullptr, 0},
-    {"different_masks", run_diverge<2>, 86, "__shfl_sync with mask", nullptr, 0},
+    {"different_masks", run_diverge<2>, 86, "of its warp waits for it at", nullptr, 0},
     {"ended_lane", run_diverge<3>, 86, "end", nullptr, 0},
     {"shuffle_and_barrier", run_diverge<4>, 86, "no thread can go on", nullptr, 0},
     {"unequal_barriers", run_diverge<5>, 86, "barrier", nullptr, 0},

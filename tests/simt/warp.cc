@@ -36,11 +36,26 @@ void check_mask(const Thread *t, const Lane &lane)
     if (lane.mask & ~w->live)
         error("%s with mask %08x, of which lanes %08x have ended or never were",
               name_of(lane.op), lane.mask, lane.mask & ~w->live);
-    for (int i = 0; i < 32; i++)
-        if (lane.mask & w->arrived & 1u << i && !agree(lane, *w->lane[i]->call))
+}
+
+/* The lanes that have come to the same collective. One that waits elsewhere for this thread
+   never comes; one that waits for others may. */
+unsigned lanes_here(const Thread *t, const Lane &lane)
+{
+    const Warp *w = t->warp;
+    unsigned here = 0;
+    for (int i = 0; i < 32; i++) {
+        if (!(lane.mask & w->arrived & 1u << i))
+            continue;
+        const Lane &other = *w->lane[i]->call;
+        if (agree(lane, other))
+            here |= 1u << i;
+        else if (other.mask >> t->lane & 1)
             error("%s with mask %08x, but lane %d came with %s and mask %08x at %s:%d",
-                  name_of(lane.op), lane.mask, i, name_of(w->lane[i]->call->op),
-                  w->lane[i]->call->mask, w->lane[i]->at.file, w->lane[i]->at.line);
+                  name_of(lane.op), lane.mask, i, name_of(other.op), other.mask,
+                  other.at.file, other.at.line);
+    }
+    return here;
 }
 
 /* ---- shuffles and votes ------------------------------------------------------------- */
@@ -227,7 +242,7 @@ void meet_lanes(const Lane &call)
     if (call.op == Lanes::sync)
         release(token);
     w->arrived |= 1u << t->lane;
-    if ((w->arrived & call.mask) != call.mask) {
+    if (lanes_here(t, call) != call.mask) {
         wait(name_of(call.op));
     } else {
         {
