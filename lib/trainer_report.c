@@ -71,9 +71,10 @@ void rnnd_trainer_report_start(struct rnnd_trainer *t)
         begin_meter(t);
 }
 
+/* Of no targets 0, as the loss of a batch without one. */
 static double mean_loss(const struct rnnd_trainer *t)
 {
-    return t->at.log_loss / t->at.log_targets;
+    return t->at.log_targets > 0 ? t->at.log_loss / t->at.log_targets : 0;
 }
 
 static double speed(const struct rnnd_trainer *t)
