@@ -5,6 +5,7 @@
 
 #include "clock.h"
 #include "status.h"
+#include "timeline.h"
 
 /* The last micro-batch with work, after which the gradients are final; window -1 = none. */
 struct last {
@@ -29,8 +30,9 @@ static int run_micro(struct rnnd_group *g, int64_t w, int64_t m, bool last)
                              .state_row = g->share->cut[m], .last = last};
     if (count == 0)
         return 0;
-    double start = rnnd_clock();
+    double start = rnnd_clock(), mark = rnnd_timeline_now();
     RNND_TRY(rnnd_batch_load(g->batch, pieces, count, w * g->share->window));
+    rnnd_timeline_mark(RNND_WORK_LOAD, false, -1, mark);
     g->loading += rnnd_clock() - start;
     return rnnd_model_gradient(g->model, g->batch, &pass);
 }

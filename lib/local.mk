@@ -22,12 +22,17 @@ librnn_dist_a_SOURCES = \
 	lib/device.c \
 	lib/device.h \
 	lib/evaluate.c \
+	lib/file.c \
+	lib/file.h \
 	lib/formats.h \
 	lib/formats/chars.c \
 	lib/formats/contents.c \
 	lib/formats/csv.c \
 	lib/formats/csv.h \
+	lib/formats/csv_columns.c \
 	lib/formats/csv_rows.c \
+	lib/formats/csv_steps.c \
+	lib/formats/csv_table.h \
 	lib/formats/music.c \
 	lib/formats/npy.c \
 	lib/formats/npy.h \
@@ -98,6 +103,8 @@ librnn_dist_a_SOURCES = \
 	lib/status.h \
 	lib/stop.c \
 	lib/stop.h \
+	lib/timeline.c \
+	lib/timeline.h \
 	lib/trainer.c \
 	lib/trainer.h \
 	lib/trainer_open.c \

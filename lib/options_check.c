@@ -158,8 +158,6 @@ static int check_built(const struct rnnd_options *opt)
         return refuse("--rnn-path is not built yet: it comes with the CUDA back end");
     if (opt->tensorboard)
         return refuse("--tensorboard is not built yet");
-    if (opt->trace)
-        return refuse("--trace is not built yet");
     return 0;
 }
 

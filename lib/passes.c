@@ -9,6 +9,7 @@
 #include "model.h"
 #include "random.h"
 #include "status.h"
+#include "timeline.h"
 
 static const struct rnnd_buf none = {NULL};
 
@@ -100,30 +101,43 @@ static struct rnnd_buf head_input(const struct rnnd_model *m, bool training)
     return layer_output(m, (int)m->spec.layers - 1, training);
 }
 
+static void embed(struct rnnd_model *m, struct rnnd_batch *batch, const struct rnnd_pass *pass,
+                  bool training)
+{
+    double mark = rnnd_timeline_now();
+    m->be->ops->embed_gather(m->be, batch->packed.R, m->spec.embed, m->embedded,
+                             rnnd_at(m->params.value, m->embed_weight), batch->inputs);
+    struct rnnd_dropout mask = mask_of_embedding(m, batch, pass);
+    if (training)
+        drop(m, &mask, m->embedded, m->embedded);
+    rnnd_timeline_mark(RNND_WORK_EMBEDDING, false, -1, mark);
+}
+
+static void layer_forward(struct rnnd_model *m, struct rnnd_batch *batch,
+                          const struct rnnd_pass *pass, int l, bool training)
+{
+    double mark = rnnd_timeline_now();
+    struct rnnd_layer_state state = layer_state(m, pass, l);
+    rnnd_recurrent_forward(&m->layer[l], &m->params, &batch->packed,
+                           layer_input(m, batch, l, training), &state, m->scratch);
+    struct rnnd_dropout mask = mask_after(m, batch, pass, l);
+    if (training)
+        drop(m, &mask, m->dropped[l], m->layer[l].y);
+    rnnd_timeline_mark(RNND_WORK_RECURRENT, false, l, mark);
+}
+
 static void forward(struct rnnd_model *m, struct rnnd_batch *batch,
                     const struct rnnd_pass *pass, bool training)
 {
-    const struct rnnd_backend_ops *op = m->be->ops;
-    const struct rnnd_packed *p = &batch->packed;
-    if (rnnd_model_reads_tokens(m)) {
-        op->embed_gather(m->be, p->R, m->spec.embed, m->embedded,
-                         rnnd_at(m->params.value, m->embed_weight), batch->inputs);
-        struct rnnd_dropout mask = mask_of_embedding(m, batch, pass);
-        if (training)
-            drop(m, &mask, m->embedded, m->embedded);
-    }
-    for (int l = 0; l < m->spec.layers; l++) {
-        struct rnnd_layer_state state = layer_state(m, pass, l);
-        rnnd_recurrent_forward(&m->layer[l], &m->params, p,
-                               layer_input(m, batch, l, training), &state, m->scratch);
-        struct rnnd_dropout mask = mask_after(m, batch, pass, l);
-        if (training)
-            drop(m, &mask, m->dropped[l], m->layer[l].y);
-    }
+    int layers = (int)m->spec.layers;
+    if (rnnd_model_reads_tokens(m))
+        embed(m, batch, pass, training);
+    for (int l = 0; l < layers; l++)
+        layer_forward(m, batch, pass, l, training);
     if (rnnd_model_is_stepwise(m))
         return;
-    struct rnnd_pooling pooling = {m->spec.pool, m->D, m->spec.hidden, p};
-    op->pool(m->be, &pooling, m->pooled, m->argmax, m->layer[m->spec.layers - 1].y);
+    struct rnnd_pooling pooling = {m->spec.pool, m->D, m->spec.hidden, &batch->packed};
+    m->be->ops->pool(m->be, &pooling, m->pooled, m->argmax, m->layer[layers - 1].y);
     struct rnnd_dropout mask = mask_of_pooled(m, batch, pass);
     if (training)
         drop(m, &mask, m->pooled, m->pooled);
@@ -180,32 +194,45 @@ static int embedding_backward(struct rnnd_model *m, struct rnnd_batch *batch,
                               const struct rnnd_pass *pass)
 {
     const struct rnnd_backend_ops *op = m->be->ops;
+    double mark = rnnd_timeline_now();
     struct rnnd_dropout mask = mask_of_embedding(m, batch, pass);
     RNND_TRY(rnnd_batch_sort_tokens(batch));
     drop(m, &mask, m->dy, m->dy);
     op->embed_scatter_add(m->be, m->spec.embed, rnnd_at(m->params.grad, m->embed_weight),
                           m->dy, &batch->segments);
+    rnnd_timeline_mark(RNND_WORK_EMBEDDING, true, -1, mark);
     return announce(m, pass->last, m->embed_weight, m->params.count);
+}
+
+/* From dy, the gradient of layer l's output, to that of what it reads, in dy again. */
+static void layer_backward(struct rnnd_model *m, struct rnnd_batch *batch,
+                           const struct rnnd_pass *pass, int l)
+{
+    double mark = rnnd_timeline_now();
+    struct rnnd_layer_state state = layer_state(m, pass, l);
+    bool below = l > 0 || rnnd_model_reads_tokens(m);
+    rnnd_recurrent_backward(&m->layer[l], &m->params, &batch->packed, below ? m->dx : none,
+                            m->dy, layer_input(m, batch, l, true), &state, m->scratch);
+    struct rnnd_buf swap = m->dy;
+    m->dy = m->dx;
+    m->dx = swap;
+    if (l > 0) {
+        struct rnnd_dropout mask = mask_after(m, batch, pass, l - 1);
+        drop(m, &mask, m->dy, m->dy);
+    }
+    rnnd_timeline_mark(RNND_WORK_RECURRENT, true, l, mark);
 }
 
 static int backward(struct rnnd_model *m, struct rnnd_batch *batch,
                     const struct rnnd_pass *pass)
 {
+    double mark = rnnd_timeline_now();
     head_backward(m, batch, pass);
+    rnnd_timeline_mark(RNND_WORK_HEAD, false, -1, mark);
     RNND_TRY(announce(m, pass->last, 0, m->layer[m->spec.layers - 1].w_ih[0]));
     for (int l = (int)m->spec.layers - 1; l >= 0; l--) {
-        struct rnnd_layer_state state = layer_state(m, pass, l);
-        bool below = l > 0 || rnnd_model_reads_tokens(m);
-        rnnd_recurrent_backward(&m->layer[l], &m->params, &batch->packed, below ? m->dx : none,
-                                m->dy, layer_input(m, batch, l, true), &state, m->scratch);
+        layer_backward(m, batch, pass, l);
         RNND_TRY(announce(m, pass->last, m->layer[l].w_ih[0], layer_end(m, l)));
-        struct rnnd_buf swap = m->dy;
-        m->dy = m->dx;
-        m->dx = swap;
-        if (l == 0)
-            break;
-        struct rnnd_dropout mask = mask_after(m, batch, pass, l - 1);
-        drop(m, &mask, m->dy, m->dy);
     }
     return rnnd_model_reads_tokens(m) ? embedding_backward(m, batch, pass) : 0;
 }

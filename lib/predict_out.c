@@ -3,11 +3,10 @@
  */
 #include "predict_out.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
+#include "file.h"
 #include "hdf.h"
 #include "status.h"
 
@@ -19,8 +18,7 @@ struct rnnd_predict_out {
     int64_t sequences;
     struct rnnd_hdf *file;
     float *padded;                 /* [T,O] of one sequence */
-    FILE *csv;
-    char *csv_path, *csv_temp;
+    struct rnnd_file csv;
 };
 
 int rnnd_predict_out_check(const struct rnnd_predict_layout *layout,
@@ -97,11 +95,6 @@ static int write_file(struct rnnd_predict_out *o, int64_t first, int64_t end,
 
 /* ---- CSV ---------------------------------------------------------------------------- */
 
-static int fail_csv(const struct rnnd_predict_out *o)
-{
-    return rnnd_fail(RNND_EFILE, "%s: %s", o->csv_path, strerror(errno));
-}
-
 /* One field by RFC 4180. */
 static void put_text(FILE *f, const char *text)
 {
@@ -136,26 +129,26 @@ static void put_class(struct rnnd_predict_out *o, int64_t k)
 {
     const char *text = class_text(o, k);
     if (text)
-        put_text(o->csv, text);
+        put_text(o->csv.stream, text);
     else
-        fprintf(o->csv, "%lld", (long long)k);
+        fprintf(o->csv.stream, "%lld", (long long)k);
 }
 
 /* sequence[,step][,prediction],one column an output */
 static void put_header(struct rnnd_predict_out *o)
 {
     bool classes = names_classes(rnnd_model_spec(o->model)->task);
-    fputs("sequence", o->csv);
-    fputs(o->layout.stepwise ? ",step" : "", o->csv);
-    fputs(classes ? ",prediction" : "", o->csv);
+    fputs("sequence", o->csv.stream);
+    fputs(o->layout.stepwise ? ",step" : "", o->csv.stream);
+    fputs(classes ? ",prediction" : "", o->csv.stream);
     for (int64_t k = 0; k < o->layout.outputs; k++) {
-        fputc(',', o->csv);
+        fputc(',', o->csv.stream);
         if (classes)
             put_class(o, k);
         else
-            fprintf(o->csv, "output%lld", (long long)k);
+            fprintf(o->csv.stream, "output%lld", (long long)k);
     }
-    fputc('\n', o->csv);
+    fputc('\n', o->csv.stream);
 }
 
 static void put_row(struct rnnd_predict_out *o, int64_t sequence, int64_t step,
@@ -164,52 +157,31 @@ static void put_row(struct rnnd_predict_out *o, int64_t sequence, int64_t step,
     const char *name = rnnd_dataset_name(o->data, sequence);
     int64_t best = 0;
     if (name)
-        put_text(o->csv, name);
+        put_text(o->csv.stream, name);
     else
-        fprintf(o->csv, "%lld", (long long)sequence);
+        fprintf(o->csv.stream, "%lld", (long long)sequence);
     if (o->layout.stepwise)
-        fprintf(o->csv, ",%lld", (long long)step);
+        fprintf(o->csv.stream, ",%lld", (long long)step);
     for (int64_t k = 1; k < o->layout.outputs; k++)
         best = row[k] > row[best] ? k : best;
     if (names_classes(rnnd_model_spec(o->model)->task)) {
-        fputc(',', o->csv);
+        fputc(',', o->csv.stream);
         put_class(o, best);
     }
     for (int64_t k = 0; k < o->layout.outputs; k++)
-        fprintf(o->csv, ",%.9g", (double)row[k]);
-    fputc('\n', o->csv);
+        fprintf(o->csv.stream, ",%.9g", (double)row[k]);
+    fputc('\n', o->csv.stream);
 }
 
-static int open_csv(struct rnnd_predict_out *o, const char *path)
-{
-    if (asprintf(&o->csv_temp, "%s.tmp.%ld", path, (long)getpid()) < 0
-        || !(o->csv_path = strdup(path)))
-        return rnnd_fail_memory(strlen(path), "file name");
-    o->csv = fopen(o->csv_temp, "w");
-    if (!o->csv)
-        return fail_csv(o);
-    put_header(o);
-    return 0;
-}
-
-static int write_csv(struct rnnd_predict_out *o, int64_t first, int64_t end, const float *rows)
+/* A write that fails is found when the file is committed. */
+static void write_csv(struct rnnd_predict_out *o, int64_t first, int64_t end,
+                      const float *rows)
 {
     for (int64_t i = first; i < end; i++) {
         int64_t count = o->layout.stepwise ? o->offsets[i + 1] - o->offsets[i] : 1;
         for (int64_t t = 0; t < count; t++, rows += o->layout.outputs)
             put_row(o, i, t, rows);
     }
-    return ferror(o->csv) ? fail_csv(o) : 0;
-}
-
-static int commit_csv(struct rnnd_predict_out *o)
-{
-    bool written = fflush(o->csv) == 0 && fsync(fileno(o->csv)) == 0;
-    written = fclose(o->csv) == 0 && written;
-    o->csv = NULL;
-    if (!written || rename(o->csv_temp, o->csv_path) != 0)
-        return fail_csv(o);
-    return 0;
 }
 
 /* ---- both --------------------------------------------------------------------------- */
@@ -230,8 +202,10 @@ int rnnd_predict_out_open(const struct rnnd_options *opt, const struct rnnd_data
                            (void **)&o->padded));
     if (opt->out)
         RNND_TRY_GOTO(create_file(o, opt->out));
-    if (opt->csv)
-        RNND_TRY_GOTO(open_csv(o, opt->csv));
+    if (opt->csv) {
+        RNND_TRY_GOTO(rnnd_file_create(opt->csv, &o->csv));
+        put_header(o);
+    }
     *out = o;
     return 0;
 done:
@@ -244,7 +218,9 @@ int rnnd_predict_out_pool(struct rnnd_predict_out *o, int64_t first, int64_t end
 {
     if (o->file)
         RNND_TRY(write_file(o, first, end, rows, state));
-    return o->csv ? write_csv(o, first, end, rows) : 0;
+    if (o->csv.stream)
+        write_csv(o, first, end, rows);
+    return 0;
 }
 
 int rnnd_predict_out_commit(struct rnnd_predict_out *o)
@@ -254,7 +230,7 @@ int rnnd_predict_out_commit(struct rnnd_predict_out *o)
         o->file = NULL;
         RNND_TRY(rnnd_hdf_commit(file));
     }
-    return o->csv ? commit_csv(o) : 0;
+    return o->csv.stream ? rnnd_file_commit(&o->csv) : 0;
 }
 
 void rnnd_predict_out_close(struct rnnd_predict_out *o)
@@ -262,12 +238,7 @@ void rnnd_predict_out_close(struct rnnd_predict_out *o)
     if (!o)
         return;
     rnnd_hdf_close(o->file);
-    if (o->csv) {
-        fclose(o->csv);
-        unlink(o->csv_temp);
-    }
-    free(o->csv_temp);
-    free(o->csv_path);
+    rnnd_file_drop(&o->csv);
     free(o->padded);
     free(o);
 }

@@ -8,11 +8,12 @@
  * Knows the gradient arena as one flat array, no layers.
  */
 #include <stdlib.h>
-#include <time.h>
 
+#include "clock.h"
 #include "comm.h"
 #include "params.h"
 #include "status.h"
+#include "timeline.h"
 
 struct range {
     int64_t begin, end;
@@ -30,13 +31,6 @@ struct rnnd_reducer {
     int64_t seen_floats;
     double wait;
 };
-
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 /* ---- buckets ------------------------------------------------------------------------ */
 
@@ -175,13 +169,14 @@ int rnnd_reducer_finish(struct rnnd_reducer *r, int status, unsigned *flags,
 {
     if (rnnd_comm_size(r->comm) == 1)
         return status;
-    double start = now();
+    double start = rnnd_clock(), mark = rnnd_timeline_now();
     struct shared s = {.status = status, .flags = flags ? *flags : 0, .loss = *loss};
     status = r->early ? finish_early(r, &s) : finish_late(r, &s);
     r->pending.begin = r->pending.end = 0;
     r->seen_count = 0;
     r->seen_floats = 0;
-    r->wait += now() - start;
+    r->wait += rnnd_clock() - start;
+    rnnd_timeline_mark(RNND_WORK_REDUCE, false, -1, mark);
     RNND_TRY(status);
     *loss = s.loss;
     if (flags)

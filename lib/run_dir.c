@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "file.h"
 #include "status.h"
 
 struct rnnd_run_dir {
@@ -116,20 +117,14 @@ void rnnd_run_dir_close(struct rnnd_run_dir *dir)
 
 int rnnd_run_dir_write(const char *path, const char *name, const char *text)
 {
-    char *file = NULL, *temp = NULL;
-    int status = 0;
-    RNND_TRY_GOTO(rnnd_run_dir_file(path, name, &file));
-    if (asprintf(&temp, "%s.tmp", file) < 0)
-        RNND_TRY_GOTO(rnnd_fail_memory(strlen(file), "file name"));
-    FILE *f = fopen(temp, "w");
-    bool good = f && fputs(text, f) >= 0 && fflush(f) == 0 && fsync(fileno(f)) == 0;
-    good = f && fclose(f) == 0 && good;
-    if (!good || rename(temp, file) != 0)
-        RNND_TRY_GOTO(fail(file, "cannot be written"));
-done:
-    free(file);
-    free(temp);
-    return status;
+    struct rnnd_file file;
+    char *full;
+    RNND_TRY(rnnd_run_dir_file(path, name, &full));
+    int status = rnnd_file_create(full, &file);
+    free(full);
+    RNND_TRY(status);
+    fputs(text, file.stream);
+    return rnnd_file_commit(&file);
 }
 
 int rnnd_run_dir_read(const char *path, const char *name, char **text)

@@ -16,6 +16,7 @@
 #include "options.h"
 #include "status.h"
 #include "stop.h"
+#include "timeline.h"
 
 /* Flags that ranks share with every update. */
 enum { FLAG_STOP = 1, FLAG_SAVE = 2 };
@@ -53,8 +54,9 @@ static void advance(struct rnnd_trainer *t, int64_t end)
 static int apply(struct rnnd_trainer *t, const struct rnnd_loss *loss, double lr,
                  const char **skipped)
 {
-    double norm = NAN;
+    double norm = NAN, mark = rnnd_timeline_now();
     int status = rnnd_optim_step(t->optim, loss, lr, &norm);
+    rnnd_timeline_mark(RNND_WORK_OPTIMIZER, false, -1, mark);
     *skipped = loss->targets == 0 ? "no targets" : NULL;
     if (status == RNND_ENONFINITE && t->opt->on_nonfinite == RNND_NONFINITE_SKIP) {
         *skipped = isfinite(loss->loss) ? "non-finite gradient" : "non-finite loss";
@@ -129,7 +131,9 @@ static int update(struct rnnd_trainer *t, int begun, bool *save)
 static int validate(struct rnnd_trainer *t, bool *done)
 {
     struct rnnd_metrics m;
+    double mark = rnnd_timeline_now();
     int status = rnnd_evaluate(t->model, t->valid, t->comm, t->opt, &m);
+    rnnd_timeline_mark(RNND_WORK_VALIDATE, false, -1, mark);
     *done = status == 0;
     if (status == RNND_STOPPED) {
         t->stopping = true;
@@ -331,6 +335,10 @@ static int run(struct rnnd_trainer *t)
 static int leave(struct rnnd_trainer *t, int status)
 {
     bool saves = status == 0 || status == RNND_ENONFINITE;
+    if (saves && t->opt->trace) {
+        int written = rnnd_timeline_write(t->comm, t->opt->trace);
+        status = status < 0 ? status : written;
+    }
     if (saves && t->at.log_updates > 0)
         rnnd_trainer_report_train(t, true);
     if (saves) {
@@ -356,8 +364,11 @@ int rnnd_train(const struct rnnd_options *opt, struct rnnd_comm *comm,
     struct rnnd_trainer t = {.comm = comm};
     RNND_TRY(rnnd_options_init(&t.merged));
     int status = rnnd_trainer_open(&t, opt);
+    if (opt->trace)
+        rnnd_timeline_start(true);
     if (status == 0)
         status = leave(&t, run(&t));
+    rnnd_timeline_stop();
     *out = (struct rnnd_train_result){.updates = t.at.update,
                                       .seconds = rnnd_clock() - t.started,
                                       .validated = t.validated, .valid = t.last_valid};

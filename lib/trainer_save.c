@@ -13,6 +13,7 @@
 #include "log.h"
 #include "params.h"
 #include "status.h"
+#include "timeline.h"
 #include "trainer.h"
 
 /* ---- carried states ----------------------------------------------------------------- */
@@ -157,12 +158,14 @@ static int write_newest(struct rnnd_trainer *t)
 
 int rnnd_trainer_save(struct rnnd_trainer *t)
 {
+    double mark = rnnd_timeline_now();
     if (t->saved_at == t->at.update)
         return 0;
     int status = gather_carry(t);
     if (status == 0 && t->lead)
         status = write_newest(t);
     RNND_TRY(rnnd_comm_agree(t->comm, status));
+    rnnd_timeline_mark(RNND_WORK_SAVE, false, -1, mark);
     t->saved_at = t->at.update;
     t->last_save = rnnd_clock();
     return 0;

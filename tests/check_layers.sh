@@ -31,6 +31,8 @@ log.h             lib/* bin/* tests/*
 random.h          lib/* kernels/* tests/*
 hash.h            lib/*
 clock.h           lib/* bin/*
+file.h            lib/*
+timeline.h        lib/* bin/*
 # devices: the table, and those who compute with it
 backend.h         kernels/* lib/device.* lib/batch.* lib/params.* lib/layer.h lib/optim.h lib/comm.h tests/*
 cell.h            kernels/*
@@ -50,7 +52,7 @@ hdf.h             lib/hdf* lib/dataset* lib/formats/* lib/inspect.c lib/statedic
 dataset.h         lib/dataset* lib/formats/* tests/*
 list.h            lib/* bin/* tests/*
 text.h            lib/formats/*
-csv.h             lib/formats/*
+csv*.h            lib/formats/*
 npy.h             lib/formats/*
 tokens.h          lib/formats/*
 formats.h         lib/formats/* lib/formats* bin/cmd_pack.c tests/*
@@ -59,7 +61,7 @@ batch.h           lib/batch.c lib/layer.h lib/sample.c tests/*
 params.h          lib/params.c lib/layer.h lib/reducer.c lib/optim.c lib/checkpoint* lib/statedict* lib/trainer* lib/verify.c tests/*
 layer.h           lib/recurrent.c lib/head.c lib/model.h tests/*
 model.h           lib/model.c lib/passes.c lib/state.c lib/checkpoint* lib/statedict* tests/*
-comm.h            lib/comm* lib/reducer.c lib/trainer* bin/rnn_dist.c tests/*
+comm.h            lib/comm* lib/reducer.c lib/timeline.c lib/trainer* bin/rnn_dist.c tests/*
 optim.h           lib/optim* lib/checkpoint* lib/trainer.h tests/*
 checkpoint.h      lib/checkpoint* lib/inspect.c lib/run_dir* lib/trainer.h lib/verify.c bin/* tests/*
 run_dir.h         lib/run_dir* lib/inspect.c lib/checkpoint_dir.c lib/trainer.h bin/* tests/*

@@ -678,7 +678,6 @@ START_TEST(combinations_are_refused_early)
         {"--rnn-path=small", "--lr=1", "--lr=1", "not built yet", RNND_EUSAGE},
         {"--tensorboard", "--lr=1", "--lr=1", "--tensorboard is not built yet",
          RNND_EUSAGE},
-        {"--trace=x", "--lr=1", "--lr=1", "--trace is not built yet", RNND_EUSAGE},
     };
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
         rnnd_options_clear(&opt);
