@@ -1,6 +1,6 @@
 /*
- * cmd_inspect.c - `rnn_dist inspect FILE`: what a data set, checkpoint or run folder holds, and
- * whether it is intact.
+ * cmd_inspect.c - `rnn_dist inspect FILE`: what a data set, checkpoint or run folder
+ * holds, and whether it is intact.
  */
 #include "bin.h"
 

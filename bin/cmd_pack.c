@@ -1,6 +1,6 @@
 /*
- * cmd_pack.c - `rnn_dist pack KIND IN... OUT.h5`: a data file from files of other programs,
- * and what is in it.
+ * cmd_pack.c - `rnn_dist pack KIND IN... OUT.h5`: a data file from files of other
+ * programs, and what is in it.
  */
 #include "bin.h"
 
@@ -16,12 +16,13 @@
 /* ---- what may be given */
 
 /* Options of single kinds; --split and --seed belong to all. */
-static int check_options(const struct rnnd_format *format, const struct rnnd_options *opt)
+static int check_options(const struct rnnd_format *format,
+                         const struct rnnd_options *opt)
 {
-    static const char *const own[] = {"task",       "sequence",     "features", "label",
-                                      "step-label", "target",       "step-target",
-                                      "classes-from", "vocab-size", "vocab-from",
-                                      "block",      "part"};
+    static const char *const own[] = {"task",        "sequence",     "features",
+                                      "label",       "step-label",   "target",
+                                      "step-target", "classes-from", "vocab-size",
+                                      "vocab-from",  "block",        "part"};
     char word[32];
     for (size_t i = 0; i < sizeof own / sizeof own[0]; i++) {
         snprintf(word, sizeof word, " %s ", own[i]);
@@ -30,22 +31,24 @@ static int check_options(const struct rnnd_format *format, const struct rnnd_opt
                              format->name);
     }
     if (rnnd_options_given(opt, "vocab-size") && opt->vocab_from)
-        return rnnd_fail(RNND_EUSAGE, "--vocab-size and --vocab-from exclude each other");
+        return rnnd_fail(RNND_EUSAGE,
+                         "--vocab-size and --vocab-from exclude each other");
     return 0;
 }
 
 static int refuse_same(const char *output, const char *input)
 {
     struct stat a, b;
-    if (input && stat(output, &a) == 0 && stat(input, &b) == 0 && a.st_dev == b.st_dev
-        && a.st_ino == b.st_ino)
-        return rnnd_fail(RNND_EUSAGE, "%s is read and would be overwritten; name another output",
+    if (input && stat(output, &a) == 0 && stat(input, &b) == 0 &&
+        a.st_dev == b.st_dev && a.st_ino == b.st_ino)
+        return rnnd_fail(RNND_EUSAGE,
+                         "%s is read and would be overwritten; name another output",
                          input);
     return 0;
 }
 
-static int check_output(const char *output, const struct rnnd_options *opt, char **inputs,
-                        int count)
+static int check_output(const char *output, const struct rnnd_options *opt,
+                        char **inputs, int count)
 {
     for (int i = 0; i < count; i++)
         RNND_TRY(refuse_same(output, inputs[i]));
@@ -76,7 +79,8 @@ static int by_size(const void *a, const void *b)
 
 enum { BINS = 10, BAR = 40 };
 
-/* How many lengths lie in each of at most BINS ranges of equal width. length is sorted. */
+/* How many lengths lie in each of at most BINS ranges of equal width. length is
+   sorted. */
 static void print_histogram(const int64_t *length, int64_t n)
 {
     int64_t low = length[0], width = (length[n - 1] - low) / BINS + 1, most = 0;
@@ -89,8 +93,8 @@ static void print_histogram(const int64_t *length, int64_t n)
         int bar = (int)((count[b] * BAR + most - 1) / most);
         int64_t from = low + b * width, to = from + width - 1;
         printf("  %8lld to %-8lld %8lld %.*s\n", (long long)from,
-               (long long)(to < length[n - 1] ? to : length[n - 1]), (long long)count[b], bar,
-               "########################################");
+               (long long)(to < length[n - 1] ? to : length[n - 1]),
+               (long long)count[b], bar, "########################################");
     }
 }
 
@@ -110,7 +114,8 @@ static int print_lengths(const struct rnnd_contents *c)
     while (empty < n && length[empty] == 0)
         empty++;
     if (empty)
-        rnnd_log_warn("%lld of %lld sequences are empty", (long long)empty, (long long)n);
+        rnnd_log_warn("%lld of %lld sequences are empty", (long long)empty,
+                      (long long)n);
     free(length);
     return 0;
 }
@@ -138,7 +143,8 @@ static int print_classes(const struct rnnd_contents *c)
     for (int64_t i = 0; i < c->classes; i++) {
         unused += count[i] == 0;
         if (i < SHOWN)
-            printf("  %4lld %-24s %8lld\n", (long long)i, class_text(c, i), (long long)count[i]);
+            printf("  %4lld %-24s %8lld\n", (long long)i, class_text(c, i),
+                   (long long)count[i]);
     }
     if (c->classes > SHOWN)
         printf("  and %lld more\n", (long long)(c->classes - SHOWN));
@@ -164,8 +170,8 @@ static void warn_of_gaps(const struct rnnd_contents *c)
         gaps += gap;
     }
     if (gaps)
-        rnnd_log_warn("%lld of %lld rows of targets have a gap: ignored", (long long)gaps,
-                      (long long)rows);
+        rnnd_log_warn("%lld of %lld rows of targets have a gap: ignored",
+                      (long long)gaps, (long long)rows);
 }
 
 static int print_summary(const char *path, const struct rnnd_contents *c)
@@ -205,8 +211,8 @@ done:
     return status;
 }
 
-static int pack(const struct rnnd_options *opt, const struct rnnd_format *format, char **inputs,
-                int count, const char *output)
+static int pack(const struct rnnd_options *opt, const struct rnnd_format *format,
+                char **inputs, int count, const char *output)
 {
     struct rnnd_contents all;
     char *valid = NULL;

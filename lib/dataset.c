@@ -1,9 +1,9 @@
 /*
- * dataset.c - a data file, opened and found to be what it should be: sequences of features or
- * token ids, and their targets.
+ * dataset.c - a data file, opened and found to be what it should be: sequences of
+ * features or token ids, and their targets.
  *
- * Small sets are kept in memory, large ones read by slices. Knows the file's objects and
- * attributes; no batch, no model.
+ * Small sets are kept in memory, large ones read by slices. Knows the file's objects
+ * and attributes; no batch, no model.
  */
 #include "dataset.h"
 
@@ -16,8 +16,8 @@
 
 int64_t rnnd__dataset_keep = (int64_t)1 << 30;
 
-static const char *const task_name[] = {"classify", "tag", "regress", "regress_steps",
-                                        "multilabel", "lm", "none"};
+static const char *const task_name[] = {"classify",   "tag", "regress", "regress_steps",
+                                        "multilabel", "lm",  "none"};
 enum { TASKS = sizeof task_name / sizeof task_name[0] };
 
 const char *rnnd_task_name(enum rnnd_task task)
@@ -27,8 +27,8 @@ const char *rnnd_task_name(enum rnnd_task task)
 
 bool rnnd_task_is_stepwise(enum rnnd_task task)
 {
-    return task == RNND_TAG || task == RNND_REGRESS_STEPS || task == RNND_MULTILABEL
-           || task == RNND_LM;
+    return task == RNND_TAG || task == RNND_REGRESS_STEPS || task == RNND_MULTILABEL ||
+           task == RNND_LM;
 }
 
 static bool has_classes(enum rnnd_task task)
@@ -74,30 +74,34 @@ static int check_format(struct rnnd_dataset *data)
     char *format;
     int64_t version;
     if (!rnnd_hdf_has_attribute(data->file, "format"))
-        return rnnd_fail(RNND_EDATA,
-                         "%s: attribute format: missing; data files have \"rnn_dist-data\"",
-                         data->path);
+        return rnnd_fail(
+            RNND_EDATA,
+            "%s: attribute format: missing; data files have \"rnn_dist-data\"",
+            data->path);
     RNND_TRY(as_data(rnnd_hdf_get_string(data->file, "format", &format)));
     int status = 0;
     if (strcmp(format, "rnn_dist-data") != 0)
-        status = rnnd_fail(RNND_EDATA,
-                           "%s: attribute format = \"%.40s\": data files have \"rnn_dist-data\"",
-                           data->path, format);
+        status = rnnd_fail(
+            RNND_EDATA,
+            "%s: attribute format = \"%.40s\": data files have \"rnn_dist-data\"",
+            data->path, format);
     free(format);
     RNND_TRY(status);
     RNND_TRY(as_data(rnnd_hdf_get_int(data->file, "version", &version)));
     if (version != 1)
-        return rnnd_fail(RNND_EDATA, "%s: attribute version = %lld: this program reads 1",
+        return rnnd_fail(RNND_EDATA,
+                         "%s: attribute version = %lld: this program reads 1",
                          data->path, (long long)version);
     return 0;
 }
 
 static int fail_task(const struct rnnd_dataset *data, const char *problem)
 {
-    return rnnd_fail(RNND_EDATA,
-                     "%s: attribute task%s: there are classify, tag, regress, regress_steps, "
-                     "multilabel, lm and none",
-                     data->path, problem);
+    return rnnd_fail(
+        RNND_EDATA,
+        "%s: attribute task%s: there are classify, tag, regress, regress_steps, "
+        "multilabel, lm and none",
+        data->path, problem);
 }
 
 static int read_task(struct rnnd_dataset *data)
@@ -121,10 +125,11 @@ static int read_task(struct rnnd_dataset *data)
     data->info.task = (enum rnnd_task)task;
     bool wanted = task != RNND_LM && task != RNND_NO_TASK;
     if (wanted && !data->has_targets)
-        return rnnd_fail(RNND_EDATA,
-                         "%s: /targets: missing; task %s needs them (unlabelled data have task "
-                         "none)",
-                         data->path, task_name[task]);
+        return rnnd_fail(
+            RNND_EDATA,
+            "%s: /targets: missing; task %s needs them (unlabelled data have task "
+            "none)",
+            data->path, task_name[task]);
     if (!wanted && data->has_targets)
         rnnd_log_warn("%s: /targets are not looked at: the task is %s", data->path,
                       task_name[task]);
@@ -142,7 +147,8 @@ static int read_count(struct rnnd_dataset *data, const char *name, int64_t *out)
     return 0;
 }
 
-static int numbers(struct rnnd_dataset *data, const char *object, struct rnnd_hdf_shape *out)
+static int numbers(struct rnnd_dataset *data, const char *object,
+                   struct rnnd_hdf_shape *out)
 {
     RNND_TRY(as_data(rnnd_hdf_shape(data->file, object, out)));
     if (out->kind != RNND_HDF_INT && out->kind != RNND_HDF_FLOAT)
@@ -158,15 +164,17 @@ static int read_inputs_shape(struct rnnd_dataset *data)
     if (tokens)
         RNND_TRY(read_count(data, "vocab_size", &data->info.vocab));
     else if (data->info.task == RNND_LM)
-        return rnnd_fail(RNND_EDATA,
-                         "%s: attribute vocab_size: missing; lm needs token ids as /inputs",
-                         data->path);
+        return rnnd_fail(
+            RNND_EDATA,
+            "%s: attribute vocab_size: missing; lm needs token ids as /inputs",
+            data->path);
     if (shape.rank != (tokens ? 1 : 2))
-        return rnnd_fail(RNND_EDATA, "%s: /inputs: %d dimension%s; %s", data->path, shape.rank,
-                         shape.rank == 1 ? "" : "s",
-                         tokens ? "token ids (there is a vocab_size) have 1, [S]"
-                                : "features have 2, [S, I]; token ids need the attribute "
-                                  "vocab_size");
+        return rnnd_fail(RNND_EDATA, "%s: /inputs: %d dimension%s; %s", data->path,
+                         shape.rank, shape.rank == 1 ? "" : "s",
+                         tokens
+                             ? "token ids (there is a vocab_size) have 1, [S]"
+                             : "features have 2, [S, I]; token ids need the attribute "
+                               "vocab_size");
     if (!tokens && shape.dim[1] < 1)
         return rnnd_fail(RNND_EDATA, "%s: /inputs: no feature", data->path);
     data->info.inputs = tokens ? 0 : shape.dim[1];
@@ -186,15 +194,17 @@ static int read_targets_shape(struct rnnd_dataset *data)
         RNND_TRY(read_count(data, "num_classes", &data->classes));
     RNND_TRY(numbers(data, "/targets", &shape));
     if (shape.rank != (classes ? 1 : 2))
-        return rnnd_fail(RNND_EDATA, "%s: /targets: %d dimension%s; task %s has %s", data->path,
-                         shape.rank, shape.rank == 1 ? "" : "s", rnnd_task_name(info->task),
+        return rnnd_fail(RNND_EDATA, "%s: /targets: %d dimension%s; task %s has %s",
+                         data->path, shape.rank, shape.rank == 1 ? "" : "s",
+                         rnnd_task_name(info->task),
                          classes ? (steps ? "1, [S]" : "1, [N]")
                                  : (steps ? "2, [S, O]" : "2, [N, O]"));
     int64_t want = steps ? info->steps : info->sequences;
     if (shape.dim[0] != want)
-        return rnnd_fail(RNND_EDATA, "%s: /targets: %lld rows; task %s has one per %s: %lld",
-                         data->path, (long long)shape.dim[0], rnnd_task_name(info->task),
-                         steps ? "step" : "sequence", (long long)want);
+        return rnnd_fail(
+            RNND_EDATA, "%s: /targets: %lld rows; task %s has one per %s: %lld",
+            data->path, (long long)shape.dim[0], rnnd_task_name(info->task),
+            steps ? "step" : "sequence", (long long)want);
     if (!classes && shape.dim[1] < 1)
         return rnnd_fail(RNND_EDATA, "%s: /targets: no column", data->path);
     info->outputs = classes ? data->classes : shape.dim[1];
@@ -203,15 +213,16 @@ static int read_targets_shape(struct rnnd_dataset *data)
 }
 
 /* Texts of an object, which may be absent; there must be `want` of them. */
-static int read_texts(struct rnnd_dataset *data, const char *object, int64_t want, char ***out)
+static int read_texts(struct rnnd_dataset *data, const char *object, int64_t want,
+                      char ***out)
 {
     int64_t count;
     if (want == 0 || !rnnd_hdf_has(data->file, object))
         return 0;
     RNND_TRY(as_data(rnnd_hdf_read_strings(data->file, object, out, &count)));
     if (count != want)
-        return rnnd_fail(RNND_EDATA, "%s: %s: %lld texts, %lld are wanted", data->path, object,
-                         (long long)count, (long long)want);
+        return rnnd_fail(RNND_EDATA, "%s: %s: %lld texts, %lld are wanted", data->path,
+                         object, (long long)count, (long long)want);
     return 0;
 }
 
@@ -292,39 +303,45 @@ const int64_t *rnnd_dataset_offsets(const struct rnnd_dataset *data)
     return data->offsets;
 }
 
-static int copy_rows(const void *rows, int64_t width, int64_t first, int64_t count, void *out)
+static int copy_rows(const void *rows, int64_t width, int64_t first, int64_t count,
+                     void *out)
 {
     size_t row = (size_t)width * 4;
     memcpy(out, (const char *)rows + (size_t)first * row, (size_t)count * row);
     return 0;
 }
 
-static int check_range(const struct rnnd_dataset *data, const char *object, int64_t rows,
-                       int64_t first, int64_t count)
+static int check_range(const struct rnnd_dataset *data, const char *object,
+                       int64_t rows, int64_t first, int64_t count)
 {
     if (first < 0 || count < 0 || first > rows || count > rows - first)
-        return rnnd_fail(RNND_EDATA, "%s: %s: rows %lld to %lld are asked for, it has %lld",
-                         data->path, object, (long long)first, (long long)(first + count - 1),
-                         (long long)rows);
+        return rnnd_fail(RNND_EDATA,
+                         "%s: %s: rows %lld to %lld are asked for, it has %lld",
+                         data->path, object, (long long)first,
+                         (long long)(first + count - 1), (long long)rows);
     return 0;
 }
 
-int rnnd_dataset_inputs(struct rnnd_dataset *data, int64_t first, int64_t count, void *out)
+int rnnd_dataset_inputs(struct rnnd_dataset *data, int64_t first, int64_t count,
+                        void *out)
 {
     RNND_TRY(check_range(data, "/inputs", data->info.steps, first, count));
     if (data->inputs)
-        return copy_rows(data->inputs, rnnd__dataset_input_width(data), first, count, out);
-    return rnnd__dataset_read(data, "/inputs", first, count, rnnd__dataset_input_type(data),
-                              out);
+        return copy_rows(data->inputs, rnnd__dataset_input_width(data), first, count,
+                         out);
+    return rnnd__dataset_read(data, "/inputs", first, count,
+                              rnnd__dataset_input_type(data), out);
 }
 
-int rnnd_dataset_targets(struct rnnd_dataset *data, int64_t first, int64_t count, void *out)
+int rnnd_dataset_targets(struct rnnd_dataset *data, int64_t first, int64_t count,
+                         void *out)
 {
     RNND_TRY(check_range(data, "/targets", data->target_rows, first, count));
     if (data->targets)
-        return copy_rows(data->targets, rnnd__dataset_target_width(data), first, count, out);
-    return rnnd__dataset_read(data, "/targets", first, count, rnnd__dataset_target_type(data),
-                              out);
+        return copy_rows(data->targets, rnnd__dataset_target_width(data), first, count,
+                         out);
+    return rnnd__dataset_read(data, "/targets", first, count,
+                              rnnd__dataset_target_type(data), out);
 }
 
 static const char *text_of(char **text, int64_t count, int64_t i)
@@ -352,9 +369,9 @@ const char *rnnd_dataset_token(const struct rnnd_dataset *data, int64_t token)
 /* Sums over steps, one per feature. */
 struct moments {
     int64_t I;
-    double *mean, *square;         /* [I] */
-    float *low, *high;             /* [I] */
-    bool second;                   /* the pass that knows the mean */
+    double *mean, *square; /* [I] */
+    float *low, *high;     /* [I] */
+    bool second;           /* the pass that knows the mean */
 };
 
 static void add_moments(struct moments *m, const float *x, int64_t steps)
@@ -385,15 +402,19 @@ static int moments_pass(struct rnnd_dataset *data, struct moments *m, float *blo
 
 int rnnd_dataset_moments(struct rnnd_dataset *data, float *mean, float *std)
 {
-    int64_t I = data->info.inputs, S = data->info.steps, steps = (1 << 18) / (I ? I : 1) + 1;
+    int64_t I = data->info.inputs, S = data->info.steps,
+            steps = (1 << 18) / (I ? I : 1) + 1;
     struct moments m = {.I = I};
     float *block = NULL;
     int status;
     if (I == 0)
         return rnnd_fail(RNND_EDATA, "%s: /inputs: token ids have no mean", data->path);
-    RNND_TRY_GOTO(rnnd_new((size_t)I, 2 * sizeof(double), "statistics", (void **)&m.mean));
-    RNND_TRY_GOTO(rnnd_new((size_t)I, 2 * sizeof(float), "statistics", (void **)&m.low));
-    RNND_TRY_GOTO(rnnd_new((size_t)(steps * I), sizeof(float), "statistics", (void **)&block));
+    RNND_TRY_GOTO(
+        rnnd_new((size_t)I, 2 * sizeof(double), "statistics", (void **)&m.mean));
+    RNND_TRY_GOTO(
+        rnnd_new((size_t)I, 2 * sizeof(float), "statistics", (void **)&m.low));
+    RNND_TRY_GOTO(
+        rnnd_new((size_t)(steps * I), sizeof(float), "statistics", (void **)&block));
     m.square = m.mean + I;
     m.high = m.low + I;
     for (int64_t i = 0; i < I; i++) {

@@ -1,6 +1,6 @@
 /*
- * dataset.h - what the two files of the data set's room share: dataset.c opens, keeps and
- * hands out; dataset_check.c looks at every value.
+ * dataset.h - what the two files of the data set's room share: dataset.c opens, keeps
+ * and hands out; dataset_check.c looks at every value.
  */
 #ifndef RNND_DATASET_H
 #define RNND_DATASET_H
@@ -11,8 +11,8 @@
 struct rnnd_dataset {
     struct rnnd_dataset_info info;
     char *path;
-    struct rnnd_hdf *file;         /* open while contents are read from disk, else NULL */
-    int64_t classes;               /* of classify and tag */
+    struct rnnd_hdf *file; /* open while contents are read from disk, else NULL */
+    int64_t classes;       /* of classify and tag */
     bool has_targets;
     int64_t target_rows;           /* N or S */
     int64_t *offsets;              /* [N+1] */
@@ -32,11 +32,12 @@ int64_t rnnd__dataset_target_width(const struct rnnd_dataset *data);
 
 /* Reads rows; what is wrong with a file that has opened is bad data. */
 RNND_CHECKED int rnnd__dataset_read(struct rnnd_dataset *data, const char *object,
-                                    int64_t first, int64_t count, enum rnnd_hdf_type type,
-                                    void *out);
+                                    int64_t first, int64_t count,
+                                    enum rnnd_hdf_type type, void *out);
 /* Reads and checks offsets; fills info.longest and, for lm, info.targets. */
 RNND_CHECKED int rnnd__dataset_offsets(struct rnnd_dataset *data);
-/* Reads and checks all values, keeps them if keep is set; fills info.targets, fingerprint. */
+/* Reads and checks all values, keeps them if keep is set; fills info.targets,
+   fingerprint. */
 RNND_CHECKED int rnnd__dataset_values(struct rnnd_dataset *data, bool keep);
 
 #endif

@@ -2,7 +2,8 @@
  * dataset_check.c - every offset, id, label and value of a data file, looked at before
  * anything is computed.
  *
- * Arrays pass through in blocks of a few MiB; what is wrong is named with object and index.
+ * Arrays pass through in blocks of a few MiB; what is wrong is named with object and
+ * index.
  */
 #include "dataset.h"
 
@@ -19,30 +20,33 @@ static int check_offsets(struct rnnd_dataset *data)
     struct rnnd_dataset_info *info = &data->info;
     const int64_t *at = data->offsets;
     if (at[0] != 0)
-        return rnnd_fail(RNND_EDATA, "%s: /offsets[0] = %lld: the first is 0", data->path,
-                         (long long)at[0]);
+        return rnnd_fail(RNND_EDATA, "%s: /offsets[0] = %lld: the first is 0",
+                         data->path, (long long)at[0]);
     for (int64_t i = 0; i < info->sequences; i++) {
         int64_t n = at[i + 1] - at[i];
         if (at[i + 1] < at[i])
-            return rnnd_fail(RNND_EDATA, "%s: /offsets[%lld] = %lld: below the one before, %lld",
-                             data->path, (long long)i + 1, (long long)at[i + 1],
-                             (long long)at[i]);
+            return rnnd_fail(
+                RNND_EDATA, "%s: /offsets[%lld] = %lld: below the one before, %lld",
+                data->path, (long long)i + 1, (long long)at[i + 1], (long long)at[i]);
         if (at[i + 1] > info->steps)
-            return rnnd_fail(RNND_EDATA, "%s: /offsets[%lld] = %lld: /inputs has %lld steps",
+            return rnnd_fail(RNND_EDATA,
+                             "%s: /offsets[%lld] = %lld: /inputs has %lld steps",
                              data->path, (long long)i + 1, (long long)at[i + 1],
                              (long long)info->steps);
         if (n > INT32_MAX)
-            return rnnd_fail(RNND_EDATA, "%s: /offsets: sequence %lld has more than 2^31-1 steps",
+            return rnnd_fail(RNND_EDATA,
+                             "%s: /offsets: sequence %lld has more than 2^31-1 steps",
                              data->path, (long long)i);
         info->longest = n > info->longest ? n : info->longest;
         if (info->task == RNND_LM && n > 1)
             info->targets += n - 1;
     }
     if (at[info->sequences] != info->steps)
-        return rnnd_fail(RNND_EDATA,
-                         "%s: /offsets[%lld] = %lld: the last is the number of steps, %lld",
-                         data->path, (long long)info->sequences,
-                         (long long)at[info->sequences], (long long)info->steps);
+        return rnnd_fail(
+            RNND_EDATA,
+            "%s: /offsets[%lld] = %lld: the last is the number of steps, %lld",
+            data->path, (long long)info->sequences, (long long)at[info->sequences],
+            (long long)info->steps);
     return 0;
 }
 
@@ -52,18 +56,21 @@ int rnnd__dataset_offsets(struct rnnd_dataset *data)
     int status = rnnd_hdf_shape(data->file, "/offsets", &shape);
     RNND_TRY(status == RNND_EFILE ? RNND_EDATA : status);
     if (shape.rank != 1)
-        return rnnd_fail(RNND_EDATA, "%s: /offsets: %d dimensions, 1 is wanted", data->path,
-                         shape.rank);
+        return rnnd_fail(RNND_EDATA, "%s: /offsets: %d dimensions, 1 is wanted",
+                         data->path, shape.rank);
     if (shape.dim[0] < 2)
-        return rnnd_fail(RNND_EDATA, "%s: /offsets: %lld values, N+1 for N sequences are "
-                                     "wanted: there is no sequence",
+        return rnnd_fail(RNND_EDATA,
+                         "%s: /offsets: %lld values, N+1 for N sequences are "
+                         "wanted: there is no sequence",
                          data->path, (long long)shape.dim[0]);
     if (shape.dim[0] > INT32_MAX)
-        return rnnd_fail(RNND_EDATA, "%s: /offsets: more than 2^31-2 sequences", data->path);
+        return rnnd_fail(RNND_EDATA, "%s: /offsets: more than 2^31-2 sequences",
+                         data->path);
     data->info.sequences = shape.dim[0] - 1;
     RNND_TRY(rnnd_new((size_t)shape.dim[0], sizeof *data->offsets, "offsets",
                       (void **)&data->offsets));
-    RNND_TRY(rnnd__dataset_read(data, "/offsets", 0, shape.dim[0], RNND_I64, data->offsets));
+    RNND_TRY(
+        rnnd__dataset_read(data, "/offsets", 0, shape.dim[0], RNND_I64, data->offsets));
     return check_offsets(data);
 }
 
@@ -93,10 +100,11 @@ static int check_tokens(struct rnnd_dataset *data, const void *rows, int64_t fir
         ;
     if (i == count)
         return 0;
-    return rnnd_fail(RNND_EDATA,
-                     "%s: /inputs[%lld] = %d: token ids run from 0 to %lld (vocab_size %lld)",
-                     data->path, (long long)(first + i), (int)id[i],
-                     (long long)data->info.vocab - 1, (long long)data->info.vocab);
+    return rnnd_fail(
+        RNND_EDATA,
+        "%s: /inputs[%lld] = %d: token ids run from 0 to %lld (vocab_size %lld)",
+        data->path, (long long)(first + i), (int)id[i], (long long)data->info.vocab - 1,
+        (long long)data->info.vocab);
 }
 
 static int check_labels(struct rnnd_dataset *data, const void *rows, int64_t first,
@@ -106,11 +114,12 @@ static int check_labels(struct rnnd_dataset *data, const void *rows, int64_t fir
     int64_t targets = 0;
     for (int64_t i = 0; i < count; i++) {
         if (label[i] < -1 || label[i] >= data->classes)
-            return rnnd_fail(RNND_EDATA,
-                             "%s: /targets[%lld] = %d: labels run from 0 to %lld (num_classes "
-                             "%lld), -1 = ignored",
-                             data->path, (long long)(first + i), (int)label[i],
-                             (long long)data->classes - 1, (long long)data->classes);
+            return rnnd_fail(
+                RNND_EDATA,
+                "%s: /targets[%lld] = %d: labels run from 0 to %lld (num_classes "
+                "%lld), -1 = ignored",
+                data->path, (long long)(first + i), (int)label[i],
+                (long long)data->classes - 1, (long long)data->classes);
         targets += label[i] >= 0;
     }
     data->info.targets += targets;
@@ -140,18 +149,20 @@ static int check_features(struct rnnd_dataset *data, const void *rows, int64_t f
     while (isfinite(x[i]))
         i++;
     int64_t step = first + i / I, sequence = sequence_of(data, step);
-    return rnnd_fail(RNND_EDATA,
-                     "%s: /inputs[%lld, %lld] = %g: features are finite (sequence %lld, its step "
-                     "%lld)",
-                     data->path, (long long)step, (long long)(i % I), (double)x[i],
-                     (long long)sequence, (long long)(step - data->offsets[sequence]));
+    return rnnd_fail(
+        RNND_EDATA,
+        "%s: /inputs[%lld, %lld] = %g: features are finite (sequence %lld, its step "
+        "%lld)",
+        data->path, (long long)step, (long long)(i % I), (double)x[i],
+        (long long)sequence, (long long)(step - data->offsets[sequence]));
 }
 
-static int fail_target(const struct rnnd_dataset *data, int64_t row, int64_t column, float value,
-                       const char *rule)
+static int fail_target(const struct rnnd_dataset *data, int64_t row, int64_t column,
+                       float value, const char *rule)
 {
     return rnnd_fail(RNND_EDATA, "%s: /targets[%lld, %lld] = %g: %s, NaN = ignored row",
-                     data->path, (long long)row, (long long)column, (double)value, rule);
+                     data->path, (long long)row, (long long)column, (double)value,
+                     rule);
 }
 
 static int check_values(struct rnnd_dataset *data, const void *rows, int64_t first,
@@ -181,12 +192,13 @@ struct array {
     const char *object;
     enum rnnd_hdf_type type;
     int64_t rows, width;
-    int (*check)(struct rnnd_dataset *data, const void *rows, int64_t first, int64_t count);
+    int (*check)(struct rnnd_dataset *data, const void *rows, int64_t first,
+                 int64_t count);
 };
 
 /* *kept: where to keep all of it; NULL = nowhere. */
-static int pass_array(struct rnnd_dataset *data, const struct array *a, struct rnnd_hash *hash,
-                      void **kept)
+static int pass_array(struct rnnd_dataset *data, const struct array *a,
+                      struct rnnd_hash *hash, void **kept)
 {
     size_t row = (size_t)a->width * 4;
     int64_t block = (1 << 22) / (int64_t)row + 1;
@@ -215,20 +227,21 @@ int rnnd__dataset_values(struct rnnd_dataset *data, bool keep)
 {
     struct rnnd_dataset_info *info = &data->info;
     struct rnnd_hash hash;
-    int64_t head[] = {info->task,    info->sequences, info->steps,
-                      info->inputs,  info->vocab,     info->outputs};
+    int64_t head[] = {info->task,   info->sequences, info->steps,
+                      info->inputs, info->vocab,     info->outputs};
     struct array inputs = {"/inputs", rnnd__dataset_input_type(data), info->steps,
                            rnnd__dataset_input_width(data),
                            info->vocab ? check_tokens : check_features};
     rnnd_hash_start(&hash);
     rnnd_hash_add(&hash, head, sizeof head);
-    rnnd_hash_add(&hash, data->offsets, (size_t)(info->sequences + 1) * sizeof *data->offsets);
+    rnnd_hash_add(&hash, data->offsets,
+                  (size_t)(info->sequences + 1) * sizeof *data->offsets);
     RNND_TRY(pass_array(data, &inputs, &hash, keep ? &data->inputs : NULL));
     if (data->has_targets) {
-        struct array targets = {"/targets", rnnd__dataset_target_type(data), data->target_rows,
-                                rnnd__dataset_target_width(data),
-                                rnnd__dataset_target_type(data) == RNND_I32 ? check_labels
-                                                                           : check_values};
+        struct array targets = {
+            "/targets", rnnd__dataset_target_type(data), data->target_rows,
+            rnnd__dataset_target_width(data),
+            rnnd__dataset_target_type(data) == RNND_I32 ? check_labels : check_values};
         RNND_TRY(pass_array(data, &targets, &hash, keep ? &data->targets : NULL));
     }
     info->fingerprint = rnnd_hash_end(&hash);

@@ -2,8 +2,8 @@
  * hash.h - a 64-bit hash of a stream of bytes: fingerprints of data, seals of files.
  *
  * The same bytes give the same value however they are cut into pieces. Each step is
- * one-to-one in both the state and the word taken in, so a change within one word never goes
- * unseen. Not meant against people who want a collision.
+ * one-to-one in both the state and the word taken in, so a change within one word never
+ * goes unseen. Not meant against people who want a collision.
  */
 #ifndef RNND_HASH_H
 #define RNND_HASH_H
@@ -15,7 +15,7 @@
 struct rnnd_hash {
     uint64_t lane[4];
     uint64_t bytes;
-    unsigned char part[32];        /* what has come of the block under way */
+    unsigned char part[32]; /* what has come of the block under way */
 };
 
 static const uint64_t rnnd_hash_factor = UINT64_C(0x9e3779b97f4a7c15);

@@ -21,8 +21,14 @@ static pthread_mutex_t library = PTHREAD_MUTEX_INITIALIZER;
 /* The error printer is the program's own affair, so it is put back afterwards. */
 struct rnnd_hdf_guard rnnd__hdf_enter(void)
 {
+    static bool started;
     struct rnnd_hdf_guard guard = {NULL, NULL};
     pthread_mutex_lock(&library);
+    /* A file that could not be closed, the disk being full, is one that the library's own
+       exit handler crashes on. All others are closed by then. */
+    if (!started)
+        H5dont_atexit();
+    started = true;
     H5Eget_auto2(H5E_DEFAULT, &guard.print, &guard.data);
     H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
     return guard;
@@ -57,7 +63,8 @@ static herr_t take_innermost(unsigned n, const H5E_error2_t *error, void *text)
     return n == 0;
 }
 
-/* What the library says, without its line breaks and, where it quotes the system, only that. */
+/* What the library says, without its line breaks and, where it quotes the system,
+   only that. */
 static void library_says(char text[REASON])
 {
     unsigned long long have, want;
@@ -66,7 +73,8 @@ static void library_says(char text[REASON])
     for (char *c = text; *c; c++)
         if ((unsigned char)*c < ' ')
             *c = ' ';
-    if (sscanf(text, "truncated file: eof = %llu, sblock->base_addr = %*u, stored_eof = %llu",
+    if (sscanf(text,
+               "truncated file: eof = %llu, sblock->base_addr = %*u, stored_eof = %llu",
                &have, &want) == 2) {
         snprintf(text, REASON, "truncated: %llu of %llu bytes are there", have, want);
         return;
@@ -86,18 +94,22 @@ int rnnd__hdf_fail(const struct rnnd_hdf *file, const char *doing)
     return rnnd_fail(RNND_EFILE, "%s: %s: %s", file->path, doing, text);
 }
 
-int rnnd__hdf_fail_object(const struct rnnd_hdf *file, const char *object, const char *doing)
+int rnnd__hdf_fail_object(const struct rnnd_hdf *file, const char *object,
+                          const char *doing)
 {
     char text[REASON];
     library_says(text);
-    return rnnd_fail(RNND_EFILE, "%s: %s%s: %s: %s", file->path, AT(object), doing, text);
+    return rnnd_fail(RNND_EFILE, "%s: %s%s: %s: %s", file->path, AT(object), doing,
+                     text);
 }
 
-int rnnd__hdf_fail_attribute(const struct rnnd_hdf *file, const char *name, const char *doing)
+int rnnd__hdf_fail_attribute(const struct rnnd_hdf *file, const char *name,
+                             const char *doing)
 {
     char text[REASON];
     library_says(text);
-    return rnnd_fail(RNND_EFILE, "%s: attribute %s: %s: %s", file->path, name, doing, text);
+    return rnnd_fail(RNND_EFILE, "%s: attribute %s: %s: %s", file->path, name, doing,
+                     text);
 }
 
 /* ---- open and close */
@@ -116,13 +128,14 @@ int rnnd__hdf_handle(const char *path, struct rnnd_hdf **out)
     return 0;
 }
 
-/* The low bound V110 gives metadata that carry checksums; files of any format are read. */
+/* The low bound V110 gives metadata that carry checksums; files of any format are
+   read. */
 hid_t rnnd__hdf_access(void)
 {
     HELD access = H5Pcreate(H5P_FILE_ACCESS);
-    if (access < 0 || H5Pset_fclose_degree(access, H5F_CLOSE_STRONG) < 0
-        || H5Pset_cache(access, 0, 521, 32 << 20, 0.75) < 0
-        || H5Pset_libver_bounds(access, H5F_LIBVER_V110, H5F_LIBVER_LATEST) < 0)
+    if (access < 0 || H5Pset_fclose_degree(access, H5F_CLOSE_STRONG) < 0 ||
+        H5Pset_cache(access, 0, 521, 32 << 20, 0.75) < 0 ||
+        H5Pset_libver_bounds(access, H5F_LIBVER_V110, H5F_LIBVER_LATEST) < 0)
         return -1;
 #if H5_VERSION_GE(1, 12, 1) || (H5_VERSION_GE(1, 10, 7) && !H5_VERSION_GE(1, 12, 0))
     if (H5Pset_file_locking(access, false, true) < 0)
@@ -135,7 +148,8 @@ hid_t rnnd__hdf_access(void)
     return taken;
 }
 
-/* Says in the system's words why a path cannot be read, before HDF5 says it in its own. */
+/* Says in the system's words why a path cannot be read, before HDF5 says it in its
+   own. */
 static int open_readable(const char *path, int *fd, off_t *size)
 {
     struct stat info;
@@ -258,24 +272,21 @@ enum rnnd_hdf_kind rnnd__hdf_kind(hid_t type)
 {
     switch (H5Tget_class(type)) {
     case H5T_ENUM: /* booleans of h5py */
-    case H5T_INTEGER:
-        return H5Tget_size(type) <= 8 ? RNND_HDF_INT : RNND_HDF_OTHER;
-    case H5T_FLOAT:
-        return RNND_HDF_FLOAT;
-    case H5T_STRING:
-        return RNND_HDF_STRING;
-    default:
-        return RNND_HDF_OTHER;
+    case H5T_INTEGER: return H5Tget_size(type) <= 8 ? RNND_HDF_INT : RNND_HDF_OTHER;
+    case H5T_FLOAT: return RNND_HDF_FLOAT;
+    case H5T_STRING: return RNND_HDF_STRING;
+    default: return RNND_HDF_OTHER;
     }
 }
 
 static int measure(struct rnnd_hdf *file, const char *object, struct rnnd_hdf_array *a)
 {
     hsize_t dim[H5S_MAX_RANK];
-    int64_t bytes = 8 * (int64_t)H5Tget_size(a->type); /* also when read as a wider type */
+    int64_t bytes =
+        8 * (int64_t)H5Tget_size(a->type); /* also when read as a wider type */
     if (H5Sget_simple_extent_type(a->space) == H5S_NULL)
-        return rnnd_fail(RNND_EDATA, "%s: %s%s: holds nothing (null dataspace)", file->path,
-                         AT(object));
+        return rnnd_fail(RNND_EDATA, "%s: %s%s: holds nothing (null dataspace)",
+                         file->path, AT(object));
     a->shape.kind = rnnd__hdf_kind(a->type);
     a->shape.rank = H5Sget_simple_extent_dims(a->space, dim, NULL);
     if (a->shape.rank < 0)
@@ -286,8 +297,10 @@ static int measure(struct rnnd_hdf *file, const char *object, struct rnnd_hdf_ar
     a->width = 1;
     for (int d = 0; d < a->shape.rank; d++) {
         a->shape.dim[d] = (int64_t)dim[d];
-        if (dim[d] > INT64_MAX || __builtin_mul_overflow(bytes, a->shape.dim[d], &bytes))
-            return rnnd_fail(RNND_EDATA, "%s: %s%s: impossible size", file->path, AT(object));
+        if (dim[d] > INT64_MAX ||
+            __builtin_mul_overflow(bytes, a->shape.dim[d], &bytes))
+            return rnnd_fail(RNND_EDATA, "%s: %s%s: impossible size", file->path,
+                             AT(object));
         a->width *= d ? a->shape.dim[d] : 1;
     }
     return 0;
@@ -300,7 +313,8 @@ void rnnd__hdf_drop_array(struct rnnd_hdf_array *array)
     rnnd__hdf_drop_id(&array->id);
 }
 
-int rnnd__hdf_array(struct rnnd_hdf *file, const char *object, struct rnnd_hdf_array *out)
+int rnnd__hdf_array(struct rnnd_hdf *file, const char *object,
+                    struct rnnd_hdf_array *out)
 {
     HELD_ARRAY a = NO_ARRAY;
     htri_t there = is_there(file, object);
@@ -325,7 +339,8 @@ int rnnd__hdf_array(struct rnnd_hdf *file, const char *object, struct rnnd_hdf_a
     return 0;
 }
 
-int rnnd_hdf_shape(struct rnnd_hdf *file, const char *object, struct rnnd_hdf_shape *out)
+int rnnd_hdf_shape(struct rnnd_hdf *file, const char *object,
+                   struct rnnd_hdf_shape *out)
 {
     GUARD;
     HELD_ARRAY a = NO_ARRAY;
@@ -356,14 +371,13 @@ int rnnd_hdf_has_checksum(struct rnnd_hdf *file, const char *object, bool *out)
     if (filters < 0)
         return rnnd__hdf_fail_object(file, object, "cannot be read");
     /* Compact values lie in the object header; an empty array has nothing to guard. */
-    bool found = H5Pget_layout(made) == H5D_COMPACT
-                 || H5Sget_simple_extent_npoints(a.space) == 0;
+    bool found = H5Pget_layout(made) == H5D_COMPACT ||
+                 H5Sget_simple_extent_npoints(a.space) == 0;
     for (int i = 0; i < filters; i++) {
         unsigned flags, config;
         size_t values = 0;
-        found = found
-                || H5Pget_filter2(made, (unsigned)i, &flags, &values, NULL, 0, NULL, &config)
-                       == H5Z_FILTER_FLETCHER32;
+        found = found || H5Pget_filter2(made, (unsigned)i, &flags, &values, NULL, 0,
+                                        NULL, &config) == H5Z_FILTER_FLETCHER32;
     }
     *out = found;
     return 0;
@@ -378,7 +392,8 @@ struct listing {
     int status;
 };
 
-static herr_t list_link(hid_t group, const char *name, const H5L_info_t *info, void *context)
+static herr_t list_link(hid_t group, const char *name, const H5L_info_t *info,
+                        void *context)
 {
     struct listing *list = context;
     if (info->type != H5L_TYPE_HARD)
@@ -404,8 +419,8 @@ static herr_t list_link(hid_t group, const char *name, const H5L_info_t *info, v
 static int list_arrays(struct rnnd_hdf *file, struct listing *list)
 {
     GUARD;
-    if (H5Lvisit_by_name(file->id, list->group, H5_INDEX_NAME, H5_ITER_INC, list_link, list,
-                         H5P_DEFAULT) < 0)
+    if (H5Lvisit_by_name(file->id, list->group, H5_INDEX_NAME, H5_ITER_INC, list_link,
+                         list, H5P_DEFAULT) < 0)
         return rnnd__hdf_fail_object(file, list->group, "cannot be listed");
     return list->status;
 }

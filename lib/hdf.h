@@ -1,11 +1,12 @@
 /*
  * hdf.h - the only door to HDF5: files, slices of arrays, attributes, errors as status.
  *
- * Files are read without locking and written under a temporary name that commit() flushes,
- * fsyncs and renames, so that a reader finds the old file or the new one. Every message names
- * file and object. Files written here end with a checksum over all of them (a seal, behind
- * what HDF5 reads), which open() verifies; a file without one is accepted. On top of it
- * arrays may carry Fletcher-32, and the file format is one whose metadata carry checksums.
+ * Files are read without locking and written under a temporary name that commit()
+ * flushes, fsyncs and renames, so that a reader finds the old file or the new one.
+ * Every message names file and object. Files written here end with a checksum over all
+ * of them (a seal, behind what HDF5 reads), which open() verifies; a file without one
+ * is accepted. On top of it arrays may carry Fletcher-32, and the file format is one
+ * whose metadata carry checksums.
  */
 #ifndef RNND_HDF_H
 #define RNND_HDF_H
@@ -27,8 +28,8 @@ enum rnnd_hdf_type { RNND_I32, RNND_I64, RNND_F32, RNND_F64, RNND_U8 };
 
 /* ---- reading */
 
-/* Whether the first or the last MiB of a file, HDF5 or not, holds a text: what a file was
-   that is too damaged to be opened. */
+/* Whether the first or the last MiB of a file, HDF5 or not, holds a text: what a
+   file was that is too damaged to be opened. */
 bool rnnd_hdf_mentions(const char *path, const char *text);
 
 /* EFILE: missing, unreadable, a folder, not HDF5, truncated, damaged. */
@@ -42,44 +43,54 @@ bool rnnd_hdf_has(struct rnnd_hdf *file, const char *object);
 /* EDATA where there is no such dataset or it has more than 4 dimensions. */
 RNND_CHECKED int rnnd_hdf_shape(struct rnnd_hdf *file, const char *object,
                                 struct rnnd_hdf_shape *out);
-/* Rows first .. first+count-1 (of the first dimension), converted to type; integers that do
-   not fit are EDATA with their index. A checksum that does not hold is EFILE. */
+/* Rows first .. first+count-1 (of the first dimension), converted to type; integers
+   that do not fit are EDATA with their index. A checksum that does not hold is
+   EFILE. */
 RNND_CHECKED int rnnd_hdf_read(struct rnnd_hdf *file, const char *object, int64_t first,
                                int64_t count, enum rnnd_hdf_type type, void *out);
-/* A one-dimensional array of strings, fixed or variable: *out is one malloc'ed block (pointers,
-   then texts), taken by the caller; *count its length. */
-RNND_CHECKED int rnnd_hdf_read_strings(struct rnnd_hdf *file, const char *object, char ***out,
-                                       int64_t *count);
+/* A one-dimensional array of strings, fixed or variable: *out is one malloc'ed block
+   (pointers, then texts), taken by the caller; *count its length. */
+RNND_CHECKED int rnnd_hdf_read_strings(struct rnnd_hdf *file, const char *object,
+                                       char ***out, int64_t *count);
 /* Whether an array carries a checksum of its own. */
-RNND_CHECKED int rnnd_hdf_has_checksum(struct rnnd_hdf *file, const char *object, bool *out);
-/* Calls visit for every dataset below group ("/" = all), in name order; stops at a failure. */
+RNND_CHECKED int rnnd_hdf_has_checksum(struct rnnd_hdf *file, const char *object,
+                                       bool *out);
+/* Calls visit for every dataset below group ("/" = all), in name order; stops at a
+   failure. */
 RNND_CHECKED int rnnd_hdf_each(struct rnnd_hdf *file, const char *group,
-                               int (*visit)(void *context, const char *object), void *context);
+                               int (*visit)(void *context, const char *object),
+                               void *context);
 
 /* Attributes of the root group. has: without failing. String: malloc'ed, taken. */
 bool rnnd_hdf_has_attribute(struct rnnd_hdf *file, const char *name);
-RNND_CHECKED int rnnd_hdf_get_int(struct rnnd_hdf *file, const char *name, int64_t *out);
-RNND_CHECKED int rnnd_hdf_get_double(struct rnnd_hdf *file, const char *name, double *out);
-RNND_CHECKED int rnnd_hdf_get_string(struct rnnd_hdf *file, const char *name, char **out);
+RNND_CHECKED int rnnd_hdf_get_int(struct rnnd_hdf *file, const char *name,
+                                  int64_t *out);
+RNND_CHECKED int rnnd_hdf_get_double(struct rnnd_hdf *file, const char *name,
+                                     double *out);
+RNND_CHECKED int rnnd_hdf_get_string(struct rnnd_hdf *file, const char *name,
+                                     char **out);
 
 /* ---- writing */
 
 /* A new file beside path, under the temporary name PATH.tmp-PID. */
 RNND_CHECKED int rnnd_hdf_create(const char *path, struct rnnd_hdf **out);
-/* Flush, close, seal, fsync, rename to path, fsync the folder; the handle is gone in any
-   case. EFILE also where any write before it failed. */
+/* Flush, close, seal, fsync, rename to path, fsync the folder; the handle is gone in
+   any case. EFILE also where any write before it failed. */
 RNND_CHECKED int rnnd_hdf_commit(struct rnnd_hdf *file);
 /* An array of rank dims, groups on the way are made. data NULL: filled with zero, to be
    written in slices. checksum: chunked with Fletcher-32, else contiguous. */
 RNND_CHECKED int rnnd_hdf_write(struct rnnd_hdf *file, const char *object,
                                 enum rnnd_hdf_type type, int rank, const int64_t *dim,
                                 bool checksum, const void *data);
-RNND_CHECKED int rnnd_hdf_write_rows(struct rnnd_hdf *file, const char *object, int64_t first,
-                                     int64_t count, enum rnnd_hdf_type type, const void *data);
+RNND_CHECKED int rnnd_hdf_write_rows(struct rnnd_hdf *file, const char *object,
+                                     int64_t first, int64_t count,
+                                     enum rnnd_hdf_type type, const void *data);
 RNND_CHECKED int rnnd_hdf_write_strings(struct rnnd_hdf *file, const char *object,
                                         const char *const *text, int64_t count);
-RNND_CHECKED int rnnd_hdf_set_int(struct rnnd_hdf *file, const char *name, int64_t value);
-RNND_CHECKED int rnnd_hdf_set_double(struct rnnd_hdf *file, const char *name, double value);
+RNND_CHECKED int rnnd_hdf_set_int(struct rnnd_hdf *file, const char *name,
+                                  int64_t value);
+RNND_CHECKED int rnnd_hdf_set_double(struct rnnd_hdf *file, const char *name,
+                                     double value);
 RNND_CHECKED int rnnd_hdf_set_string(struct rnnd_hdf *file, const char *name,
                                      const char *value);
 

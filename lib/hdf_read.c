@@ -1,5 +1,5 @@
 /*
- * hdf_read.c - rows, texts and attributes of HDF5 files, converted to what is asked for.
+ * hdf_read.c - rows, texts and attributes of HDF5 files, converted to what is asked.
  *
  * Where a value of the file may not fit the asked type, it is read wide, looked at and
  * narrowed, since the library itself would clamp it in silence.
@@ -25,10 +25,12 @@ static enum wide wide_for(hid_t stored, enum rnnd_hdf_type want)
     size_t size = H5Tget_size(stored), room = memory_size[want];
     bool want_float = want == RNND_F32 || want == RNND_F64;
     if (rnnd__hdf_kind(stored) == RNND_HDF_FLOAT)
-        return want_float && size <= (want == RNND_F64 ? SIZE_MAX : 4) ? AS_ASKED : WIDE_FLOAT;
+        return want_float && size <= (want == RNND_F64 ? SIZE_MAX : 4) ? AS_ASKED
+                                                                       : WIDE_FLOAT;
     if (want_float)
         return AS_ASKED;
-    HELD base = H5Tget_class(stored) == H5T_ENUM ? H5Tget_super(stored) : H5Tcopy(stored);
+    HELD base =
+        H5Tget_class(stored) == H5T_ENUM ? H5Tget_super(stored) : H5Tcopy(stored);
     bool is_signed = H5Tget_sign(base) != H5T_SGN_NONE;
     bool fits = want == RNND_U8 ? size == 1 && !is_signed
                                 : size < room || (size == room && is_signed);
@@ -54,10 +56,13 @@ union value {
 };
 
 /* What is wrong with a value, or NULL, and the value then in *out. */
-static const char *to_int(enum wide wide, union value v, enum rnnd_hdf_type want, int64_t *out)
+static const char *to_int(enum wide wide, union value v, enum rnnd_hdf_type want,
+                          int64_t *out)
 {
     int64_t low = want == RNND_U8 ? 0 : want == RNND_I32 ? INT32_MIN : INT64_MIN;
-    int64_t high = want == RNND_U8 ? UINT8_MAX : want == RNND_I32 ? INT32_MAX : INT64_MAX;
+    int64_t high = want == RNND_U8    ? UINT8_MAX
+                   : want == RNND_I32 ? INT32_MAX
+                                      : INT64_MAX;
     const char *too_large = want == RNND_U8    ? "does not fit 8 bits without sign"
                             : want == RNND_I32 ? "does not fit 32 bits"
                                                : "does not fit 64 bits";
@@ -75,13 +80,14 @@ static const char *to_int(enum wide wide, union value v, enum rnnd_hdf_type want
 }
 
 /* The same, stored as element i of an array. */
-static const char *narrow(enum wide wide, union value v, enum rnnd_hdf_type want, int64_t i,
-                          void *out)
+static const char *narrow(enum wide wide, union value v, enum rnnd_hdf_type want,
+                          int64_t i, void *out)
 {
     int64_t whole = 0;
     if (want == RNND_F32) { /* from a wider float */
         ((float *)out)[i] = (float)v.f;
-        return isfinite(v.f) && isinf((float)v.f) ? "too large for a 32-bit float" : NULL;
+        return isfinite(v.f) && isinf((float)v.f) ? "too large for a 32-bit float"
+                                                  : NULL;
     }
     const char *wrong = to_int(wide, v, want, &whole);
     if (want == RNND_U8)
@@ -116,8 +122,8 @@ static const char *index_text(const struct rnnd_hdf_shape *shape, int64_t elemen
     }
     text[0] = 0;
     for (int d = 0; d < shape->rank; d++)
-        n += snprintf(text + n, 128 - (size_t)n, "%s%lld%s", d ? ", " : "[", (long long)at[d],
-                      d == shape->rank - 1 ? "]" : "");
+        n += snprintf(text + n, 128 - (size_t)n, "%s%lld%s", d ? ", " : "[",
+                      (long long)at[d], d == shape->rank - 1 ? "]" : "");
     return text;
 }
 
@@ -144,21 +150,24 @@ static int read_rows(const struct reading *r, int64_t first, int64_t count, void
     for (int d = 1; d < a->shape.rank; d++)
         size[d] = (hsize_t)a->shape.dim[d];
     HELD memory = H5Screate_simple(1, &elements, NULL);
-    if (memory < 0
-        || (a->shape.rank
-            && H5Sselect_hyperslab(a->space, H5S_SELECT_SET, start, NULL, size, NULL) < 0)
-        || H5Dread(a->id, wide_type(r->wide, r->want), memory, a->space, H5P_DEFAULT, out) < 0)
+    if (memory < 0 ||
+        (a->shape.rank &&
+         H5Sselect_hyperslab(a->space, H5S_SELECT_SET, start, NULL, size, NULL) < 0) ||
+        H5Dread(a->id, wide_type(r->wide, r->want), memory, a->space, H5P_DEFAULT,
+                out) < 0)
         return rnnd__hdf_fail_object(r->file, r->object, "cannot be read");
     return 0;
 }
 
-static int read_narrowed(const struct reading *r, int64_t first, int64_t count, void *out)
+static int read_narrowed(const struct reading *r, int64_t first, int64_t count,
+                         void *out)
 {
     int64_t width = r->array->width, block = 65536 / width + 1;
     OWNED union value *values = NULL;
     if (block > count)
         block = count;
-    RNND_TRY(rnnd_new((size_t)(block * width), sizeof *values, "reading", (void **)&values));
+    RNND_TRY(
+        rnnd_new((size_t)(block * width), sizeof *values, "reading", (void **)&values));
     for (int64_t done = 0; done < count; done += block) {
         int64_t rows = block < count - done ? block : count - done;
         char *to = (char *)out + (size_t)(done * width) * memory_size[r->want];
@@ -172,18 +181,20 @@ static int read_narrowed(const struct reading *r, int64_t first, int64_t count, 
     return 0;
 }
 
-int rnnd_hdf_read(struct rnnd_hdf *file, const char *object, int64_t first, int64_t count,
-                  enum rnnd_hdf_type type, void *out)
+int rnnd_hdf_read(struct rnnd_hdf *file, const char *object, int64_t first,
+                  int64_t count, enum rnnd_hdf_type type, void *out)
 {
     GUARD;
     HELD_ARRAY a = NO_ARRAY;
     RNND_TRY(rnnd__hdf_array(file, object, &a));
     if (a.shape.kind != RNND_HDF_INT && a.shape.kind != RNND_HDF_FLOAT)
-        return rnnd_fail(RNND_EDATA, "%s: %s%s: %s, where numbers are wanted", file->path,
-                         AT(object), a.shape.kind == RNND_HDF_STRING ? "texts" : "compounds");
+        return rnnd_fail(RNND_EDATA, "%s: %s%s: %s, where numbers are wanted",
+                         file->path, AT(object),
+                         a.shape.kind == RNND_HDF_STRING ? "texts" : "compounds");
     int64_t rows = a.shape.rank ? a.shape.dim[0] : 1;
     if (first < 0 || count < 0 || first > rows || count > rows - first)
-        return rnnd_fail(RNND_EDATA, "%s: %s%s: rows %lld to %lld are asked for, it has %lld",
+        return rnnd_fail(RNND_EDATA,
+                         "%s: %s%s: rows %lld to %lld are asked for, it has %lld",
                          file->path, AT(object), (long long)first,
                          (long long)(first + count - 1), (long long)rows);
     if (count * a.width == 0)
@@ -205,12 +216,14 @@ static herr_t read_source(const struct text_source *from, hid_t type, void *out)
 {
     if (from->count == 0)
         return 0;
-    return from->attribute ? H5Aread(from->id, type, out)
-                           : H5Dread(from->id, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, out);
+    return from->attribute
+               ? H5Aread(from->id, type, out)
+               : H5Dread(from->id, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, out);
 }
 
 /* One block: pointers first, then the characters. */
-static int join_texts(const char *const *text, const size_t *length, int64_t count, char ***out)
+static int join_texts(const char *const *text, const size_t *length, int64_t count,
+                      char ***out)
 {
     size_t bytes = (size_t)count * sizeof(char *) + 1;
     char **block;
@@ -236,7 +249,8 @@ static size_t field_length(const char *field, size_t size, H5T_str_t pad)
     return n;
 }
 
-/* As the next: 1 where the library failed. text, length [count] are room for the work. */
+/* As the next: 1 where the library failed. text, length [count] are room for the
+   work. */
 static int read_fixed(const struct text_source *from, const char **text, size_t *length,
                       char ***out)
 {
@@ -253,15 +267,15 @@ static int read_fixed(const struct text_source *from, const char **text, size_t 
     return join_texts(text, length, from->count, out);
 }
 
-static int read_variable(const struct text_source *from, const char **text, size_t *length,
-                         char ***out)
+static int read_variable(const struct text_source *from, const char **text,
+                         size_t *length, char ***out)
 {
     OWNED char **field = NULL;
     RNND_TRY(rnnd_new((size_t)from->count, sizeof *field, "texts", (void **)&field));
     HELD type = H5Tcopy(H5T_C_S1);
-    if (type < 0 || H5Tset_size(type, H5T_VARIABLE) < 0
-        || H5Tset_cset(type, H5Tget_cset(from->type)) < 0
-        || read_source(from, type, field) < 0)
+    if (type < 0 || H5Tset_size(type, H5T_VARIABLE) < 0 ||
+        H5Tset_cset(type, H5Tget_cset(from->type)) < 0 ||
+        read_source(from, type, field) < 0)
         return 1;
     for (int64_t i = 0; i < from->count; i++) {
         text[i] = field[i] ? field[i] : "";
@@ -290,7 +304,8 @@ int rnnd_hdf_read_strings(struct rnnd_hdf *file, const char *object, char ***out
     HELD_ARRAY a = NO_ARRAY;
     RNND_TRY(rnnd__hdf_array(file, object, &a));
     if (a.shape.kind != RNND_HDF_STRING)
-        return rnnd_fail(RNND_EDATA, "%s: %s%s: texts are wanted here", file->path, AT(object));
+        return rnnd_fail(RNND_EDATA, "%s: %s%s: texts are wanted here", file->path,
+                         AT(object));
     if (a.shape.rank != 1)
         return rnnd_fail(RNND_EDATA, "%s: %s%s: %d dimensions, 1 is wanted", file->path,
                          AT(object), a.shape.rank);
@@ -324,12 +339,15 @@ static int open_attribute(struct rnnd_hdf *file, const char *name, hid_t *attrib
     if (*space < 0)
         return rnnd__hdf_fail_attribute(file, name, "cannot be read");
     if (H5Sget_simple_extent_npoints(*space) != 1)
-        return rnnd_fail(RNND_EDATA, "%s: attribute %s: one value is wanted", file->path, name);
+        return rnnd_fail(RNND_EDATA, "%s: attribute %s: one value is wanted",
+                         file->path, name);
     return 0;
 }
 
-/* As an integer or as a float; which of the two is asked for by the one that is not NULL. */
-static int get_number(struct rnnd_hdf *file, const char *name, int64_t *whole, double *real)
+/* As an integer or as a float; which of the two is asked for by the one that is not
+   NULL. */
+static int get_number(struct rnnd_hdf *file, const char *name, int64_t *whole,
+                      double *real)
 {
     HELD attribute = -1;
     HELD type = -1;
@@ -338,7 +356,8 @@ static int get_number(struct rnnd_hdf *file, const char *name, int64_t *whole, d
     RNND_TRY(open_attribute(file, name, &attribute, &type, &space));
     enum rnnd_hdf_kind kind = rnnd__hdf_kind(type);
     if (kind != RNND_HDF_INT && kind != RNND_HDF_FLOAT)
-        return rnnd_fail(RNND_EDATA, "%s: attribute %s: a number is wanted", file->path, name);
+        return rnnd_fail(RNND_EDATA, "%s: attribute %s: a number is wanted", file->path,
+                         name);
     enum rnnd_hdf_type want = whole ? RNND_I64 : RNND_F64;
     enum wide wide = wide_for(type, want);
     if (H5Aread(attribute, wide_type(wide, want), &v) < 0)
@@ -373,7 +392,8 @@ static int get_text(struct rnnd_hdf *file, const char *name, char **out)
     OWNED char **text = NULL;
     RNND_TRY(open_attribute(file, name, &attribute, &type, &space));
     if (rnnd__hdf_kind(type) != RNND_HDF_STRING)
-        return rnnd_fail(RNND_EDATA, "%s: attribute %s: a text is wanted", file->path, name);
+        return rnnd_fail(RNND_EDATA, "%s: attribute %s: a text is wanted", file->path,
+                         name);
     struct text_source from = {attribute, type, space, true, 1};
     int status = read_texts(&from, &text);
     if (status > 0)

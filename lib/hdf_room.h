@@ -2,7 +2,8 @@
  * hdf_room.h - what the files of the HDF5 room (lib/hdf*.c) share.
  *
  * The only file that includes <hdf5.h>, and those are the only ones that include it.
- * GUARD stands first in every public function; HELD ids and OWNED memory go by themselves.
+ * GUARD stands first in every public function; HELD ids and OWNED memory go by
+ * themselves.
  */
 #ifndef RNND_HDF_ROOM_H
 #define RNND_HDF_ROOM_H
@@ -17,13 +18,14 @@ enum { RNND_HDF_MAX_RANK = 4 };
 
 struct rnnd_hdf {
     hid_t id;
-    char *path;        /* as given, for messages */
-    char *temp;        /* what is written until commit; NULL when reading */
-    bool sealed;       /* what is read has a checksum over all of it */
-    bool failed;       /* a write failed: the file must not get its name */
+    char *path;  /* as given, for messages */
+    char *temp;  /* what is written until commit; NULL when reading */
+    bool sealed; /* what is read has a checksum over all of it */
+    bool failed; /* a write failed: the file must not get its name */
 };
 
-/* ---- the library: one caller at a time, silent; ids and memory that go by themselves */
+/* ---- the library: one caller at a time, silent; ids and memory that go by
+   themselves */
 
 struct rnnd_hdf_guard {
     H5E_auto2_t print;
@@ -35,13 +37,14 @@ void rnnd__hdf_leave(struct rnnd_hdf_guard *guard);
 void rnnd__hdf_drop_id(hid_t *id);
 void rnnd__hdf_drop_memory(void *pointer);
 
-#define GUARD                                                             \
-    struct rnnd_hdf_guard guard                                           \
-        __attribute__((cleanup(rnnd__hdf_leave), unused)) = rnnd__hdf_enter()
-#define HELD __attribute__((cleanup(rnnd__hdf_drop_id))) hid_t
+#define GUARD                                                                       \
+    struct rnnd_hdf_guard guard __attribute__((cleanup(rnnd__hdf_leave), unused)) = \
+        rnnd__hdf_enter()
+#define HELD  __attribute__((cleanup(rnnd__hdf_drop_id))) hid_t
 #define OWNED __attribute__((cleanup(rnnd__hdf_drop_memory)))
 
-/* ---- messages: to be made before any other call of the library, which forgets its reasons */
+/* ---- messages: to be made before any other call of the library, which forgets its
+   reasons */
 
 /* "/name" for both "/name" and "name", as arguments of "%s%s" */
 #define AT(object) ((object)[0] == '/' ? "" : "/"), (object)
@@ -62,12 +65,15 @@ enum rnnd_hdf_kind rnnd__hdf_kind(hid_t type);
 struct rnnd_hdf_array {
     hid_t id, type, space;
     struct rnnd_hdf_shape shape;
-    int64_t width;     /* elements a row */
+    int64_t width; /* elements a row */
 };
 
 void rnnd__hdf_drop_array(struct rnnd_hdf_array *array);
 #define HELD_ARRAY __attribute__((cleanup(rnnd__hdf_drop_array))) struct rnnd_hdf_array
-#define NO_ARRAY {.id = -1, .type = -1, .space = -1}
+#define NO_ARRAY                          \
+    {                                     \
+        .id = -1, .type = -1, .space = -1 \
+    }
 
 /* EDATA where there is none, or of too many dimensions. */
 RNND_CHECKED int rnnd__hdf_array(struct rnnd_hdf *file, const char *object,
@@ -79,7 +85,8 @@ hid_t rnnd__hdf_memory_type(enum rnnd_hdf_type type);
 /* Appends a checksum over all of the file, open for reading and writing. */
 RNND_CHECKED int rnnd__hdf_write_seal(int fd, const char *path);
 /* EFILE where there is one that does not hold; *sealed: whether there is one. */
-RNND_CHECKED int rnnd__hdf_check_seal(int fd, const char *path, off_t size, bool *sealed);
+RNND_CHECKED int rnnd__hdf_check_seal(int fd, const char *path, off_t size,
+                                      bool *sealed);
 /* Whether what stands at `end`, where HDF5 ends, is a piece of a seal. */
 bool rnnd__hdf_broken_seal(int fd, off_t end);
 

@@ -1,10 +1,12 @@
 /*
- * hdf_seal.c - a checksum over a whole file, behind the end of what HDF5 calls the file.
+ * hdf_seal.c - a checksum over a whole file, behind the end of what HDF5 calls the
+ * file.
  *
- * HDF5 guards neither its heap of texts nor arrays without a filter, and some versions loop
- * for ever over a damaged heap: the seal is looked at before HDF5 sees the file. A program
- * that changes the file through HDF5 cuts the seal off with it, and such a file is accepted
- * again. Seal: 16 bytes of name, 8 of the length of what is sealed, 8 of its hash.
+ * HDF5 guards neither its heap of texts nor arrays without a filter, and some versions
+ * loop for ever over a damaged heap: the seal is looked at before HDF5 sees the file. A
+ * program that changes the file through HDF5 cuts the seal off with it, and such a file
+ * is accepted again. Seal: 16 bytes of name, 8 of the length of what is sealed, 8 of
+ * its hash.
  */
 #include "hash.h"
 #include "hdf_room.h"
@@ -49,14 +51,16 @@ int rnnd__hdf_write_seal(int fd, const char *path)
     uint64_t hash;
     off_t end = lseek(fd, 0, SEEK_END);
     if (end < 0)
-        return rnnd_fail(RNND_EFILE, "%s: cannot be written: %s", path, strerror(errno));
+        return rnnd_fail(RNND_EFILE, "%s: cannot be written: %s", path,
+                         strerror(errno));
     RNND_TRY(hash_file(fd, path, (uint64_t)end, &hash));
     memcpy(seal.name, seal_name, sizeof seal.name);
     seal.length = htole64((uint64_t)end);
     seal.hash = htole64(hash);
     errno = ENOSPC; /* what a short write means */
     if (write(fd, &seal, sizeof seal) != sizeof seal)
-        return rnnd_fail(RNND_EFILE, "%s: cannot be written: %s", path, strerror(errno));
+        return rnnd_fail(RNND_EFILE, "%s: cannot be written: %s", path,
+                         strerror(errno));
     return 0;
 }
 
@@ -64,20 +68,21 @@ int rnnd__hdf_check_seal(int fd, const char *path, off_t size, bool *sealed)
 {
     struct seal seal;
     uint64_t hash, length = (uint64_t)size - sizeof seal;
-    bool found = size >= (off_t)sizeof seal
-                 && pread(fd, &seal, sizeof seal, (off_t)length) == sizeof seal
-                 && memcmp(seal.name, seal_name, sizeof seal.name) == 0;
+    bool found = size >= (off_t)sizeof seal &&
+                 pread(fd, &seal, sizeof seal, (off_t)length) == sizeof seal &&
+                 memcmp(seal.name, seal_name, sizeof seal.name) == 0;
     if (!found) {
         *sealed = false;
         return 0;
     }
     if (le64toh(seal.length) != length)
-        return rnnd_fail(RNND_EFILE, "%s: damaged: %llu bytes were sealed, it has %llu", path,
-                         (unsigned long long)le64toh(seal.length), (unsigned long long)length);
+        return rnnd_fail(RNND_EFILE, "%s: damaged: %llu bytes were sealed, it has %llu",
+                         path, (unsigned long long)le64toh(seal.length),
+                         (unsigned long long)length);
     RNND_TRY(hash_file(fd, path, length, &hash));
     if (hash != le64toh(seal.hash))
-        return rnnd_fail(RNND_EFILE, "%s: damaged: the checksum over the file does not hold",
-                         path);
+        return rnnd_fail(RNND_EFILE,
+                         "%s: damaged: the checksum over the file does not hold", path);
     *sealed = true;
     return 0;
 }

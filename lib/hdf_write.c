@@ -21,8 +21,8 @@ static int fail_system(const struct rnnd_hdf *file, const char *doing)
     return rnnd_fail(RNND_EFILE, "%s: %s: %s", file->path, doing, strerror(errno));
 }
 
-/* Properties for making something that does not note when: the same contents then are the
-   same bytes. */
+/* Properties for making something that does not note when: the same contents then
+   are the same bytes. */
 static hid_t timeless(hid_t class)
 {
     HELD make = H5Pcreate(class);
@@ -90,7 +90,8 @@ static int finish_file(struct rnnd_hdf *file)
 {
     GUARD;
     if (file->failed)
-        return rnnd_fail(RNND_EFILE, "%s: not written, since a part of it failed", file->path);
+        return rnnd_fail(RNND_EFILE, "%s: not written, since a part of it failed",
+                         file->path);
     if (H5Fflush(file->id, H5F_SCOPE_GLOBAL) < 0)
         return rnnd__hdf_fail(file, unwritten);
     hid_t id = file->id;
@@ -151,8 +152,9 @@ struct array {
     const void *data;
 };
 
-/* Up to a GiB is one chunk: its address and size lie in the object header, under the header's
-   own checksum. Larger arrays, and those written by rows, have chunks of about 4 MiB. */
+/* Up to a GiB is one chunk: its address and size lie in the object header, under the
+   header's own checksum. Larger arrays, and those written by rows, have chunks of
+   about 4 MiB. */
 static herr_t set_chunks(hid_t make, const struct array *a)
 {
     hsize_t chunk[RNND_HDF_MAX_RANK];
@@ -175,11 +177,13 @@ static int make_groups(struct rnnd_hdf *file, const char *object)
     HELD make = timeless(H5P_GROUP_CREATE);
     if (!name)
         return rnnd_fail_memory(strlen(object), "an object name");
-    for (char *slash = name; make >= 0 && (slash = strchr(slash + 1, '/')); *slash = '/') {
+    for (char *slash = name; make >= 0 && (slash = strchr(slash + 1, '/'));
+         *slash = '/') {
         *slash = 0;
         htri_t there = H5Lexists(file->id, name, H5P_DEFAULT);
-        HELD group = there == 0 ? H5Gcreate2(file->id, name, H5P_DEFAULT, make, H5P_DEFAULT)
-                                : -1;
+        HELD group = there == 0
+                         ? H5Gcreate2(file->id, name, H5P_DEFAULT, make, H5P_DEFAULT)
+                         : -1;
         if (there < 0 || (there == 0 && group < 0))
             return rnnd__hdf_fail_object(file, object, unwritten);
     }
@@ -197,7 +201,8 @@ static int make_array(struct rnnd_hdf *file, const char *object, const struct ar
     else if (!bad && a->checksum && H5Sget_simple_extent_npoints(space) > 0)
         bad = set_chunks(make, a);
     if (bad == 0)
-        *out = H5Dcreate2(file->id, object, a->stored, space, H5P_DEFAULT, make, H5P_DEFAULT);
+        *out = H5Dcreate2(file->id, object, a->stored, space, H5P_DEFAULT, make,
+                          H5P_DEFAULT);
     return bad < 0 || *out < 0 ? rnnd__hdf_fail_object(file, object, unwritten) : 0;
 }
 
@@ -216,28 +221,30 @@ static int write_array(struct rnnd_hdf *file, const char *object, const struct a
     HELD space = a->rank ? H5Screate_simple(a->rank, dim, NULL) : H5Screate(H5S_SCALAR);
     HELD set = -1;
     RNND_TRY(make_array(file, object, a, space, &set));
-    if (a->data && H5Sget_simple_extent_npoints(space) > 0
-        && H5Dwrite(set, a->memory, H5S_ALL, H5S_ALL, H5P_DEFAULT, a->data) < 0)
+    if (a->data && H5Sget_simple_extent_npoints(space) > 0 &&
+        H5Dwrite(set, a->memory, H5S_ALL, H5S_ALL, H5P_DEFAULT, a->data) < 0)
         return rnnd__hdf_fail_object(file, object, unwritten);
     return close_array(file, object, &set);
 }
 
-int rnnd_hdf_write(struct rnnd_hdf *file, const char *object, enum rnnd_hdf_type type, int rank,
-                   const int64_t *dim, bool checksum, const void *data)
+int rnnd_hdf_write(struct rnnd_hdf *file, const char *object, enum rnnd_hdf_type type,
+                   int rank, const int64_t *dim, bool checksum, const void *data)
 {
     GUARD;
-    struct array a = {file_type(type), rnnd__hdf_memory_type(type), rank, dim, checksum, data};
+    struct array a = {
+        file_type(type), rnnd__hdf_memory_type(type), rank, dim, checksum, data};
     return keep(file, write_array(file, object, &a));
 }
 
-static int write_rows(struct rnnd_hdf *file, const char *object, int64_t first, int64_t count,
-                      enum rnnd_hdf_type type, const void *data)
+static int write_rows(struct rnnd_hdf *file, const char *object, int64_t first,
+                      int64_t count, enum rnnd_hdf_type type, const void *data)
 {
     HELD_ARRAY a = NO_ARRAY;
     RNND_TRY(rnnd__hdf_array(file, object, &a));
     if (a.shape.rank < 1 || first < 0 || count < 0 || count > a.shape.dim[0] - first)
-        return rnnd_fail(RNND_EFILE, "%s: %s%s: rows %lld to %lld do not exist", file->path,
-                         AT(object), (long long)first, (long long)(first + count - 1));
+        return rnnd_fail(RNND_EFILE, "%s: %s%s: rows %lld to %lld do not exist",
+                         file->path, AT(object), (long long)first,
+                         (long long)(first + count - 1));
     hsize_t start[RNND_HDF_MAX_RANK] = {(hsize_t)first};
     hsize_t size[RNND_HDF_MAX_RANK] = {(hsize_t)count};
     hsize_t elements = (hsize_t)(count * a.width);
@@ -246,15 +253,16 @@ static int write_rows(struct rnnd_hdf *file, const char *object, int64_t first, 
     for (int d = 1; d < a.shape.rank; d++)
         size[d] = (hsize_t)a.shape.dim[d];
     HELD memory = H5Screate_simple(1, &elements, NULL);
-    if (memory < 0
-        || H5Sselect_hyperslab(a.space, H5S_SELECT_SET, start, NULL, size, NULL) < 0
-        || H5Dwrite(a.id, rnnd__hdf_memory_type(type), memory, a.space, H5P_DEFAULT, data) < 0)
+    if (memory < 0 ||
+        H5Sselect_hyperslab(a.space, H5S_SELECT_SET, start, NULL, size, NULL) < 0 ||
+        H5Dwrite(a.id, rnnd__hdf_memory_type(type), memory, a.space, H5P_DEFAULT,
+                 data) < 0)
         return rnnd__hdf_fail_object(file, object, unwritten);
     return close_array(file, object, &a.id);
 }
 
-int rnnd_hdf_write_rows(struct rnnd_hdf *file, const char *object, int64_t first, int64_t count,
-                        enum rnnd_hdf_type type, const void *data)
+int rnnd_hdf_write_rows(struct rnnd_hdf *file, const char *object, int64_t first,
+                        int64_t count, enum rnnd_hdf_type type, const void *data)
 {
     GUARD;
     return keep(file, write_rows(file, object, first, count, type, data));
@@ -265,17 +273,19 @@ int rnnd_hdf_write_rows(struct rnnd_hdf *file, const char *object, int64_t first
 static hid_t text_type(size_t size)
 {
     HELD type = H5Tcopy(H5T_C_S1);
-    if (type < 0 || H5Tset_size(type, size) < 0 || H5Tset_cset(type, H5T_CSET_UTF8) < 0
-        || (size != H5T_VARIABLE && H5Tset_strpad(type, H5T_STR_NULLPAD) < 0))
+    if (type < 0 || H5Tset_size(type, size) < 0 ||
+        H5Tset_cset(type, H5T_CSET_UTF8) < 0 ||
+        (size != H5T_VARIABLE && H5Tset_strpad(type, H5T_STR_NULLPAD) < 0))
         return -1;
     hid_t taken = type;
     type = -1;
     return taken;
 }
 
-/* Fields of one size with a checksum, unless a long text would blow up all the others. */
-static int write_texts(struct rnnd_hdf *file, const char *object, const char *const *text,
-                       int64_t count)
+/* Fields of one size with a checksum, unless a long text would blow up all the
+   others. */
+static int write_texts(struct rnnd_hdf *file, const char *object,
+                       const char *const *text, int64_t count)
 {
     size_t longest = 1, total = 0, bytes;
     for (int64_t i = 0; i < count; i++) {
@@ -283,8 +293,8 @@ static int write_texts(struct rnnd_hdf *file, const char *object, const char *co
         longest = n > longest ? n : longest;
         total += n;
     }
-    bool fixed = !__builtin_mul_overflow(longest, (size_t)count, &bytes)
-                 && bytes <= 4 * total + (1 << 20);
+    bool fixed = !__builtin_mul_overflow(longest, (size_t)count, &bytes) &&
+                 bytes <= 4 * total + (1 << 20);
     HELD type = text_type(fixed ? longest : H5T_VARIABLE);
     if (type < 0)
         return rnnd__hdf_fail_object(file, object, unwritten);
@@ -299,8 +309,8 @@ static int write_texts(struct rnnd_hdf *file, const char *object, const char *co
     return write_array(file, object, &a);
 }
 
-int rnnd_hdf_write_strings(struct rnnd_hdf *file, const char *object, const char *const *text,
-                           int64_t count)
+int rnnd_hdf_write_strings(struct rnnd_hdf *file, const char *object,
+                           const char *const *text, int64_t count)
 {
     GUARD;
     return keep(file, write_texts(file, object, text, count));
@@ -308,12 +318,13 @@ int rnnd_hdf_write_strings(struct rnnd_hdf *file, const char *object, const char
 
 /* ---- attributes of the root group */
 
-static int write_attribute(struct rnnd_hdf *file, const char *name, hid_t stored, hid_t type,
-                           const void *value)
+static int write_attribute(struct rnnd_hdf *file, const char *name, hid_t stored,
+                           hid_t type, const void *value)
 {
     HELD space = H5Screate(H5S_SCALAR);
     htri_t there = H5Aexists(file->id, name);
-    if (space < 0 || stored < 0 || there < 0 || (there > 0 && H5Adelete(file->id, name) < 0))
+    if (space < 0 || stored < 0 || there < 0 ||
+        (there > 0 && H5Adelete(file->id, name) < 0))
         return rnnd__hdf_fail_attribute(file, name, unwritten);
     HELD made = H5Acreate2(file->id, name, stored, space, H5P_DEFAULT, H5P_DEFAULT);
     if (made < 0 || H5Awrite(made, type, value) < 0)
@@ -323,8 +334,8 @@ static int write_attribute(struct rnnd_hdf *file, const char *name, hid_t stored
     return H5Aclose(id) < 0 ? rnnd__hdf_fail_attribute(file, name, unwritten) : 0;
 }
 
-static int put_attribute(struct rnnd_hdf *file, const char *name, hid_t stored, hid_t type,
-                         const void *value)
+static int put_attribute(struct rnnd_hdf *file, const char *name, hid_t stored,
+                         hid_t type, const void *value)
 {
     return keep(file, write_attribute(file, name, stored, type, value));
 }

@@ -1,8 +1,9 @@
 /*
- * inspect.c - what a data set, checkpoint or run folder holds, and whether it is intact.
+ * inspect.c - what a data set, checkpoint or run folder holds, and whether it is
+ * intact.
  *
- * Facts are gathered as one JSON object; the plain form is printed from the same object, so
- * that both say the same. Opens everything for reading only.
+ * Facts are gathered as one JSON object; the plain form is printed from the same
+ * object, so that both say the same. Opens everything for reading only.
  */
 #include "inspect.h"
 
@@ -67,8 +68,8 @@ static int add_lengths(json_t *facts, const struct rnnd_dataset *data)
     }
     qsort(length, (size_t)n, sizeof *length, by_size);
     put(facts, "lengths",
-        json_pack("{s:I, s:I, s:f, s:f, s:I}", "shortest", (json_int_t)length[0], "longest",
-                  (json_int_t)length[n - 1], "median",
+        json_pack("{s:I, s:I, s:f, s:f, s:I}", "shortest", (json_int_t)length[0],
+                  "longest", (json_int_t)length[n - 1], "median",
                   (double)(length[(n - 1) / 2] + length[n / 2]) / 2, "mean",
                   (double)at[n] / (double)n, "empty", (json_int_t)empty));
     free(length);
@@ -127,9 +128,9 @@ static int inspect_data(const char *path, struct findings *f)
 
 struct arrays {
     struct rnnd_hdf *file;
-    json_t *list;                  /* of model arrays */
-    json_t *bare;                  /* names of arrays without a checksum */
-    bool tied;                     /* head.weight is embed.weight */
+    json_t *list; /* of model arrays */
+    json_t *bare; /* names of arrays without a checksum */
+    bool tied;    /* head.weight is embed.weight */
     int64_t parameters;
 };
 
@@ -145,9 +146,11 @@ static int add_model_array(void *context, const char *object)
         values *= shape.dim[d];
     }
     const char *name = object + strlen("/model/");
-    if (strncmp(name, "input.", 6) != 0 && !(a->tied && strcmp(name, "head.weight") == 0))
+    if (strncmp(name, "input.", 6) != 0 &&
+        !(a->tied && strcmp(name, "head.weight") == 0))
         a->parameters += values;
-    json_array_append_new(a->list, json_pack("{s:s, s:o}", "name", name, "shape", dims));
+    json_array_append_new(a->list,
+                          json_pack("{s:s, s:o}", "name", name, "shape", dims));
     return status;
 }
 
@@ -212,8 +215,8 @@ static int is_checkpoint_name(const struct dirent *entry)
 {
     int64_t update;
     int end = 0;
-    return sscanf(entry->d_name, "ckpt-%10" SCNd64 ".h5%n", &update, &end) == 1 && end
-           && !entry->d_name[end];
+    return sscanf(entry->d_name, "ckpt-%10" SCNd64 ".h5%n", &update, &end) == 1 &&
+           end && !entry->d_name[end];
 }
 
 /* One file of a run; *intact tells whether it holds. */
@@ -245,7 +248,8 @@ static int inspect_checkpoints(const char *folder, struct findings *f, int64_t *
         return rnnd_fail(RNND_EFILE, "%s: %s", folder, strerror(errno));
     for (int i = 0; i < n; i++) {
         bool intact;
-        json_array_append_new(list, inspect_member(folder, entry[i]->d_name, &intact, f));
+        json_array_append_new(list,
+                              inspect_member(folder, entry[i]->d_name, &intact, f));
         *valid += intact;
         free(entry[i]);
     }
@@ -310,8 +314,9 @@ static int kind_of_open(struct rnnd_hdf *file, enum kind *out)
     else if (strcmp(format, "rnn_dist-data") == 0)
         *out = DATA;
     else
-        status = rnnd_fail(RNND_EDATA, "%s: attribute format = \"%.40s\": neither a data file "
-                                       "nor a checkpoint",
+        status = rnnd_fail(RNND_EDATA,
+                           "%s: attribute format = \"%.40s\": neither a data file "
+                           "nor a checkpoint",
                            rnnd_hdf_path(file), format);
     free(format);
     return status;
@@ -352,14 +357,16 @@ static void print_value(FILE *out, const json_t *value)
         fputs(json_string_value(value), out);
     } else if (json_is_array(value)) {
         fputs("[", out);
-        json_array_foreach(value, i, member) {
+        json_array_foreach(value, i, member)
+        {
             fputs(i ? ", " : "", out);
             print_value(out, member);
         }
         fputs("]", out);
     } else if (json_is_object(value)) {
         const char *between = "";
-        json_object_foreach((json_t *)value, key, member) {
+        json_object_foreach((json_t *)value, key, member)
+        {
             fprintf(out, "%s%s ", between, key);
             print_value(out, member);
             between = ", ";
@@ -373,18 +380,21 @@ static void print_value(FILE *out, const json_t *value)
     }
 }
 
-/* A fact per line; lists of objects and texts of several lines stand below their name. */
+/* A fact per line; lists of objects and texts of several lines stand below their
+   name. */
 static void print_facts(FILE *out, json_t *facts)
 {
     const char *key;
     json_t *value, *member;
     size_t i;
-    json_object_foreach(facts, key, value) {
+    json_object_foreach(facts, key, value)
+    {
         bool rows = json_is_array(value) && json_is_object(json_array_get(value, 0));
         const char *text = json_string_value(value);
         if (rows) {
             fprintf(out, "%s\n", key);
-            json_array_foreach(value, i, member) {
+            json_array_foreach(value, i, member)
+            {
                 fputs("  ", out);
                 print_value(out, member);
                 fputs("\n", out);
@@ -431,7 +441,8 @@ int rnnd_inspect(const char *path, bool json, char **text, int *verdict)
         inspect_data, inspect_checkpoint, inspect_run};
     enum kind kind = DATA;
     RNND_TRY(kind_of(path, &kind));
-    struct findings f = {.facts = json_pack("{s:s, s:b}", "kind", names[kind], "intact", 1)};
+    struct findings f = {.facts =
+                             json_pack("{s:s, s:b}", "kind", names[kind], "intact", 1)};
     if (!f.facts)
         return rnnd_fail_memory(1, "a description");
     put(f.facts, "file", text_fact(path));

@@ -64,14 +64,16 @@ void rnnd_dictionary_clear(struct rnnd_dictionary *dictionary)
     *dictionary = (struct rnnd_dictionary){0};
 }
 
-const char *rnnd_dictionary_text(const struct rnnd_dictionary *dictionary, int64_t number)
+const char *rnnd_dictionary_text(const struct rnnd_dictionary *dictionary,
+                                 int64_t number)
 {
     return ((char **)dictionary->texts.at)[number];
 }
 
-/* The slot of a text, or the free one where it would go. slots is a power of two, and one is
-   always free. */
-static int64_t *find_slot(const struct rnnd_dictionary *d, const char *text, size_t bytes)
+/* The slot of a text, or the free one where it would go. slots is a power of two,
+   and one is always free. */
+static int64_t *find_slot(const struct rnnd_dictionary *d, const char *text,
+                          size_t bytes)
 {
     struct rnnd_hash hash;
     rnnd_hash_start(&hash);
@@ -101,8 +103,8 @@ static int grow_table(struct rnnd_dictionary *d)
     return 0;
 }
 
-int rnnd_dictionary_add(struct rnnd_dictionary *dictionary, const char *text, size_t bytes,
-                        int64_t *number)
+int rnnd_dictionary_add(struct rnnd_dictionary *dictionary, const char *text,
+                        size_t bytes, int64_t *number)
 {
     struct rnnd_dictionary *d = dictionary;
     if (!d->slots) {

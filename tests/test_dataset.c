@@ -15,25 +15,27 @@ struct array {
     enum rnnd_hdf_type type;
     int rank;
     int64_t dim[3];
-    const void *data;              /* NULL = zeros */
+    const void *data; /* NULL = zeros */
 };
 
 struct set {
-    const char *format;            /* NULL = none */
+    const char *format; /* NULL = none */
     int64_t version;
-    const char *task;              /* NULL = none */
-    int64_t vocab, classes;        /* 0 = none */
+    const char *task;                      /* NULL = none */
+    int64_t vocab, classes;                /* 0 = none */
     struct array offsets, inputs, targets; /* of type 0 and rank 0: none */
     const char *const *names, *const *class, *const *token;
-    int64_t texts;                 /* how many of each */
+    int64_t texts; /* how many of each */
 };
 
+/* clang-format off */
 #define INT64S(...)                                                                  \
     {RNND_I64, 1, {sizeof((int64_t[]){__VA_ARGS__}) / 8}, (int64_t[]){__VA_ARGS__}}
 #define INT32S(...)                                                                  \
     {RNND_I32, 1, {sizeof((int32_t[]){__VA_ARGS__}) / 4}, (int32_t[]){__VA_ARGS__}}
 #define FLOATS(rows, columns, ...)                                                   \
     {RNND_F32, 2, {rows, columns}, (float[]){__VA_ARGS__}}
+/* clang-format on */
 #define OURS .format = "rnn_dist-data", .version = 1
 
 static void put(struct rnnd_hdf *file, const char *object, const struct array *a)
@@ -93,9 +95,15 @@ static const int64_t keeps[] = {1 << 20, 0};
 START_TEST(classify)
 {
     const char *names[] = {"a", "", "c"}, *classes[] = {"x", "y", "z"};
-    struct set s = {OURS, .task = "classify", .classes = 3, .offsets = INT64S(0, 2, 2, 3),
-                    .inputs = FLOATS(3, 2, 1, 2, 3, 4, 5, 6), .targets = INT32S(2, -1, 0),
-                    .names = names, .class = classes, .texts = 3};
+    struct set s = {OURS,
+                    .task = "classify",
+                    .classes = 3,
+                    .offsets = INT64S(0, 2, 2, 3),
+                    .inputs = FLOATS(3, 2, 1, 2, 3, 4, 5, 6),
+                    .targets = INT32S(2, -1, 0),
+                    .names = names,
+                    .class = classes,
+                    .texts = 3};
     uint64_t print = 0;
     for (int k = 0; k < 2; k++) {
         rnnd__dataset_keep = keeps[k];
@@ -121,7 +129,8 @@ START_TEST(classify)
         ck_assert_mem_eq(label, s.targets.data, sizeof label);
         must(rnnd_dataset_targets(data, 3, 0, label));
         must_fail(RNND_EDATA, rnnd_dataset_inputs(data, 2, 2, x));
-        ck_assert_str_eq(rest_of_detail(), "d.h5: /inputs: rows 2 to 3 are asked for, it has 3");
+        ck_assert_str_eq(rest_of_detail(),
+                         "d.h5: /inputs: rows 2 to 3 are asked for, it has 3");
         must_fail(RNND_EDATA, rnnd_dataset_targets(data, -1, 1, label));
         ck_assert_str_eq(rnnd_dataset_name(data, 2), "c");
         ck_assert_str_eq(rnnd_dataset_name(data, 1), "");
@@ -137,8 +146,13 @@ END_TEST
 START_TEST(lm)
 {
     const char *token[] = {"<unk>", "ä", " "};
-    struct set s = {OURS, .task = "lm", .vocab = 3, .offsets = INT64S(0, 0, 1, 5),
-                    .inputs = INT64S(0, 1, 2, 2, 1), .token = token, .texts = 3};
+    struct set s = {OURS,
+                    .task = "lm",
+                    .vocab = 3,
+                    .offsets = INT64S(0, 0, 1, 5),
+                    .inputs = INT64S(0, 1, 2, 2, 1),
+                    .token = token,
+                    .texts = 3};
     for (int k = 0; k < 2; k++) {
         rnnd__dataset_keep = keeps[k];
         struct rnnd_dataset *data = opened(&s);
@@ -162,9 +176,10 @@ END_TEST
 START_TEST(values_per_step_and_sequence)
 {
     float targets[] = {0, 1, NAN, 1, 0.5f, 0.25f};
-    struct set s = {OURS, .task = "multilabel", .offsets = INT32S(0, 1, 3),
-                    .inputs = FLOATS(3, 1, -1, 0, 1),
-                    .targets = {RNND_F64, 2, {3, 2}, (double[]){0, 1, NAN, 1, 0.5, 0.25}}};
+    struct set s = {
+        OURS, .task = "multilabel", .offsets = INT32S(0, 1, 3),
+        .inputs = FLOATS(3, 1, -1, 0, 1),
+        .targets = {RNND_F64, 2, {3, 2}, (double[]){0, 1, NAN, 1, 0.5, 0.25}}};
     struct array each = INT32S(0, 1, 2, 3), pair = s.offsets;
     const char *tasks[] = {"multilabel", "regress_steps", "regress"};
     for (int t = 0; t < 3; t++)
@@ -211,7 +226,10 @@ END_TEST
 /* Any type that holds the values; the contents alone make the fingerprint. */
 START_TEST(types_are_converted)
 {
-    struct set s = {OURS, .task = "tag", .vocab = 200, .classes = 2,
+    struct set s = {OURS,
+                    .task = "tag",
+                    .vocab = 200,
+                    .classes = 2,
                     .offsets = {RNND_F64, 1, {2}, (double[]){0, 3}},
                     .inputs = {RNND_U8, 1, {3}, (uint8_t[]){199, 0, 1}},
                     .targets = {RNND_F32, 1, {3}, (float[]){-1, 0, 1}}};
@@ -241,8 +259,12 @@ END_TEST
 
 START_TEST(empty_sequences_only)
 {
-    struct set s = {OURS, .task = "classify", .classes = 2, .offsets = INT64S(0, 0, 0),
-                    .inputs = {RNND_F32, 2, {0, 5}, NULL}, .targets = INT32S(1, 0)};
+    struct set s = {OURS,
+                    .task = "classify",
+                    .classes = 2,
+                    .offsets = INT64S(0, 0, 0),
+                    .inputs = {RNND_F32, 2, {0, 5}, NULL},
+                    .targets = INT32S(1, 0)};
     struct rnnd_dataset *data = opened(&s);
     ck_assert_int_eq(rnnd_dataset_info(data)->targets, 2);
     ck_assert_int_eq(rnnd_dataset_info(data)->longest, 0);
@@ -256,15 +278,16 @@ END_TEST
 
 /* ---- statistics */
 
-/* Population figures by hand; a constant that binary floats cannot hold; a large offset. */
+/* Population figures by hand; a constant that binary floats cannot hold; a large
+   offset. */
 START_TEST(moments)
 {
     enum { S = 100000 };
     float *x = malloc(sizeof *x * S * 4), mean[4], std[4];
     for (int t = 0; t < S; t++) {
-        x[4 * t] = t % 2 ? 3 : 1;                 /* mean 2, std 1 */
+        x[4 * t] = t % 2 ? 3 : 1; /* mean 2, std 1 */
         x[4 * t + 1] = 0.1f;
-        x[4 * t + 2] = 100000 + t % 4;            /* 100001.5, sqrt(5/4) */
+        x[4 * t + 2] = 100000 + t % 4; /* 100001.5, sqrt(5/4) */
         x[4 * t + 3] = t == 0 ? -1.0f : 0.0f;
     }
     struct set s = {OURS, .offsets = INT64S(0, S), .inputs = {RNND_F32, 2, {S, 4}, x}};
@@ -280,7 +303,8 @@ START_TEST(moments)
         rnnd_dataset_close(data);
     }
     free(x);
-    struct set tokens = {OURS, .offsets = INT64S(0, 1), .inputs = INT64S(0), .vocab = 1};
+    struct set tokens = {OURS, .offsets = INT64S(0, 1), .inputs = INT64S(0),
+                         .vocab = 1};
     struct rnnd_dataset *data = opened(&tokens);
     must_fail(RNND_EDATA, rnnd_dataset_moments(data, mean, std));
     rnnd_dataset_close(data);
@@ -290,35 +314,42 @@ END_TEST
 /* ---- refusals */
 
 /* A good set, of which each case spoils one thing. */
+/* clang-format off */
 #define GOOD                                                                         \
     {OURS, .task = "tag", .classes = 2, .offsets = INT64S(0, 2, 3),                  \
      .inputs = FLOATS(3, 2, 1, 2, 3, 4, 5, 6), .targets = INT32S(0, 1, -1)}
-#define SPOILT(change, why)                                                          \
-    do {                                                                             \
-        struct set s = GOOD;                                                         \
-        change;                                                                      \
-        refused(&s, why);                                                            \
+/* clang-format on */
+#define SPOILT(change, why)  \
+    do {                     \
+        struct set s = GOOD; \
+        change;              \
+        refused(&s, why);    \
     } while (0)
-#define ARRAY(...) (struct array)__VA_ARGS__
+#define ARRAY(...) (struct array) __VA_ARGS__
 
 START_TEST(bad_head)
 {
     rnnd_dataset_close(opened(&(struct set)GOOD));
     SPOILT(s.format = NULL,
            "d.h5: attribute format: missing; data files have \"rnn_dist-data\"");
-    SPOILT(s.format = "rnn_dist-checkpoint", "d.h5: attribute format = \"rnn_dist-checkpoint\": "
-                                             "data files have \"rnn_dist-data\"");
+    SPOILT(s.format = "rnn_dist-checkpoint",
+           "d.h5: attribute format = \"rnn_dist-checkpoint\": "
+           "data files have \"rnn_dist-data\"");
     SPOILT(s.version = 0, "d.h5: attribute version: missing");
     SPOILT(s.version = 2, "d.h5: attribute version = 2: this program reads 1");
-    SPOILT(s.task = "classfy", "d.h5: attribute task = \"classfy\": there are classify, tag, "
-                               "regress, regress_steps, multilabel, lm and none");
-    SPOILT(s.task = NULL, "d.h5: attribute task: missing, though there are /targets: there are "
-                          "classify, tag, regress, regress_steps, multilabel, lm and none");
+    SPOILT(s.task = "classfy",
+           "d.h5: attribute task = \"classfy\": there are classify, tag, "
+           "regress, regress_steps, multilabel, lm and none");
+    SPOILT(s.task = NULL,
+           "d.h5: attribute task: missing, though there are /targets: there are "
+           "classify, tag, regress, regress_steps, multilabel, lm and none");
     SPOILT(s.classes = 0, "d.h5: attribute num_classes: missing");
     SPOILT(s.classes = -3, "d.h5: attribute num_classes = -3: not in 1..2147483647");
-    SPOILT(s.vocab = 10, "d.h5: /inputs: 2 dimensions; token ids (there is a vocab_size) have 1, "
-                         "[S]");
-    SPOILT(s.task = "lm", "d.h5: attribute vocab_size: missing; lm needs token ids as /inputs");
+    SPOILT(s.vocab = 10,
+           "d.h5: /inputs: 2 dimensions; token ids (there is a vocab_size) have 1, "
+           "[S]");
+    SPOILT(s.task = "lm",
+           "d.h5: attribute vocab_size: missing; lm needs token ids as /inputs");
 }
 END_TEST
 
@@ -326,25 +357,31 @@ START_TEST(bad_shapes)
 {
     SPOILT(s.offsets = ARRAY({0}), "d.h5: /offsets: missing");
     SPOILT(s.inputs = ARRAY({0}), "d.h5: /inputs: missing");
-    SPOILT(s.targets = ARRAY({0}), "d.h5: /targets: missing; task tag needs them (unlabelled "
-                                   "data have task none)");
-    SPOILT(s.inputs = ARRAY(INT64S(1, 2, 3)), "d.h5: /inputs: 1 dimension; features have 2, "
-                                              "[S, I]; token ids need the attribute vocab_size");
+    SPOILT(s.targets = ARRAY({0}),
+           "d.h5: /targets: missing; task tag needs them (unlabelled "
+           "data have task none)");
+    SPOILT(s.inputs = ARRAY(INT64S(1, 2, 3)),
+           "d.h5: /inputs: 1 dimension; features have 2, "
+           "[S, I]; token ids need the attribute vocab_size");
     SPOILT(s.inputs = ARRAY({RNND_F32, 3, {3, 1, 1}, NULL}),
-           "d.h5: /inputs: 3 dimensions; features have 2, [S, I]; token ids need the attribute "
+           "d.h5: /inputs: 3 dimensions; features have 2, [S, I]; token ids need the "
+           "attribute "
            "vocab_size");
     SPOILT(s.inputs = ARRAY({RNND_F32, 2, {3, 0}, NULL}), "d.h5: /inputs: no feature");
     SPOILT(s.targets = ARRAY(FLOATS(3, 1, 0, 1, 0)),
            "d.h5: /targets: 2 dimensions; task tag has 1, [S]");
     SPOILT(s.targets = ARRAY(INT32S(0, 1)),
            "d.h5: /targets: 2 rows; task tag has one per step: 3");
-    SPOILT(s.task = "classify", "d.h5: /targets: 3 rows; task classify has one per sequence: 2");
-    SPOILT(s.task = "regress", "d.h5: /targets: 1 dimension; task regress has 2, [N, O]");
+    SPOILT(s.task = "classify",
+           "d.h5: /targets: 3 rows; task classify has one per sequence: 2");
+    SPOILT(s.task = "regress",
+           "d.h5: /targets: 1 dimension; task regress has 2, [N, O]");
     SPOILT((s.task = "multilabel", s.targets = ARRAY({RNND_F32, 2, {3, 0}, NULL})),
            "d.h5: /targets: no column");
     SPOILT((s.class = (const char *[]){"a", "b", "c"}, s.texts = 3),
            "d.h5: /classes: 3 texts, 2 are wanted");
-    SPOILT((s.names = (const char *[]){"a"}, s.texts = 1), "d.h5: /names: 1 texts, 2 are wanted");
+    SPOILT((s.names = (const char *[]){"a"}, s.texts = 1),
+           "d.h5: /names: 1 texts, 2 are wanted");
     SPOILT(s.offsets = ARRAY({RNND_I64, 2, {3, 1}, NULL}),
            "d.h5: /offsets: 2 dimensions, 1 is wanted");
 }
@@ -352,14 +389,16 @@ END_TEST
 
 START_TEST(bad_offsets)
 {
-    SPOILT(s.offsets = ARRAY(INT64S(0)), "d.h5: /offsets: 1 values, N+1 for N sequences are "
-                                         "wanted: there is no sequence");
+    SPOILT(s.offsets = ARRAY(INT64S(0)),
+           "d.h5: /offsets: 1 values, N+1 for N sequences are "
+           "wanted: there is no sequence");
     SPOILT(s.offsets = ARRAY(INT64S(1, 2, 3)), "d.h5: /offsets[0] = 1: the first is 0");
     SPOILT(s.offsets = ARRAY(INT64S(0, 2, 1, 3)),
            "d.h5: /offsets[2] = 1: below the one before, 2");
     SPOILT(s.offsets = ARRAY(INT64S(0, 1, 2)),
            "d.h5: /offsets[2] = 2: the last is the number of steps, 3");
-    SPOILT(s.offsets = ARRAY(INT64S(0, 4, 4)), "d.h5: /offsets[1] = 4: /inputs has 3 steps");
+    SPOILT(s.offsets = ARRAY(INT64S(0, 4, 4)),
+           "d.h5: /offsets[1] = 4: /inputs has 3 steps");
     SPOILT(s.offsets = ARRAY(INT64S(0, INT64_MIN, 3)),
            "d.h5: /offsets[1] = -9223372036854775808: below the one before, 0");
     SPOILT(s.offsets = ARRAY({RNND_F64, 1, {3}, (double[]){0, 0.5, 3}}),
@@ -371,24 +410,31 @@ START_TEST(bad_values)
 {
     for (int k = 0; k < 2; k++) {
         rnnd__dataset_keep = keeps[k];
-        SPOILT(s.inputs = ARRAY(FLOATS(3, 2, 0, 0, 0, 0, 0, NAN)),
-               "d.h5: /inputs[2, 1] = nan: features are finite (sequence 1, its step 0)");
-        SPOILT(s.inputs = ARRAY(FLOATS(3, 2, 0, 0, -INFINITY, 0, 0, 0)),
-               "d.h5: /inputs[1, 0] = -inf: features are finite (sequence 0, its step 1)");
-        SPOILT(s.inputs = ARRAY({RNND_F64, 2, {3, 2}, (double[]){0, 0, 0, 1e300, 0, 0}}),
+        SPOILT(
+            s.inputs = ARRAY(FLOATS(3, 2, 0, 0, 0, 0, 0, NAN)),
+            "d.h5: /inputs[2, 1] = nan: features are finite (sequence 1, its step 0)");
+        SPOILT(
+            s.inputs = ARRAY(FLOATS(3, 2, 0, 0, -INFINITY, 0, 0, 0)),
+            "d.h5: /inputs[1, 0] = -inf: features are finite (sequence 0, its step 1)");
+        SPOILT(s.inputs =
+                   ARRAY({RNND_F64, 2, {3, 2}, (double[]){0, 0, 0, 1e300, 0, 0}}),
                "d.h5: /inputs[1, 1] = 1e+300: too large for a 32-bit float");
         SPOILT(s.targets = ARRAY(INT32S(0, 1, 2)),
-               "d.h5: /targets[2] = 2: labels run from 0 to 1 (num_classes 2), -1 = ignored");
+               "d.h5: /targets[2] = 2: labels run from 0 to 1 (num_classes 2), -1 = "
+               "ignored");
         SPOILT(s.targets = ARRAY(INT32S(0, -2, 1)),
-               "d.h5: /targets[1] = -2: labels run from 0 to 1 (num_classes 2), -1 = ignored");
+               "d.h5: /targets[1] = -2: labels run from 0 to 1 (num_classes 2), -1 = "
+               "ignored");
         SPOILT(s.targets = ARRAY(INT64S(0, 1, 1LL << 31)),
                "d.h5: /targets[2] = 2147483648: does not fit 32 bits");
         SPOILT(s.targets = ARRAY({RNND_F32, 1, {3}, (float[]){0, 1, 0.5f}}),
                "d.h5: /targets[2] = 0.5: not an integer");
         SPOILT((s.task = "multilabel", s.targets = ARRAY(FLOATS(3, 1, 0, NAN, 1.5))),
-               "d.h5: /targets[2, 0] = 1.5: answers of multilabel lie between 0 and 1, NaN = "
+               "d.h5: /targets[2, 0] = 1.5: answers of multilabel lie between 0 and 1, "
+               "NaN = "
                "ignored row");
-        SPOILT((s.task = "regress_steps", s.targets = ARRAY(FLOATS(3, 1, 0, INFINITY, 1.5))),
+        SPOILT((s.task = "regress_steps",
+                s.targets = ARRAY(FLOATS(3, 1, 0, INFINITY, 1.5))),
                "d.h5: /targets[1, 0] = inf: targets are finite, NaN = ignored row");
         SPOILT((s.task = "lm", s.vocab = 256, s.targets = ARRAY({0}),
                 s.inputs = ARRAY(INT64S(255, 300, 1))),
@@ -408,15 +454,17 @@ START_TEST(bad_value_far_in)
     float *x = calloc(S, sizeof *x);
     id[S - 2] = 5;
     x[S - 3] = NAN;
-    struct set tokens = {OURS, .offsets = INT64S(0, S), .inputs = {RNND_I32, 1, {S}, id},
-                         .vocab = 5};
-    struct set features = {OURS, .offsets = INT64S(0, 10, S), .inputs = {RNND_F32, 2, {S, 1}, x}};
+    struct set tokens = {OURS, .offsets = INT64S(0, S),
+                         .inputs = {RNND_I32, 1, {S}, id}, .vocab = 5};
+    struct set features = {OURS, .offsets = INT64S(0, 10, S),
+                           .inputs = {RNND_F32, 2, {S, 1}, x}};
     for (int k = 0; k < 2; k++) {
         rnnd__dataset_keep = k ? 0 : 1 << 30;
         refused(&tokens,
                 "d.h5: /inputs[2999998] = 5: token ids run from 0 to 4 (vocab_size 5)");
-        refused(&features, "d.h5: /inputs[2999997, 0] = nan: features are finite (sequence 1, "
-                           "its step 2999987)");
+        refused(&features,
+                "d.h5: /inputs[2999997, 0] = nan: features are finite (sequence 1, "
+                "its step 2999987)");
     }
     free(id);
     free(x);
@@ -436,7 +484,8 @@ START_TEST(files_that_do_not_open)
     ck_assert_int_eq(stat(in_folder("d.h5"), &info), 0);
     ck_assert_int_eq(truncate(in_folder("d.h5"), info.st_size / 2), 0);
     must_fail(RNND_EDATA, rnnd_dataset_open(in_folder("d.h5"), &data));
-    ck_assert_ptr_nonnull(strstr(rest_of_detail(), "d.h5: cannot be opened: truncated: "));
+    ck_assert_ptr_nonnull(
+        strstr(rest_of_detail(), "d.h5: cannot be opened: truncated: "));
     make_set(&(struct set)GOOD);
     flip_where("d.h5", &(float){5}, sizeof(float));
     must_fail(RNND_EDATA, rnnd_dataset_open(in_folder("d.h5"), &data));
@@ -475,8 +524,8 @@ START_TEST(random_damage)
             ck_assert_int_eq(ftruncate(fd, (off_t)(state >> 40) % size), 0);
         if (rnnd_hdf_open(in_folder("d.h5"), &file) == 0) {
             struct rnnd_hdf_shape shape;
-            if (rnnd_hdf_shape(file, "/inputs", &shape) == 0 && shape.rank == 2
-                && shape.dim[0] == 3 && shape.dim[1] == 2)
+            if (rnnd_hdf_shape(file, "/inputs", &shape) == 0 && shape.rank == 2 &&
+                shape.dim[0] == 3 && shape.dim[1] == 2)
                 (void)!rnnd_hdf_read(file, "/inputs", 0, 3, RNND_F32, x);
             (void)!rnnd_hdf_read(file, "/offsets", 0, 3, RNND_I64, x);
             rnnd_hdf_close(file);
@@ -522,7 +571,8 @@ static char golden_path[512];
 static const char *golden(const char *name)
 {
     const char *top = getenv("srcdir");
-    snprintf(golden_path, sizeof golden_path, "%s/tests/golden/h5py/%s", top ? top : ".", name);
+    snprintf(golden_path, sizeof golden_path, "%s/tests/golden/h5py/%s",
+             top ? top : ".", name);
     return golden_path;
 }
 
@@ -546,7 +596,8 @@ START_TEST(h5py_plain)
 }
 END_TEST
 
-/* float16, booleans, big-endian, chunked and compressed, fixed-length and bytes attributes. */
+/* float16, booleans, big-endian, chunked and compressed, fixed-length and bytes
+   attributes. */
 START_TEST(h5py_odd_types)
 {
     struct rnnd_dataset *data;
@@ -574,15 +625,17 @@ START_TEST(h5py_mistyped)
 {
     struct rnnd_dataset *data;
     must_fail(RNND_EDATA, rnnd_dataset_open(golden("text_inputs.h5"), &data));
-    ck_assert_ptr_nonnull(strstr(rnnd_status_detail(), "text_inputs.h5: /inputs: not numbers"));
+    ck_assert_ptr_nonnull(
+        strstr(rnnd_status_detail(), "text_inputs.h5: /inputs: not numbers"));
     must_fail(RNND_EDATA, rnnd_dataset_open(golden("group_inputs.h5"), &data));
-    ck_assert_ptr_nonnull(strstr(rnnd_status_detail(), "group_inputs.h5: /inputs: not an array"));
+    ck_assert_ptr_nonnull(
+        strstr(rnnd_status_detail(), "group_inputs.h5: /inputs: not an array"));
     must_fail(RNND_EDATA, rnnd_dataset_open(golden("scalar_offsets.h5"), &data));
     ck_assert_ptr_nonnull(
         strstr(rnnd_status_detail(), "scalar_offsets.h5: /offsets: 0 dimensions"));
     must_fail(RNND_EDATA, rnnd_dataset_open(golden("task_number.h5"), &data));
-    ck_assert_ptr_nonnull(
-        strstr(rnnd_status_detail(), "task_number.h5: attribute task: a text is wanted"));
+    ck_assert_ptr_nonnull(strstr(rnnd_status_detail(),
+                                 "task_number.h5: attribute task: a text is wanted"));
     must_fail(RNND_EDATA, rnnd_dataset_open(golden("null_targets.h5"), &data));
     ck_assert_ptr_nonnull(
         strstr(rnnd_status_detail(), "null_targets.h5: /targets: holds nothing"));

@@ -1,6 +1,6 @@
 /*
- * test_formats.c - the readers of `pack`: what they make of small files written on the spot,
- * what they say of faulty ones, splitting and writing.
+ * test_formats.c - the readers of `pack`: what they make of small files written on the
+ * spot, what they say of faulty ones, splitting and writing.
  */
 #include "formats.h"
 #include "hdf.h"
@@ -79,11 +79,11 @@ static void refuses(const char *kind, int status, const char *text, const char *
     ck_assert_str_eq(rest_of_detail(), why);
 }
 
-#define SAME(list, type, ...)                                                        \
-    do {                                                                             \
-        type want[] = {__VA_ARGS__};                                                 \
-        ck_assert_int_eq((list).count, (int64_t)(sizeof want / sizeof *want));       \
-        ck_assert_mem_eq((list).at, want, sizeof want);                              \
+#define SAME(list, type, ...)                                                  \
+    do {                                                                       \
+        type want[] = {__VA_ARGS__};                                           \
+        ck_assert_int_eq((list).count, (int64_t)(sizeof want / sizeof *want)); \
+        ck_assert_mem_eq((list).at, want, sizeof want);                        \
     } while (0)
 
 /* Texts of a list, joined by bars. */
@@ -143,7 +143,8 @@ START_TEST(ts_faults)
     refuses("ts", RNND_EDATA, TS("a\n"), "a:8: a class alone, without values");
     refuses("ts", RNND_EDATA, TS(""), "a: holds no sequence");
     refuses("ts", RNND_EDATA, "@timeStamps true\n@data\n",
-            "a:1: @timeStamps true: time stamps are not read; steps are taken as equally far "
+            "a:1: @timeStamps true: time stamps are not read; steps are taken as "
+            "equally far "
             "apart");
     refuses("ts", RNND_EDATA, "@classLabel true a b a\n@data\n",
             "a:1: class a stands there twice");
@@ -151,7 +152,8 @@ START_TEST(ts_faults)
             "a:1: @classLabel true names no class");
     refuses("ts", RNND_EDATA, "@classLabel maybe\n@data\n",
             "a:1: @classLabel is true or false");
-    refuses("ts", RNND_EDATA, "@dimensions x\n@data\n", "a:1: @dimensions is a number from 1");
+    refuses("ts", RNND_EDATA, "@dimensions x\n@data\n",
+            "a:1: @dimensions is a number from 1");
     refuses("ts", RNND_EDATA, "1,2,3\n", "a:1: a line of the header begins with @");
     refuses("ts", RNND_EDATA, "@dimensions 1\n", "a: no line @data: not a .ts file");
     refuses("ts", RNND_EDATA, "@equalLength true\n@seriesLength 3\n@data\n1,2,3\n1,2\n",
@@ -161,7 +163,8 @@ END_TEST
 
 START_TEST(ts_joined)
 {
-    const char *parts[] = {"@classLabel true a b\n@data\n1:a\n", "@classLabel true a b\n@data\n2,3:b\n"};
+    const char *parts[] = {"@classLabel true a b\n@data\n1:a\n",
+                           "@classLabel true a b\n@data\n2,3:b\n"};
     must(read_inputs("ts", parts, 2));
     SAME(got.offsets, int64_t, 0, 1, 3);
     SAME(got.features, float, 1, 2, 3);
@@ -262,7 +265,8 @@ START_TEST(csv_faults)
             "a:3: column c: not the same in all rows of sequence \"1\"");
     refuses("csv", RNND_EDATA, HEAD "1,2,3,a\n,2,3,b\n",
             "a:3: column id: an empty cell; each row needs a sequence");
-    refuses("csv", RNND_EDATA, HEAD "1,2,3,a\n1,2,3\n", "a:3: 3 cells; the header has 4");
+    refuses("csv", RNND_EDATA, HEAD "1,2,3,a\n1,2,3\n",
+            "a:3: 3 cells; the header has 4");
     refuses("csv", RNND_EDATA, HEAD "1,2,3,a\n1,2,\"3,a\n1,2,3,a\n",
             "a:3: a quoted cell does not end");
     refuses("csv", RNND_EDATA, HEAD "1,2,\"3\"4,a\n",
@@ -272,7 +276,8 @@ START_TEST(csv_faults)
     refuses("csv", RNND_EDATA, "id;x;c\n1;2;a\n",
             "a: no column of numbers is left for the features");
     refuses("csv", RNND_EDATA, "", "a: no header line");
-    refuses("csv", RNND_EDATA, HEAD, "a: no column of numbers is left for the features");
+    refuses("csv", RNND_EDATA, HEAD,
+            "a: no column of numbers is left for the features");
     refuses("csv", RNND_EDATA, HEAD "1,2,3,\n", "column c: all cells are empty");
     set("features", "x,q");
     refuses("csv", RNND_EDATA, HEAD "1,2,3,a\n", "a:1: no column is called q");
@@ -287,26 +292,30 @@ START_TEST(csv_faults)
     refuses("csv", RNND_EUSAGE, HEAD, "a column name is empty in a list of columns");
     set("features", "x");
     set("target", "y");
-    refuses("csv", RNND_EUSAGE, HEAD, "only one of --label, --step-label, --target and "
-                                      "--step-target can be given");
+    refuses("csv", RNND_EUSAGE, HEAD,
+            "only one of --label, --step-label, --target and "
+            "--step-target can be given");
     afresh();
     set("sequence", "id");
     set("target", "y");
     refuses("csv", RNND_EDATA, HEAD "1,2,3,a\n1,2,4,b\n",
             "a:3: column y: not the same in all rows of sequence \"1\"");
     set("task", "tag");
-    refuses("csv", RNND_EUSAGE, HEAD, "--task tag: the columns that are given make it regress");
+    refuses("csv", RNND_EUSAGE, HEAD,
+            "--task tag: the columns that are given make it regress");
     afresh();
     set("sequence", "id");
     set("step-target", "y");
     set("task", "multilabel");
-    refuses("csv", RNND_EDATA, HEAD "1,2,3,a\n", "a:2: column y: \"3\" is not a number from 0 to 1");
+    refuses("csv", RNND_EDATA, HEAD "1,2,3,a\n",
+            "a:2: column y: \"3\" is not a number from 0 to 1");
 }
 END_TEST
 
 START_TEST(csv_files_and_classes_from)
 {
-    const char *parts[] = {"id,x,c\n1,1,b\n2,2,c\n", "c,extra,id,x\nb,hm,1,3\nb,,3,4\n"};
+    const char *parts[] = {"id,x,c\n1,1,b\n2,2,c\n",
+                           "c,extra,id,x\nb,hm,1,3\nb,,3,4\n"};
     set("sequence", "id");
     set("step-label", "c");
     must(read_inputs("csv", parts, 2));
@@ -322,8 +331,9 @@ START_TEST(csv_files_and_classes_from)
     reads("csv", "id,x,c\n1,1,c\n");
     SAME(got.labels, int32_t, 1);
     texts_are(&got.class, "b|c");
-    refuses("csv", RNND_EDATA, "id,x,c\n1,1,a\n",
-            "a:2: column c: \"a\" is not a class of the data set given by --classes-from");
+    refuses(
+        "csv", RNND_EDATA, "id,x,c\n1,1,a\n",
+        "a:2: column c: \"a\" is not a class of the data set given by --classes-from");
 }
 END_TEST
 
@@ -360,7 +370,8 @@ END_TEST
 
 START_TEST(chars)
 {
-    reads("text-chars", "\xef\xbb\xbf" "bä\n\nä𝄞\n");
+    reads("text-chars", "\xef\xbb\xbf"
+                        "bä\n\nä𝄞\n");
     texts_are(&got.token, "<unk>|\n|ä|b|𝄞");
     SAME(got.tokens, int32_t, 3, 2, 1, 1, 2, 4, 1);
     SAME(got.offsets, int64_t, 0, 3, 4, 7);
@@ -374,9 +385,12 @@ START_TEST(chars)
     SAME(got.tokens, int32_t, 1, 2, 3, 1, 2);
     SAME(got.offsets, int64_t, 0, 2, 4, 5);
     afresh();
-    refuses("text-chars", RNND_EDATA, "ab\na\xed\xa0\x80\n", "a:2: byte 2 of the line is no UTF-8");
-    refuses("text-chars", RNND_EDATA, "\xc0\x80", "a:1: byte 1 of the line is no UTF-8");
-    refuses("text-chars", RNND_EDATA, "a\xe2\x82", "a:1: byte 2 of the line is no UTF-8");
+    refuses("text-chars", RNND_EDATA, "ab\na\xed\xa0\x80\n",
+            "a:2: byte 2 of the line is no UTF-8");
+    refuses("text-chars", RNND_EDATA, "\xc0\x80",
+            "a:1: byte 1 of the line is no UTF-8");
+    refuses("text-chars", RNND_EDATA, "a\xe2\x82",
+            "a:1: byte 2 of the line is no UTF-8");
     refuses("text-chars", RNND_EDATA, "", "a: holds no sequence");
     const struct rnnd_format *format;
     char *path = (char *)file_of("nul", "ab\nc\0d", 6);
@@ -424,13 +438,16 @@ START_TEST(music)
             "a: two[0][1][0] = 20: notes run from 21 to 108");
     refuses("music-json", RNND_EDATA, "{\"two\": [[[21], [60.5]]]}",
             "a: two[0][1][0]: a note is an integer");
-    refuses("music-json", RNND_EDATA, "{\"two\": [[21]]}", "a: two[0][0]: a step is a list of notes");
-    refuses("music-json", RNND_EDATA, "{\"two\": [3]}", "a: two[0]: a piece is a list of steps");
+    refuses("music-json", RNND_EDATA, "{\"two\": [[21]]}",
+            "a: two[0][0]: a step is a list of notes");
+    refuses("music-json", RNND_EDATA, "{\"two\": [3]}",
+            "a: two[0]: a piece is a list of steps");
     refuses("music-json", RNND_EDATA, "{\"two\": 3}", "a: two: not a list of pieces");
     refuses("music-json", RNND_EDATA, "{\"one\": [], \"three\": []}",
             "a: no part is called two; there are: one, three");
     refuses("music-json", RNND_EDATA, "[]", "a: not a JSON object of lists of pieces");
-    must_fail(RNND_EDATA, read_inputs("music-json", &(const char *){"{\"two\":\n[,"}, 1));
+    must_fail(RNND_EDATA,
+              read_inputs("music-json", &(const char *){"{\"two\":\n[,"}, 1));
     ck_assert_ptr_nonnull(strstr(rest_of_detail(), "a:2: column 2: "));
     afresh();
     refuses("music-json", RNND_EUSAGE, "{\"one\": [], \"two\": []}",
@@ -452,7 +469,8 @@ struct member {
     bool columns;
 };
 
-static char *make_npz(const char *name, const struct member *members, int count, bool deflated)
+static char *make_npz(const char *name, const struct member *members, int count,
+                      bool deflated)
 {
     int code;
     zip_t *zip = zip_open(in_folder(name), ZIP_CREATE | ZIP_TRUNCATE, &code);
@@ -460,7 +478,8 @@ static char *make_npz(const char *name, const struct member *members, int count,
     for (int i = 0; i < count; i++) {
         const struct member *m = &members[i];
         char head[200], path[40], *all;
-        int n = snprintf(head + 10, 180, "{'descr': '%s', 'fortran_order': %s, 'shape': %s, }\n",
+        int n = snprintf(head + 10, 180,
+                         "{'descr': '%s', 'fortran_order': %s, 'shape': %s, }\n",
                          m->type, m->columns ? "True" : "False", m->shape);
         memcpy(head, "\x93NUMPY\1\0", 8);
         head[8] = (char)n;
@@ -469,7 +488,8 @@ static char *make_npz(const char *name, const struct member *members, int count,
         memcpy(all, head, (size_t)n + 10);
         memcpy(all + n + 10, m->data, m->bytes);
         snprintf(path, sizeof path, "%s.npy", m->name);
-        zip_source_t *source = zip_source_buffer(zip, all, (size_t)n + 10 + m->bytes, 1);
+        zip_source_t *source =
+            zip_source_buffer(zip, all, (size_t)n + 10 + m->bytes, 1);
         zip_int64_t index = zip_file_add(zip, path, source, ZIP_FL_OVERWRITE);
         ck_assert_int_ge(index, 0);
         zip_set_file_compression(zip, (zip_uint64_t)index,
@@ -479,8 +499,10 @@ static char *make_npz(const char *name, const struct member *members, int count,
     return (char *)in_folder(name);
 }
 
-#define MEMBER(name, type, shape, c, ...)                                            \
-    {name, type, shape, (c[]){__VA_ARGS__}, sizeof((c[]){__VA_ARGS__}), false}
+#define MEMBER(name, type, shape, c, ...)                                        \
+    {                                                                            \
+        name, type, shape, (c[]){__VA_ARGS__}, sizeof((c[]){__VA_ARGS__}), false \
+    }
 
 static int read_npz(const struct member *members, int count)
 {
@@ -535,7 +557,8 @@ START_TEST(npz)
     SAME(got.values, float, 1, 0, 0, 1, 1, 1);
 
     const struct rnnd_format *format;
-    char *two[] = {make_npz("x.npz", tokens, 2, true), make_npz("y.npz", tokens, 2, true)};
+    char *two[] = {make_npz("x.npz", tokens, 2, true),
+                   make_npz("y.npz", tokens, 2, true)};
     must(rnnd_format_find("npz", &format));
     afresh();
     must(rnnd_format_read(format, &opt, two, 2, &got));
@@ -545,11 +568,11 @@ END_TEST
 
 START_TEST(npz_faults)
 {
-#define NPZ(status, why, ...)                                                        \
-    do {                                                                             \
-        struct member members[] = {__VA_ARGS__};                                     \
-        must_fail(status, read_npz(members, sizeof members / sizeof *members));      \
-        ck_assert_str_eq(rest_of_detail(), why);                                     \
+#define NPZ(status, why, ...)                                                   \
+    do {                                                                        \
+        struct member members[] = {__VA_ARGS__};                                \
+        must_fail(status, read_npz(members, sizeof members / sizeof *members)); \
+        ck_assert_str_eq(rest_of_detail(), why);                                \
     } while (0)
 #define X MEMBER("inputs", "<f4", "(3, 2)", float, 1, 2, 3, 4, 5, 6)
 #define L MEMBER("lengths", "<i4", "(2,)", int32_t, 1, 2)
@@ -561,11 +584,14 @@ START_TEST(npz_faults)
         MEMBER("inputs", "<f8", "(3, 2)", double, 1, 1e39, 3, 4, 5, 6));
     NPZ(RNND_EDATA, "a.npz: inputs[2] = -1: ids are integers from 0", L,
         MEMBER("inputs", "<i4", "(3,)", int32_t, 1, 2, -1));
-    NPZ(RNND_EDATA, "a.npz: lengths[1] = 3: falls, or lies beyond the last step of inputs", X,
+    NPZ(RNND_EDATA,
+        "a.npz: lengths[1] = 3: falls, or lies beyond the last step of inputs", X,
         MEMBER("lengths", "<i4", "(2,)", int32_t, 1, 3));
-    NPZ(RNND_EDATA, "a.npz: offsets[2] = 1: falls, or lies beyond the last step of inputs", X,
+    NPZ(RNND_EDATA,
+        "a.npz: offsets[2] = 1: falls, or lies beyond the last step of inputs", X,
         MEMBER("offsets", "<i4", "(4,)", int32_t, 0, 2, 1, 3));
-    NPZ(RNND_EDATA, "a.npz: offsets[0] = 1: offsets and lengths are integers, the first offset 0",
+    NPZ(RNND_EDATA,
+        "a.npz: offsets[0] = 1: offsets and lengths are integers, the first offset 0",
         X, MEMBER("offsets", "<i4", "(2,)", int32_t, 1, 3));
     NPZ(RNND_EDATA, "a.npz: offsets end at 2, inputs has 3 steps", X,
         MEMBER("offsets", "<i4", "(2,)", int32_t, 0, 2));
@@ -573,10 +599,11 @@ START_TEST(npz_faults)
         MEMBER("inputs", "<U3", "(3, 2)", float, 1, 2, 3, 4, 5, 6));
     NPZ(RNND_EDATA, "a.npz: inputs: cut off: 24 bytes of elements are there", L,
         MEMBER("inputs", "<f4", "(4, 2)", float, 1, 2, 3, 4, 5, 6));
-    NPZ(RNND_EDATA, "a.npz: targets[1] = -2: labels are integers from 0, -1 = ignored", X, L,
-        MEMBER("targets", "<i4", "(2,)", int32_t, 0, -2));
+    NPZ(RNND_EDATA, "a.npz: targets[1] = -2: labels are integers from 0, -1 = ignored",
+        X, L, MEMBER("targets", "<i4", "(2,)", int32_t, 0, -2));
     NPZ(RNND_EDATA, "num_classes is 3, but 3 occurs", X, L,
-        MEMBER("targets", "<i4", "(2,)", int32_t, 0, 3), MEMBER("num_classes", "<i4", "()", int32_t, 3));
+        MEMBER("targets", "<i4", "(2,)", int32_t, 0, 3),
+        MEMBER("num_classes", "<i4", "()", int32_t, 3));
     NPZ(RNND_EUSAGE, "a.npz: --task says what the targets are for", X, L,
         MEMBER("targets", "<i4", "(4,)", int32_t, 0, 1, 2, 3));
     set("task", "tag");
@@ -584,7 +611,8 @@ START_TEST(npz_faults)
         MEMBER("targets", "<i4", "(2,)", int32_t, 0, 1));
     NPZ(RNND_EDATA, "a.npz: has no array targets; task tag needs it", X, L);
     set("task", "multilabel");
-    NPZ(RNND_EDATA, "a.npz: targets[2, 0] = 2: answers of multilabel lie between 0 and 1", X, L,
+    NPZ(RNND_EDATA,
+        "a.npz: targets[2, 0] = 2: answers of multilabel lie between 0 and 1", X, L,
         MEMBER("targets", "<f4", "(3, 1)", float, 0, 1, 2));
     set("task", "lm");
     NPZ(RNND_EDATA, "a.npz: inputs are features; lm needs token ids", X, L);
@@ -612,9 +640,10 @@ START_TEST(kinds)
 {
     const struct rnnd_format *format;
     must_fail(RNND_EUSAGE, rnnd_format_find("text-word", &format));
-    ck_assert_str_eq(rest_of_detail(),
-                     "pack: unknown kind text-word; did you mean text-words; there are ts, csv, "
-                     "npz, text-words, text-chars and music-json");
+    ck_assert_str_eq(
+        rest_of_detail(),
+        "pack: unknown kind text-word; did you mean text-words; there are ts, csv, "
+        "npz, text-words, text-chars and music-json");
     must_fail(RNND_EUSAGE, rnnd_format_find("???", &format));
     ck_assert_ptr_null(strstr(rest_of_detail(), "mean"));
     char *none = (char *)in_folder("none");

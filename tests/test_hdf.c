@@ -1,6 +1,6 @@
 /*
- * test_hdf.c - the door to HDF5: round trips, conversions, messages, atomic writing, and
- * whether damage at any byte of a file is noticed.
+ * test_hdf.c - the door to HDF5: round trips, conversions, messages, atomic writing,
+ * and whether damage at any byte of a file is noticed.
  */
 #include "hdf.h"
 #include "testing.h"
@@ -43,8 +43,8 @@ START_TEST(arrays_come_back)
     for (int sum = 0; sum < 2; sum++) {
         const char *group = sum ? "checked/deep" : "plain";
         char name[64];
-#define WRITE(what, type, rank, dims, data)                                       \
-    snprintf(name, sizeof name, "%s/%s", group, what);                            \
+#define WRITE(what, type, rank, dims, data)            \
+    snprintf(name, sizeof name, "%s/%s", group, what); \
     must(rnnd_hdf_write(file, name, type, rank, dims, sum, data))
         WRITE("f", RNND_F32, 2, dim, f);
         WRITE("d", RNND_F64, 0, NULL, &d);
@@ -65,10 +65,10 @@ START_TEST(arrays_come_back)
         int64_t l2[2];
         uint8_t u2[2];
         bool has;
-#define READ(what, count, type, out)                                              \
-    snprintf(name, sizeof name, "%s/%s", group, what);                            \
-    must(rnnd_hdf_read(file, name, 0, count, type, out));                         \
-    must(rnnd_hdf_has_checksum(file, name, &has));                                \
+#define READ(what, count, type, out)                      \
+    snprintf(name, sizeof name, "%s/%s", group, what);    \
+    must(rnnd_hdf_read(file, name, 0, count, type, out)); \
+    must(rnnd_hdf_has_checksum(file, name, &has));        \
     ck_assert_int_eq(has, sum || !(count))
         READ("f", 2, RNND_F32, f2);
         READ("d", 1, RNND_F64, &d2);
@@ -101,7 +101,8 @@ START_TEST(slices)
 {
     enum { ROWS = 700001, WIDTH = 3, STEP = 99991 };
     int64_t dim[2] = {ROWS, WIDTH};
-    int32_t *all = malloc(sizeof *all * ROWS * WIDTH), *part = malloc(sizeof *all * STEP * WIDTH);
+    int32_t *all = malloc(sizeof *all * ROWS * WIDTH),
+            *part = malloc(sizeof *all * STEP * WIDTH);
     for (int i = 0; i < ROWS * WIDTH; i++)
         all[i] = i * 7 - 1000;
     for (int sum = 0; sum < 2; sum++) {
@@ -125,7 +126,9 @@ START_TEST(slices)
             }
         }
         must_fail(RNND_EDATA, rnnd_hdf_read(file, "x", ROWS - 1, 2, RNND_I32, part));
-        ck_assert_str_eq(rest_of_detail(), "s.h5: /x: rows 700000 to 700001 are asked for, it has 700001");
+        ck_assert_str_eq(
+            rest_of_detail(),
+            "s.h5: /x: rows 700000 to 700001 are asked for, it has 700001");
         rnnd_hdf_close(file);
     }
     free(all);
@@ -178,7 +181,8 @@ START_TEST(texts_come_back)
     ck_assert_str_eq(s, "");
     free(s);
     must_fail(RNND_EDATA, rnnd_hdf_read(file, "classes", 0, 1, RNND_F32, NULL));
-    ck_assert_str_eq(rest_of_detail(), "t.h5: /classes: texts, where numbers are wanted");
+    ck_assert_str_eq(rest_of_detail(),
+                     "t.h5: /classes: texts, where numbers are wanted");
     rnnd_hdf_close(file);
     for (int i = 0; i < 50; i++)
         free(wild[i]);
@@ -208,7 +212,8 @@ START_TEST(attributes)
     must(rnnd_hdf_get_int(file, "two", &i));
     ck_assert_int_eq(i, 2);
     must_fail(RNND_EDATA, rnnd_hdf_get_int(file, "third", &i));
-    ck_assert_str_eq(rest_of_detail(), "at.h5: attribute third: a (64-bit) integer is wanted");
+    ck_assert_str_eq(rest_of_detail(),
+                     "at.h5: attribute third: a (64-bit) integer is wanted");
     must_fail(RNND_EDATA, rnnd_hdf_get_int(file, "text", &i));
     ck_assert_str_eq(rest_of_detail(), "at.h5: attribute text: a number is wanted");
     must_fail(RNND_EDATA, rnnd_hdf_get_string(file, "two", &s));
@@ -227,7 +232,8 @@ START_TEST(values_that_do_not_fit)
 {
     int64_t dim[3] = {70000, 1, 2}, four = 4;
     int64_t *l = calloc(140000, sizeof *l);
-    double d[4] = {1, -2, 2.5, NAN}, huge[4] = {1, 1e39, 0, 0}, big[4] = {0, 0, 0x1p63, 0};
+    double d[4] = {1, -2, 2.5, NAN}, huge[4] = {1, 1e39, 0, 0},
+           big[4] = {0, 0, 0x1p63, 0};
     struct rnnd_hdf *file = created("c.h5");
     for (int i = 0; i < 140000; i++)
         l[i] = i - 70000;
@@ -249,8 +255,9 @@ START_TEST(values_that_do_not_fit)
     ck_assert_str_eq(rest_of_detail(),
                      "c.h5: /large[69999, 0, 1] = 2147483648: does not fit 32 bits");
     must_fail(RNND_EDATA, rnnd_hdf_read(file, "small", 0, 1, RNND_U8, u));
-    ck_assert_str_eq(rest_of_detail(),
-                     "c.h5: /small[0, 0, 0] = -70000: does not fit 8 bits without sign");
+    ck_assert_str_eq(
+        rest_of_detail(),
+        "c.h5: /small[0, 0, 0] = -70000: does not fit 8 bits without sign");
     must(rnnd_hdf_read(file, "d", 0, 2, RNND_I64, l));
     ck_assert_int_eq(l[1], -2);
     must_fail(RNND_EDATA, rnnd_hdf_read(file, "d", 0, 3, RNND_I32, i));
@@ -258,11 +265,13 @@ START_TEST(values_that_do_not_fit)
     must_fail(RNND_EDATA, rnnd_hdf_read(file, "d", 3, 1, RNND_I64, l));
     ck_assert_str_eq(rest_of_detail(), "c.h5: /d[3] = nan: not an integer");
     must_fail(RNND_EDATA, rnnd_hdf_read(file, "big", 0, 4, RNND_I64, l));
-    ck_assert_str_eq(rest_of_detail(), "c.h5: /big[2] = 9.22337204e+18: does not fit 64 bits");
+    ck_assert_str_eq(rest_of_detail(),
+                     "c.h5: /big[2] = 9.22337204e+18: does not fit 64 bits");
     must(rnnd_hdf_read(file, "d", 0, 4, RNND_F32, f));
     ck_assert(f[2] == 2.5f && isnan(f[3]));
     must_fail(RNND_EDATA, rnnd_hdf_read(file, "huge", 0, 4, RNND_F32, f));
-    ck_assert_str_eq(rest_of_detail(), "c.h5: /huge[1] = 1e+39: too large for a 32-bit float");
+    ck_assert_str_eq(rest_of_detail(),
+                     "c.h5: /huge[1] = 1e+39: too large for a 32-bit float");
     rnnd_hdf_close(file);
     free(i);
     free(l);
@@ -315,7 +324,8 @@ START_TEST(unreadable_files)
     ck_assert_int_eq(truncate(in_folder("cut.h5"), whole), 0);
     rnnd_hdf_close(opened("cut.h5")); /* nothing of HDF5 is lost */
     ck_assert_int_eq(truncate(in_folder("cut.h5"), whole - 1), 0);
-    snprintf(want, sizeof want, "cut.h5: cannot be opened: truncated: %lld of %lld bytes are there",
+    snprintf(want, sizeof want,
+             "cut.h5: cannot be opened: truncated: %lld of %lld bytes are there",
              whole - 1, whole);
     refused("cut.h5", want);
     for (off_t n = whole - 2; n > 0; n -= 97) {
@@ -407,9 +417,11 @@ START_TEST(commit_is_atomic)
 
     file = created("old.h5"); /* failed on the way */
     must(rnnd_hdf_write(file, "a", RNND_F64, 0, NULL, true, &(double){1}));
-    must_fail(RNND_EFILE, rnnd_hdf_write(file, "a", RNND_F64, 0, NULL, true, &(double){1}));
+    must_fail(RNND_EFILE,
+              rnnd_hdf_write(file, "a", RNND_F64, 0, NULL, true, &(double){1}));
     must_fail(RNND_EFILE, rnnd_hdf_commit(file));
-    ck_assert_str_eq(rest_of_detail(), "old.h5: not written, since a part of it failed");
+    ck_assert_str_eq(rest_of_detail(),
+                     "old.h5: not written, since a part of it failed");
     ck_assert_int_eq(count_files("old.h5"), 1);
 }
 END_TEST
@@ -418,7 +430,8 @@ START_TEST(unwritable_paths)
 {
     struct rnnd_hdf *file = NULL;
     must_fail(RNND_EFILE, rnnd_hdf_create(in_folder("no/such/f.h5"), &file));
-    ck_assert_str_eq(rest_of_detail(), "no/such/f.h5: cannot be written: No such file or directory");
+    ck_assert_str_eq(rest_of_detail(),
+                     "no/such/f.h5: cannot be written: No such file or directory");
     must_fail(RNND_EFILE, rnnd_hdf_create(in_folder("."), &file));
     ck_assert_str_eq(rest_of_detail(), ".: cannot be written: it is a folder");
     ck_assert_ptr_null(file);
@@ -437,8 +450,10 @@ START_TEST(full_disk)
         double *x = calloc((size_t)n, sizeof *x);
         limit_file_size(1 << 20);
         int status = rnnd_hdf_create(in_folder("full.h5"), &file);
-        int wrote = status < 0 ? 0 : rnnd_hdf_write(file, "x", RNND_F64, 1, &n, true, x);
-        bool told = strstr(rnnd_status_detail(), "/x: cannot be written: File too large");
+        int wrote =
+            status < 0 ? 0 : rnnd_hdf_write(file, "x", RNND_F64, 1, &n, true, x);
+        bool told =
+            strstr(rnnd_status_detail(), "/x: cannot be written: File too large");
         int done = status < 0 ? 0 : rnnd_hdf_commit(file);
         free(x);
         _exit(status == 0 && done == RNND_EFILE && (wrote == 0 || told) ? 0 : 1);
@@ -553,8 +568,8 @@ static void flip_all(bool sealed)
     }
     close(fd);
     printf("%s, %lld bytes: %lld flips noticed, %lld without effect, %lld unseen\n",
-           sealed ? "sealed" : "not sealed", (long long)info.st_size, (long long)noticed,
-           (long long)harmless, (long long)unseen);
+           sealed ? "sealed" : "not sealed", (long long)info.st_size,
+           (long long)noticed, (long long)harmless, (long long)unseen);
     ck_assert_int_eq(unseen, 0);
     ck_assert_int_gt(noticed, harmless);
     if (sealed)

@@ -1,6 +1,6 @@
 /*
- * testing.h - what the Check programs of files and data share: statuses as assertions, and a
- * folder that lasts for one test.
+ * testing.h - what the Check programs of files and data share: statuses as assertions,
+ * and a folder that lasts for one test.
  */
 #ifndef RNND_TESTING_H
 #define RNND_TESTING_H
@@ -16,18 +16,18 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#define must(expr)                                                                  \
-    do {                                                                            \
-        int must_status = (expr);                                                   \
-        ck_assert_msg(must_status == 0, "%s: %d %s", #expr, must_status,            \
-                      rnnd_status_detail());                                        \
+#define must(expr)                                                       \
+    do {                                                                 \
+        int must_status = (expr);                                        \
+        ck_assert_msg(must_status == 0, "%s: %d %s", #expr, must_status, \
+                      rnnd_status_detail());                             \
     } while (0)
 
-#define must_fail(want, expr)                                                       \
-    do {                                                                            \
-        int must_status = (expr);                                                   \
-        ck_assert_msg(must_status == (want), "%s: %d %s", #expr, must_status,       \
-                      rnnd_status_detail());                                        \
+#define must_fail(want, expr)                                                 \
+    do {                                                                      \
+        int must_status = (expr);                                             \
+        ck_assert_msg(must_status == (want), "%s: %d %s", #expr, must_status, \
+                      rnnd_status_detail());                                  \
     } while (0)
 
 static char test_folder[256];
@@ -35,7 +35,8 @@ static char test_folder[256];
 static inline void make_folder(void)
 {
     const char *base = getenv("TMPDIR");
-    snprintf(test_folder, sizeof test_folder, "%s/rnnd-test-XXXXXX", base ? base : "/tmp");
+    snprintf(test_folder, sizeof test_folder, "%s/rnnd-test-XXXXXX",
+             base ? base : "/tmp");
     ck_assert_ptr_nonnull(mkdtemp(test_folder));
 }
 
@@ -66,7 +67,8 @@ static inline const char *rest_of_detail(void)
 {
     const char *detail = rnnd_status_detail();
     size_t n = strlen(test_folder);
-    return strncmp(detail, test_folder, n) == 0 && detail[n] == '/' ? detail + n + 1 : detail;
+    return strncmp(detail, test_folder, n) == 0 && detail[n] == '/' ? detail + n + 1
+                                                                    : detail;
 }
 
 /* Files of the folder whose names begin so. */

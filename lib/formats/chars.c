@@ -1,15 +1,20 @@
 /*
- * chars.c - running text by UTF-8 character: a line is a sequence, its newline its last token.
+ * chars.c - running text by UTF-8 character: a line is a sequence, its newline its last
+ * token.
  */
 #include "tokens.h"
 
 static const char *const fixed[] = {"<unk>", NULL};
 
-/* Bytes of the character at c, 0 where it is none: overlong forms, surrogates and numbers
-   beyond U+10FFFF are none. */
+/* Bytes of the character at c, 0 where it is none: overlong forms, surrogates and
+   numbers beyond U+10FFFF are none. */
 static size_t character(const unsigned char *c, size_t room)
 {
-    size_t n = c[0] < 0x80 ? 1 : c[0] < 0xc2 ? 0 : c[0] < 0xe0 ? 2 : c[0] < 0xf0 ? 3 : 4;
+    size_t n = c[0] < 0x80   ? 1
+               : c[0] < 0xc2 ? 0
+               : c[0] < 0xe0 ? 2
+               : c[0] < 0xf0 ? 3
+                             : 4;
     if (n == 0 || n > room || c[0] > 0xf4)
         return 0;
     for (size_t i = 1; i < n; i++)

@@ -1,5 +1,6 @@
 /*
- * contents.c - a data set in memory: filled by the readers, split, written as a data file.
+ * contents.c - a data set in memory: filled by the readers, split, written as a data
+ * file.
  */
 #include "text.h"
 
@@ -46,8 +47,9 @@ int64_t rnnd_contents_sequences(const struct rnnd_contents *contents)
 
 int64_t rnnd_contents_steps(const struct rnnd_contents *contents)
 {
-    return contents->vocab || !contents->inputs ? contents->tokens.count
-                                                : contents->features.count / contents->inputs;
+    return contents->vocab || !contents->inputs
+               ? contents->tokens.count
+               : contents->features.count / contents->inputs;
 }
 
 int rnnd_contents_end_sequence(struct rnnd_contents *contents)
@@ -75,10 +77,11 @@ int rnnd_format_find(const char *name, const struct rnnd_format **out)
         }
     }
     const char *meant = rnnd_options_nearest(name, names);
-    return rnnd_fail(RNND_EUSAGE,
-                     "pack: unknown kind %s%s%s; there are ts, csv, npz, text-words, text-chars "
-                     "and music-json",
-                     name, meant ? "; did you mean " : "", meant ? meant : "");
+    return rnnd_fail(
+        RNND_EUSAGE,
+        "pack: unknown kind %s%s%s; there are ts, csv, npz, text-words, text-chars "
+        "and music-json",
+        name, meant ? "; did you mean " : "", meant ? meant : "");
 }
 
 int rnnd_format_read(const struct rnnd_format *format, const struct rnnd_options *opt,
@@ -141,7 +144,8 @@ static int copy_rows(struct rnnd_list *to, const struct rnnd_list *from, int64_t
 {
     if (from->count == 0)
         return 0;
-    return rnnd_list_add(to, (const char *)from->at + (size_t)(first * width) * from->size,
+    return rnnd_list_add(to,
+                         (const char *)from->at + (size_t)(first * width) * from->size,
                          rows * width);
 }
 
@@ -156,7 +160,8 @@ static int move_text(struct rnnd_list *to, struct rnnd_list *from, int64_t i)
     return 0;
 }
 
-static int move_sequence(struct rnnd_contents *to, struct rnnd_contents *from, int64_t i)
+static int move_sequence(struct rnnd_contents *to, struct rnnd_contents *from,
+                         int64_t i)
 {
     const int64_t *at = (const int64_t *)from->offsets.at + i;
     int64_t steps = at[1] - at[0];
@@ -198,7 +203,8 @@ int rnnd_contents_split(struct rnnd_contents *contents, double share, uint64_t s
     bool *drawn = NULL;
     struct rnnd_contents kept = {0};
     if (n < 2)
-        return rnnd_fail(RNND_EDATA, "--split: one sequence cannot be split in two files");
+        return rnnd_fail(RNND_EDATA,
+                         "--split: one sequence cannot be split in two files");
     count = count < 1 ? 1 : count > n - 1 ? n - 1 : count;
     int status;
     RNND_TRY_GOTO(draw(n, count, seed, &drawn));
@@ -219,7 +225,8 @@ done:
 /* ---- writing */
 
 /* Answers that are all 0 or 1 take a byte each. */
-static int write_values(struct rnnd_hdf *file, const struct rnnd_contents *c, int64_t rows)
+static int write_values(struct rnnd_hdf *file, const struct rnnd_contents *c,
+                        int64_t rows)
 {
     int64_t dim[] = {rows, c->outputs}, count = c->values.count;
     const float *value = c->values.at;
@@ -237,7 +244,8 @@ static int write_values(struct rnnd_hdf *file, const struct rnnd_contents *c, in
     return status;
 }
 
-static int write_texts(struct rnnd_hdf *file, const char *object, const struct rnnd_list *texts)
+static int write_texts(struct rnnd_hdf *file, const char *object,
+                       const struct rnnd_list *texts)
 {
     return texts->count == 0
                ? 0
@@ -267,19 +275,20 @@ static int write_contents(struct rnnd_hdf *file, const struct rnnd_contents *c)
     if (c->vocab)
         RNND_TRY(rnnd_hdf_write(file, "/inputs", RNND_I32, 1, &S, false, c->tokens.at));
     else
-        RNND_TRY(rnnd_hdf_write(file, "/inputs", RNND_F32, 2, (int64_t[]){S, c->inputs}, false,
-                                c->features.at));
+        RNND_TRY(rnnd_hdf_write(file, "/inputs", RNND_F32, 2, (int64_t[]){S, c->inputs},
+                                false, c->features.at));
     if (c->outputs)
         RNND_TRY(write_values(file, c, rows));
     else if (c->classes)
-        RNND_TRY(rnnd_hdf_write(file, "/targets", RNND_I32, 1, &rows, false, c->labels.at));
+        RNND_TRY(
+            rnnd_hdf_write(file, "/targets", RNND_I32, 1, &rows, false, c->labels.at));
     RNND_TRY(write_texts(file, "/names", &c->names));
     RNND_TRY(write_texts(file, "/classes", &c->class));
     return write_texts(file, "/vocab", &c->token);
 }
 
-int rnnd_contents_write(const struct rnnd_contents *const *contents, const char *const *paths,
-                        int count)
+int rnnd_contents_write(const struct rnnd_contents *const *contents,
+                        const char *const *paths, int count)
 {
     struct rnnd_hdf *file[2] = {NULL, NULL};
     int status = 0, done = 0;

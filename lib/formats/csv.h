@@ -8,11 +8,11 @@
 
 struct rnnd_csv {
     struct rnnd_text text;
-    int64_t columns;               /* of the header; 0 before it */
-    int64_t line;                  /* where the row under way begins, from 1 */
-    int64_t cells;                 /* of the row under way */
-    struct rnnd_list start;        /* int64_t, where each cell begins in `room` */
-    struct rnnd_list room;         /* char: the cells' texts, each with a NUL */
+    int64_t columns;        /* of the header; 0 before it */
+    int64_t line;           /* where the row under way begins, from 1 */
+    int64_t cells;          /* of the row under way */
+    struct rnnd_list start; /* int64_t, where each cell begins in `room` */
+    struct rnnd_list room;  /* char: the cells' texts, each with a NUL */
 };
 
 /* Close it only if this succeeded. */
@@ -20,8 +20,8 @@ RNND_CHECKED int rnnd_csv_open(const char *path, struct rnnd_csv *out);
 void rnnd_csv_close(struct rnnd_csv *csv);
 /* The first row, which names the columns. */
 RNND_CHECKED int rnnd_csv_header(struct rnnd_csv *csv);
-/* The next row, which must have as many cells as the header; empty lines are skipped. *more
-   is false behind the last. */
+/* The next row, which must have as many cells as the header; empty lines are
+   skipped. *more is false behind the last. */
 RNND_CHECKED int rnnd_csv_row(struct rnnd_csv *csv, bool *more);
 /* Text of a cell, without its quotes; lasts until the next row. */
 const char *rnnd_csv_cell(const struct rnnd_csv *csv, int64_t i);

@@ -1,6 +1,6 @@
 /*
- * csv_rows.c - rows and cells of comma-separated text as RFC 4180 has it: a quoted cell may
- * hold commas, line ends, and quotes written twice.
+ * csv_rows.c - rows and cells of comma-separated text as RFC 4180 has it: a quoted cell
+ * may hold commas, line ends, and quotes written twice.
  */
 #include "csv.h"
 
@@ -28,7 +28,8 @@ const char *rnnd_csv_cell(const struct rnnd_csv *csv, int64_t i)
 
 static int fail_row(const struct rnnd_csv *csv, const char *problem)
 {
-    return rnnd_fail(RNND_EDATA, "%s:%lld: %s", csv->text.path, (long long)csv->line, problem);
+    return rnnd_fail(RNND_EDATA, "%s:%lld: %s", csv->text.path, (long long)csv->line,
+                     problem);
 }
 
 /* A quoted cell from behind its first quote to behind its last. */

@@ -1,6 +1,6 @@
 /*
- * music.c - pieces of music as JSON: {"train": [[[60, 64], ...steps], ...pieces], ...}. Notes
- * 21..108 are the 88 keys of a piano; step t is the input, step t+1 the target.
+ * music.c - pieces of music as JSON: {"train": [[[60, 64], ...steps], ...pieces], ...}.
+ * Notes 21..108 are the 88 keys of a piano; step t is the input, step t+1 the target.
  */
 #include "text.h"
 
@@ -21,8 +21,8 @@ struct place {
 static int read_step(const struct place *at, const json_t *step, float row[KEYS])
 {
     if (!json_is_array(step))
-        return rnnd_fail(RNND_EDATA, "%s: %s[%zu][%zu]: a step is a list of notes", at->path,
-                         at->part, at->piece, at->step);
+        return rnnd_fail(RNND_EDATA, "%s: %s[%zu][%zu]: a step is a list of notes",
+                         at->path, at->part, at->piece, at->step);
     memset(row, 0, KEYS * sizeof *row);
     for (size_t i = 0; i < json_array_size(step); i++) {
         const json_t *note = json_array_get(step, i);
@@ -31,9 +31,10 @@ static int read_step(const struct place *at, const json_t *step, float row[KEYS]
             return rnnd_fail(RNND_EDATA, "%s: %s[%zu][%zu][%zu]: a note is an integer",
                              at->path, at->part, at->piece, at->step, i);
         if (key < LOWEST || key >= LOWEST + KEYS)
-            return rnnd_fail(RNND_EDATA, "%s: %s[%zu][%zu][%zu] = %lld: notes run from %d to %d",
-                             at->path, at->part, at->piece, at->step, i, (long long)key, LOWEST,
-                             LOWEST + KEYS - 1);
+            return rnnd_fail(RNND_EDATA,
+                             "%s: %s[%zu][%zu][%zu] = %lld: notes run from %d to %d",
+                             at->path, at->part, at->piece, at->step, i, (long long)key,
+                             LOWEST, LOWEST + KEYS - 1);
         row[key - LOWEST] = 1;
     }
     return 0;
@@ -43,8 +44,8 @@ static int read_piece(struct place *at, const json_t *piece, struct rnnd_content
 {
     float row[KEYS];
     if (!json_is_array(piece))
-        return rnnd_fail(RNND_EDATA, "%s: %s[%zu]: a piece is a list of steps", at->path,
-                         at->part, at->piece);
+        return rnnd_fail(RNND_EDATA, "%s: %s[%zu]: a piece is a list of steps",
+                         at->path, at->part, at->piece);
     size_t steps = json_array_size(piece);
     for (at->step = 0; at->step < steps; at->step++) {
         RNND_TRY(read_step(at, json_array_get(piece, at->step), row));
@@ -60,15 +61,16 @@ static int read_piece(struct place *at, const json_t *piece, struct rnnd_content
 }
 
 /* The member to read: the one named, or the only one. */
-static int choose_part(const char *path, json_t *root, const char *name, const char **part,
-                       json_t **pieces)
+static int choose_part(const char *path, json_t *root, const char *name,
+                       const char **part, json_t **pieces)
 {
     const char *key;
     json_t *value;
     char known[200] = "";
     if (!json_is_object(root))
         return rnnd_fail(RNND_EDATA, "%s: not a JSON object of lists of pieces", path);
-    json_object_foreach(root, key, value) {
+    json_object_foreach(root, key, value)
+    {
         size_t n = strlen(known);
         snprintf(known + n, sizeof known - n, "%s%s", n ? ", " : "", key);
         if (name ? strcmp(key, name) == 0 : json_object_size(root) == 1) {
@@ -78,10 +80,11 @@ static int choose_part(const char *path, json_t *root, const char *name, const c
         }
     }
     if (name)
-        return rnnd_fail(RNND_EDATA, "%s: no part is called %s; there are: %s", path, name,
-                         known);
-    return rnnd_fail(RNND_EUSAGE, "%s: --part NAME says which part to read; there are: %s",
-                     path, known);
+        return rnnd_fail(RNND_EDATA, "%s: no part is called %s; there are: %s", path,
+                         name, known);
+    return rnnd_fail(RNND_EUSAGE,
+                     "%s: --part NAME says which part to read; there are: %s", path,
+                     known);
 }
 
 static int read_file(const char *path, const char *name, struct rnnd_contents *out)
@@ -95,11 +98,12 @@ static int read_file(const char *path, const char *name, struct rnnd_contents *o
     json_t *root = json_loadb(text.data + text.at, text.size - text.at, 0, &error);
     rnnd_text_clear(&text);
     if (!root)
-        return rnnd_fail(RNND_EDATA, "%s:%d: column %d: %s", path, error.line, error.column,
-                         error.text);
+        return rnnd_fail(RNND_EDATA, "%s:%d: column %d: %s", path, error.line,
+                         error.column, error.text);
     RNND_TRY_GOTO(choose_part(path, root, name, &at.part, &pieces));
     if (!json_is_array(pieces))
-        RNND_TRY_GOTO(rnnd_fail(RNND_EDATA, "%s: %s: not a list of pieces", path, at.part));
+        RNND_TRY_GOTO(
+            rnnd_fail(RNND_EDATA, "%s: %s: not a list of pieces", path, at.part));
     for (at.piece = 0; at.piece < json_array_size(pieces); at.piece++)
         RNND_TRY_GOTO(read_piece(&at, json_array_get(pieces, at.piece), out));
 done:

@@ -1,6 +1,6 @@
 /*
- * npy.c - one array of NumPy's .npy format: a header that is a Python dictionary, then the
- * elements. Booleans, integers and floats of 2, 4 and 8 bytes are read.
+ * npy.c - one array of NumPy's .npy format: a header that is a Python dictionary, then
+ * the elements. Booleans, integers and floats of 2, 4 and 8 bytes are read.
  */
 #include "npy.h"
 
@@ -27,13 +27,15 @@ static const char *value_of(const char *header, const char *key)
 static int parse_type(const char *name, const char *at, struct rnnd_npy *out)
 {
     char order, shown[48];
-    bool known = at && sscanf(at, "'%c%c%d'", &order, &out->kind, &out->size) == 3
-                 && strchr("<>|=", order) && strchr("biuf", out->kind)
-                 && (out->size == 1 || out->size == 2 || out->size == 4 || out->size == 8)
-                 && (out->kind != 'f' || out->size > 1);
+    bool known =
+        at && sscanf(at, "'%c%c%d'", &order, &out->kind, &out->size) == 3 &&
+        strchr("<>|=", order) && strchr("biuf", out->kind) &&
+        (out->size == 1 || out->size == 2 || out->size == 4 || out->size == 8) &&
+        (out->kind != 'f' || out->size > 1);
     if (!known)
-        return rnnd_fail(RNND_EDATA, "%s: elements of type %s; numbers are wanted", name,
-                         at ? rnnd_text_shown(at, strcspn(at, ",}"), shown) : "unknown");
+        return rnnd_fail(
+            RNND_EDATA, "%s: elements of type %s; numbers are wanted", name,
+            at ? rnnd_text_shown(at, strcspn(at, ",}"), shown) : "unknown");
     out->swapped = order == (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? '>' : '<');
     return 0;
 }
@@ -46,8 +48,8 @@ static int parse_shape(const char *name, const char *at, struct rnnd_npy *out)
     for (at++; *at && *at != ')';) {
         char *end;
         long long n = strtoll(at, &end, 10);
-        if (end == at || n < 0 || out->rank == 4
-            || __builtin_mul_overflow(out->count, (int64_t)n, &out->count))
+        if (end == at || n < 0 || out->rank == 4 ||
+            __builtin_mul_overflow(out->count, (int64_t)n, &out->count))
             return rnnd_fail(RNND_EDATA, "%s: its shape cannot be read", name);
         out->dim[out->rank++] = n;
         at = end + strspn(end, ", L");
@@ -78,10 +80,10 @@ int rnnd_npy_parse(const char *name, char *bytes, size_t size, struct rnnd_npy *
     const char *order = value_of(header, "'fortran_order'");
     out->columns = order && strncmp(order, "True", 4) == 0;
     out->data = bytes + start + head;
-    if (__builtin_mul_overflow((size_t)out->count, (size_t)out->size, &need)
-        || need > size - start - head)
-        status = rnnd_fail(RNND_EDATA, "%s: cut off: %zu bytes of elements are there", name,
-                           size - start - head);
+    if (__builtin_mul_overflow((size_t)out->count, (size_t)out->size, &need) ||
+        need > size - start - head)
+        status = rnnd_fail(RNND_EDATA, "%s: cut off: %zu bytes of elements are there",
+                           name, size - start - head);
 done:
     free(header);
     return status;

@@ -7,18 +7,19 @@
 #include "text.h"
 
 struct rnnd_npy {
-    char *bytes;                   /* the whole member, owned; NULL = there is none */
-    const char *data;              /* behind the header */
-    char kind;                     /* 'b', 'i', 'u', 'f' */
-    int size;                      /* bytes an element */
-    bool swapped;                  /* of the other byte order than this machine's */
-    bool columns;                  /* stored by columns (fortran_order) */
+    char *bytes;      /* the whole member, owned; NULL = there is none */
+    const char *data; /* behind the header */
+    char kind;        /* 'b', 'i', 'u', 'f' */
+    int size;         /* bytes an element */
+    bool swapped;     /* of the other byte order than this machine's */
+    bool columns;     /* stored by columns (fortran_order) */
     int rank;
     int64_t dim[4];
-    int64_t count;                 /* elements */
+    int64_t count; /* elements */
 };
 
-/* Reads the header of bytes, which the array takes. name is for messages: "f.npz: inputs". */
+/* Reads the header of bytes, which the array takes. name is for messages: "f.npz:
+   inputs". */
 RNND_CHECKED int rnnd_npy_parse(const char *name, char *bytes, size_t size,
                                 struct rnnd_npy *out);
 void rnnd_npy_clear(struct rnnd_npy *array);

@@ -1,6 +1,6 @@
 /*
- * npz.c - arrays of NumPy in a ZIP file, as np.savez writes them: inputs; offsets or lengths;
- * perhaps targets, num_classes, vocab_size.
+ * npz.c - arrays of NumPy in a ZIP file, as np.savez writes them: inputs; offsets or
+ * lengths; perhaps targets, num_classes, vocab_size.
  */
 #include "npy.h"
 
@@ -21,9 +21,9 @@ struct npz {
     const char *path;
     struct rnnd_npy array[ARRAYS];
     struct rnnd_contents *out;
-    int64_t sequences, steps;      /* of this file */
-    int64_t classes, vocab;        /* as the file says, 0 = it does not */
-    int64_t first;                 /* step of `out` where this file begins */
+    int64_t sequences, steps; /* of this file */
+    int64_t classes, vocab;   /* as the file says, 0 = it does not */
+    int64_t first;            /* step of `out` where this file begins */
 };
 
 /* ---- members */
@@ -40,11 +40,12 @@ static int read_member(const char *path, zip_t *zip, int which, struct rnnd_npy 
     RNND_TRY(rnnd_new((size_t)info.size, 1, shown, (void **)&bytes));
     zip_file_t *member = zip_fopen(zip, name, 0);
     zip_int64_t n = 0, got = 0;
-    while (member && got < (zip_int64_t)info.size
-           && (n = zip_fread(member, bytes + got, info.size - (zip_uint64_t)got)) > 0)
+    while (member && got < (zip_int64_t)info.size &&
+           (n = zip_fread(member, bytes + got, info.size - (zip_uint64_t)got)) > 0)
         got += n;
     char more; /* the checksum is looked at behind the end */
-    bool whole = member && got == (zip_int64_t)info.size && zip_fread(member, &more, 1) == 0;
+    bool whole =
+        member && got == (zip_int64_t)info.size && zip_fread(member, &more, 1) == 0;
     if (member && zip_fclose(member) != 0)
         whole = false;
     if (!whole) {
@@ -79,8 +80,9 @@ static int fail_value(const struct npz *z, int which, int64_t i, const char *rul
     char column[32] = "";
     if (a->rank == 2)
         snprintf(column, sizeof column, ", %lld", (long long)(i % a->dim[1]));
-    return rnnd_fail(RNND_EDATA, "%s: %s[%lld%s] = %.9g: %s", z->path, array_name[which],
-                     (long long)row, column, rnnd_npy_at(a, i), rule);
+    return rnnd_fail(RNND_EDATA, "%s: %s[%lld%s] = %.9g: %s", z->path,
+                     array_name[which], (long long)row, column, rnnd_npy_at(a, i),
+                     rule);
 }
 
 static int check_rank(const struct npz *z, int which, int rank)
@@ -153,17 +155,19 @@ static int take_ends(struct npz *z)
         double v = rnnd_npy_at(a, i), before = end;
         end = which == OFFSETS ? v : end + v;
         if (v != floor(v) || (which == OFFSETS && i == 0 && v != 0))
-            return fail_value(z, which, i, "offsets and lengths are integers, the first offset 0");
+            return fail_value(z, which, i,
+                              "offsets and lengths are integers, the first offset 0");
         if (end < before || !(end <= (double)z->steps))
-            return fail_value(z, which, i, "falls, or lies beyond the last step of inputs");
+            return fail_value(z, which, i,
+                              "falls, or lies beyond the last step of inputs");
         int64_t at = z->first + (int64_t)end;
         if (which == LENGTHS || i > 0)
             RNND_TRY(rnnd_list_add(&z->out->offsets, &at, 1));
     }
     z->sequences = a->count - (which == OFFSETS && a->count > 0);
     if (end != (double)z->steps)
-        return rnnd_fail(RNND_EDATA, "%s: %s end at %.0f, inputs has %lld steps", z->path,
-                         array_name[which], end, (long long)z->steps);
+        return rnnd_fail(RNND_EDATA, "%s: %s end at %.0f, inputs has %lld steps",
+                         z->path, array_name[which], end, (long long)z->steps);
     return 0;
 }
 
@@ -175,17 +179,19 @@ static int take_inputs(struct npz *z, bool is_first)
         return rnnd_fail(RNND_EDATA, "%s: has no array inputs", z->path);
     bool tokens = a->rank == 1 && a->kind != 'f';
     if (!tokens && (a->rank != 2 || a->dim[1] == 0))
-        return rnnd_fail(RNND_EDATA, "%s: inputs are floats [steps, features], or integers "
-                                     "[steps] as token ids",
+        return rnnd_fail(RNND_EDATA,
+                         "%s: inputs are floats [steps, features], or integers "
+                         "[steps] as token ids",
                          z->path);
     int64_t width = tokens ? 0 : a->dim[1];
     if (!is_first && width != out->inputs)
-        return rnnd_fail(RNND_EDATA, "%s: inputs have %lld columns, those before %lld", z->path,
-                         (long long)width, (long long)out->inputs);
+        return rnnd_fail(RNND_EDATA, "%s: inputs have %lld columns, those before %lld",
+                         z->path, (long long)width, (long long)out->inputs);
     z->first = rnnd_contents_steps(out);
     out->inputs = width;
     z->steps = a->dim[0];
-    return tokens ? take_ids(z, INPUTS, 0, &out->tokens) : take_floats(z, INPUTS, &out->features);
+    return tokens ? take_ids(z, INPUTS, 0, &out->tokens)
+                  : take_floats(z, INPUTS, &out->features);
 }
 
 /* ---- targets */
@@ -201,7 +207,8 @@ static int guess_task(const struct npz *z, int *task)
     bool sequences = a->rank > 0 && a->dim[0] == z->sequences;
     bool steps = a->rank > 0 && a->dim[0] == z->steps;
     if (sequences == steps || a->rank > 2)
-        return rnnd_fail(RNND_EUSAGE, "%s: --task says what the targets are for", z->path);
+        return rnnd_fail(RNND_EUSAGE, "%s: --task says what the targets are for",
+                         z->path);
     if (a->rank == 1)
         *task = sequences ? RNND_CLASSIFY : RNND_TAG;
     else if (a->kind == 'b' && steps)
@@ -218,20 +225,22 @@ static int take_targets(struct npz *z, bool is_first)
     bool wanted = out->task != RNND_LM && out->task != RNND_NO_TASK;
     bool classes = out->task == RNND_CLASSIFY || out->task == RNND_TAG;
     if (!a->bytes && wanted)
-        return rnnd_fail(RNND_EDATA, "%s: has no array targets; task %s needs it", z->path,
-                         rnnd_task_name(out->task));
+        return rnnd_fail(RNND_EDATA, "%s: has no array targets; task %s needs it",
+                         z->path, rnnd_task_name(out->task));
     if (!wanted)
         return 0;
     RNND_TRY(check_rank(z, TARGETS, classes ? 1 : 2));
     int64_t rows = rnnd_task_is_stepwise(out->task) ? z->steps : z->sequences;
     if (a->dim[0] != rows)
-        return rnnd_fail(RNND_EDATA, "%s: targets have %lld rows, task %s has %lld", z->path,
-                         (long long)a->dim[0], rnnd_task_name(out->task), (long long)rows);
+        return rnnd_fail(RNND_EDATA, "%s: targets have %lld rows, task %s has %lld",
+                         z->path, (long long)a->dim[0], rnnd_task_name(out->task),
+                         (long long)rows);
     if (classes)
         return take_ids(z, TARGETS, -1, &out->labels);
     if (a->dim[1] == 0 || (!is_first && out->outputs != a->dim[1]))
         return rnnd_fail(RNND_EDATA, "%s: targets have %lld columns%s", z->path,
-                         (long long)a->dim[1], is_first ? "" : ", those before other ones");
+                         (long long)a->dim[1],
+                         is_first ? "" : ", those before other ones");
     out->outputs = a->dim[1];
     return take_floats(z, TARGETS, &out->values);
 }
@@ -252,23 +261,26 @@ static int read_file(struct npz *z, const struct rnnd_options *opt, bool is_firs
         z->out->task = (enum rnnd_task)task;
     }
     if (z->out->task == RNND_LM && z->out->inputs)
-        return rnnd_fail(RNND_EDATA, "%s: inputs are features; lm needs token ids", z->path);
+        return rnnd_fail(RNND_EDATA, "%s: inputs are features; lm needs token ids",
+                         z->path);
     return take_targets(z, is_first);
 }
 
 /* How many ids there are: what the files say, or one more than the highest. */
-static int count_ids(const struct rnnd_list *ids, int64_t said, const char *what, int64_t *out)
+static int count_ids(const struct rnnd_list *ids, int64_t said, const char *what,
+                     int64_t *out)
 {
     const int32_t *id = ids->at;
     int64_t highest = 0;
     for (int64_t i = 0; i < ids->count; i++)
         highest = id[i] > highest ? id[i] : highest;
     if (said && highest >= said)
-        return rnnd_fail(RNND_EDATA, "%s is %lld, but %lld occurs", what, (long long)said,
-                         (long long)highest);
+        return rnnd_fail(RNND_EDATA, "%s is %lld, but %lld occurs", what,
+                         (long long)said, (long long)highest);
     if (!said)
-        rnnd_log_info("%s = %lld: the highest that occurs, plus 1 (an array %s can say it)",
-                      what, (long long)highest + 1, what);
+        rnnd_log_info(
+            "%s = %lld: the highest that occurs, plus 1 (an array %s can say it)", what,
+            (long long)highest + 1, what);
     *out = said ? said : highest + 1;
     return 0;
 }
@@ -290,7 +302,8 @@ static int read_npz(const struct rnnd_options *opt, char *const *inputs, int cou
     if (!out->inputs)
         RNND_TRY(count_ids(&out->tokens, vocab, array_name[VOCAB_SIZE], &out->vocab));
     if (out->task == RNND_CLASSIFY || out->task == RNND_TAG)
-        RNND_TRY(count_ids(&out->labels, classes, array_name[NUM_CLASSES], &out->classes));
+        RNND_TRY(
+            count_ids(&out->labels, classes, array_name[NUM_CLASSES], &out->classes));
     return 0;
 }
 

@@ -50,8 +50,8 @@ static int check_text(const struct rnnd_text *text)
         return 0;
     for (const char *c = text->data; c < nul; c++)
         line += *c == '\n';
-    return rnnd_fail(RNND_EDATA, "%s:%lld: a NUL byte: this is not a text file", text->path,
-                     (long long)line);
+    return rnnd_fail(RNND_EDATA, "%s:%lld: a NUL byte: this is not a text file",
+                     text->path, (long long)line);
 }
 
 int rnnd_text_read(const char *path, struct rnnd_text *out)

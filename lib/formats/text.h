@@ -9,20 +9,25 @@
 
 struct rnnd_text {
     const char *path;
-    char *data;                    /* ends with a NUL behind size */
-    size_t size, at;               /* at: where the next line begins */
-    int64_t line;                  /* number of the line last given, from 1 */
+    char *data;      /* ends with a NUL behind size */
+    size_t size, at; /* at: where the next line begins */
+    int64_t line;    /* number of the line last given, from 1 */
 };
 
-/* Reads all of a file; EFILE where that fails, EDATA where it holds NUL bytes. A byte order
-   mark is skipped. */
+/* Reads all of a file; EFILE where that fails, EDATA where it holds NUL bytes. A
+   byte order mark is skipped. */
 RNND_CHECKED int rnnd_text_read(const char *path, struct rnnd_text *out);
 void rnnd_text_clear(struct rnnd_text *text);
 /* The next line without its end (\n or \r\n); false behind the last. */
 bool rnnd_text_line(struct rnnd_text *text, const char **line, size_t *length);
 
 /* What a field holds once blanks around it are gone. */
-enum rnnd_field { RNND_FIELD_NUMBER, RNND_FIELD_EMPTY, RNND_FIELD_NOT_FINITE, RNND_FIELD_WORD };
+enum rnnd_field {
+    RNND_FIELD_NUMBER,
+    RNND_FIELD_EMPTY,
+    RNND_FIELD_NOT_FINITE,
+    RNND_FIELD_WORD
+};
 /* *value is set for numbers. The byte behind the field must exist. */
 enum rnnd_field rnnd_text_number(const char *field, size_t length, float *value);
 /* Cuts blanks off both ends. */
@@ -30,8 +35,8 @@ void rnnd_text_trim(const char **field, size_t *length);
 /* Whether two texts are the same but for the case of ASCII letters. */
 bool rnnd_text_is(const char *text, size_t length, const char *word);
 
-/* Texts of a string array of another data set, appended to a list of char *; EDATA where it
-   has none. */
+/* Texts of a string array of another data set, appended to a list of char *; EDATA
+   where it has none. */
 RNND_CHECKED int rnnd_format_texts_of(const char *path, const char *object,
                                       struct rnnd_list *out);
 

@@ -10,7 +10,8 @@
 
 void rnnd_tokens_init(struct rnnd_tokens *tokens)
 {
-    *tokens = (struct rnnd_tokens){.ids.size = sizeof(int32_t), .ends.size = sizeof(int64_t)};
+    *tokens =
+        (struct rnnd_tokens){.ids.size = sizeof(int32_t), .ends.size = sizeof(int64_t)};
 }
 
 void rnnd_tokens_clear(struct rnnd_tokens *tokens)
@@ -50,8 +51,8 @@ static int by_frequency(const void *a, const void *b)
 }
 
 /* The texts of a new vocabulary. */
-static int count_vocabulary(const struct rnnd_tokens *t, const char *const *fixed, int64_t size,
-                            struct rnnd_list *vocab)
+static int count_vocabulary(const struct rnnd_tokens *t, const char *const *fixed,
+                            int64_t size, struct rnnd_list *vocab)
 {
     int64_t n = t->seen.texts.count;
     struct ranked *ranked;
@@ -66,7 +67,8 @@ static int count_vocabulary(const struct rnnd_tokens *t, const char *const *fixe
             ranked[there].uses = 0; /* has its place already */
     }
     qsort(ranked, (size_t)n, sizeof *ranked, by_frequency);
-    for (int64_t i = 0; i < n && ranked[i].uses && (!size || vocab->count < size); i++) {
+    for (int64_t i = 0; i < n && ranked[i].uses && (!size || vocab->count < size);
+         i++) {
         const char *text = rnnd_dictionary_text(&t->seen, ranked[i].number);
         RNND_TRY_GOTO(rnnd_list_add_text(vocab, text, strlen(text)));
     }
@@ -115,8 +117,9 @@ static int check_vocabulary(const char *path, const struct rnnd_list *vocab,
         const char *text = ((char **)vocab->at)[i];
         status = rnnd_dictionary_add(&places, text, strlen(text), &number);
         if (status == 0 && number != i)
-            status = rnnd_fail(RNND_EDATA, "%s: /vocab[%lld] = \"%.40s\": the same as [%lld]",
-                               path, (long long)i, text, (long long)number);
+            status = rnnd_fail(RNND_EDATA,
+                               "%s: /vocab[%lld] = \"%.40s\": the same as [%lld]", path,
+                               (long long)i, text, (long long)number);
     }
     for (int k = 0; fixed[k] && status == 0; k++)
         if (rnnd_dictionary_find(&places, fixed[k], strlen(fixed[k])) < 0)
@@ -140,7 +143,8 @@ static int cut(const struct rnnd_tokens *t, int64_t block, struct rnnd_contents 
 }
 
 int rnnd_tokens_finish(struct rnnd_tokens *tokens, const struct rnnd_options *opt,
-                       const char *const *fixed, int64_t size, struct rnnd_contents *out)
+                       const char *const *fixed, int64_t size,
+                       struct rnnd_contents *out)
 {
     int64_t unknown = 0;
     if (opt->vocab_from) {

@@ -1,6 +1,6 @@
 /*
- * tokens.h - what the two readers of running text share: from tokens with their texts to
- * numbered ids and sequences.
+ * tokens.h - what the two readers of running text share: from tokens with their texts
+ * to numbered ids and sequences.
  */
 #ifndef RNND_FORMATS_TOKENS_H
 #define RNND_FORMATS_TOKENS_H
@@ -10,18 +10,21 @@
 /* Tokens as they come, numbered by first appearance, with the ends of lines. */
 struct rnnd_tokens {
     struct rnnd_dictionary seen;
-    struct rnnd_list ids;          /* int32_t */
-    struct rnnd_list ends;         /* int64_t, one a line */
+    struct rnnd_list ids;  /* int32_t */
+    struct rnnd_list ends; /* int64_t, one a line */
 };
 
 void rnnd_tokens_init(struct rnnd_tokens *tokens);
 void rnnd_tokens_clear(struct rnnd_tokens *tokens);
-RNND_CHECKED int rnnd_tokens_add(struct rnnd_tokens *tokens, const char *text, size_t bytes);
+RNND_CHECKED int rnnd_tokens_add(struct rnnd_tokens *tokens, const char *text,
+                                 size_t bytes);
 RNND_CHECKED int rnnd_tokens_end_line(struct rnnd_tokens *tokens);
-/* Numbers the tokens and cuts sequences: a line each, or blocks. The vocabulary is that of
-   --vocab-from, or: the `fixed` texts first, the others by falling frequency, equal ones as
-   first seen, `size` in all (0 = no limit). A text outside it is fixed[0]. */
-RNND_CHECKED int rnnd_tokens_finish(struct rnnd_tokens *tokens, const struct rnnd_options *opt,
+/* Numbers the tokens and cuts sequences: a line each, or blocks. The vocabulary is
+   that of --vocab-from, or: the `fixed` texts first, the others by falling
+   frequency, equal ones as first seen, `size` in all (0 = no limit). A text outside
+   it is fixed[0]. */
+RNND_CHECKED int rnnd_tokens_finish(struct rnnd_tokens *tokens,
+                                    const struct rnnd_options *opt,
                                     const char *const *fixed, int64_t size,
                                     struct rnnd_contents *out);
 

@@ -1,6 +1,7 @@
 /*
- * ts.c - the .ts text format of the UEA and UCR archives: a header of @ lines, then a case per
- * line, its dimensions separated by colons, their values by commas, the class at the end.
+ * ts.c - the .ts text format of the UEA and UCR archives: a header of @ lines, then a
+ * case per line, its dimensions separated by colons, their values by commas, the class
+ * at the end.
  */
 #include "text.h"
 
@@ -12,12 +13,12 @@
 struct ts {
     struct rnnd_text text;
     struct rnnd_contents *out;
-    int64_t dimensions;            /* 0 until known */
-    bool equal;                    /* all cases have @seriesLength, */
-    int64_t length;                /* or 0 where it is not given */
-    bool labels, targets;          /* what ends a case: a class, a number */
+    int64_t dimensions;   /* 0 until known */
+    bool equal;           /* all cases have @seriesLength, */
+    int64_t length;       /* or 0 where it is not given */
+    bool labels, targets; /* what ends a case: a class, a number */
     struct rnnd_dictionary classes;
-    struct rnnd_list values;       /* float [dimensions, steps] of one case */
+    struct rnnd_list values; /* float [dimensions, steps] of one case */
 };
 
 /* Where in a line: the number of the field, from 1. */
@@ -74,11 +75,12 @@ static int read_classes(struct ts *ts, const char *at, const char *end)
     for (struct word w; (w = next_word(&at, end)).length;) {
         RNND_TRY(rnnd_dictionary_add(&ts->classes, w.at, w.length, &number));
         if (number != ts->classes.texts.count - 1 || number < before)
-            return rnnd_fail(RNND_EDATA, "%s:%lld: class %.*s stands there twice", AT_LINE(ts),
-                             (int)w.length, w.at);
+            return rnnd_fail(RNND_EDATA, "%s:%lld: class %.*s stands there twice",
+                             AT_LINE(ts), (int)w.length, w.at);
     }
     if (ts->classes.texts.count == 0)
-        return rnnd_fail(RNND_EDATA, "%s:%lld: @classLabel true names no class", AT_LINE(ts));
+        return rnnd_fail(RNND_EDATA, "%s:%lld: @classLabel true names no class",
+                         AT_LINE(ts));
     return 0;
 }
 
@@ -99,8 +101,9 @@ static int read_header_line(struct ts *ts, const char *line, size_t length)
     } else if (is(key, "@timeStamps")) {
         RNND_TRY(read_truth(ts, key, value, &truth));
         if (truth)
-            return rnnd_fail(RNND_EDATA, "%s:%lld: @timeStamps true: time stamps are not read; "
-                                         "steps are taken as equally far apart",
+            return rnnd_fail(RNND_EDATA,
+                             "%s:%lld: @timeStamps true: time stamps are not read; "
+                             "steps are taken as equally far apart",
                              AT_LINE(ts));
     } else if (is(key, "@classLabel")) {
         RNND_TRY(read_truth(ts, key, value, &ts->labels));
@@ -123,7 +126,8 @@ static int read_header(struct ts *ts)
             continue;
         if (rnnd_text_is(line, length, "@data")) {
             if (ts->labels && ts->targets)
-                return rnnd_fail(RNND_EDATA, "%s: both @classLabel and @targetLabel are true",
+                return rnnd_fail(RNND_EDATA,
+                                 "%s: both @classLabel and @targetLabel are true",
                                  ts->text.path);
             return 0;
         }
@@ -138,7 +142,8 @@ static int read_header(struct ts *ts)
 /* ---- cases */
 
 /* Values of one dimension, appended to ts->values. */
-static int read_dimension(struct ts *ts, const char *at, const char *end, int64_t dimension)
+static int read_dimension(struct ts *ts, const char *at, const char *end,
+                          int64_t dimension)
 {
     char shown[48];
     if (at == end)
@@ -149,11 +154,12 @@ static int read_dimension(struct ts *ts, const char *at, const char *end, int64_
         float value;
         enum rnnd_field kind = rnnd_text_number(at, (size_t)(to - at), &value);
         if (kind != RNND_FIELD_NUMBER)
-            return rnnd_fail(RNND_EDATA, "%s:%lld: dimension %lld, value %lld: %s \"%s\"",
-                             AT_LINE(ts), (long long)dimension, (long long)n,
-                             kind == RNND_FIELD_WORD && *at != '?' ? "not a number:"
-                                                                   : "missing or not finite:",
-                             rnnd_text_shown(at, (size_t)(to - at), shown));
+            return rnnd_fail(
+                RNND_EDATA, "%s:%lld: dimension %lld, value %lld: %s \"%s\"",
+                AT_LINE(ts), (long long)dimension, (long long)n,
+                kind == RNND_FIELD_WORD && *at != '?' ? "not a number:"
+                                                      : "missing or not finite:",
+                rnnd_text_shown(at, (size_t)(to - at), shown));
         RNND_TRY(rnnd_list_add(&ts->values, &value, 1));
         at = to + 1;
     }
@@ -166,7 +172,8 @@ static int read_label(struct ts *ts, const char *at, size_t length)
     rnnd_text_trim(&at, &length);
     int32_t label = (int32_t)rnnd_dictionary_find(&ts->classes, at, length);
     if (label < 0)
-        return rnnd_fail(RNND_EDATA, "%s:%lld: class \"%s\" is not among those of @classLabel",
+        return rnnd_fail(RNND_EDATA,
+                         "%s:%lld: class \"%s\" is not among those of @classLabel",
                          AT_LINE(ts), rnnd_text_shown(at, length, shown));
     return rnnd_list_add(&ts->out->labels, &label, 1);
 }
@@ -208,12 +215,13 @@ static int read_case(struct ts *ts, const char *line, size_t length)
     bool last = ts->labels || ts->targets;
     int64_t fields = count_fields(line, end) - last, steps = 0;
     if (fields < 1)
-        return rnnd_fail(RNND_EDATA, "%s:%lld: a class alone, without values", AT_LINE(ts));
+        return rnnd_fail(RNND_EDATA, "%s:%lld: a class alone, without values",
+                         AT_LINE(ts));
     if (ts->dimensions == 0)
         ts->dimensions = fields;
     if (fields != ts->dimensions)
-        return rnnd_fail(RNND_EDATA, "%s:%lld: %lld dimensions, %lld are wanted", AT_LINE(ts),
-                         (long long)fields, (long long)ts->dimensions);
+        return rnnd_fail(RNND_EDATA, "%s:%lld: %lld dimensions, %lld are wanted",
+                         AT_LINE(ts), (long long)fields, (long long)ts->dimensions);
     ts->out->inputs = ts->dimensions;
     ts->values.count = 0;
     for (int64_t d = 1; d <= fields; d++) {
@@ -225,14 +233,15 @@ static int read_case(struct ts *ts, const char *line, size_t length)
         if (d == 1)
             steps = n;
         if (n != steps)
-            return rnnd_fail(RNND_EDATA, "%s:%lld: dimension %lld has %lld values, dimension 1 "
-                                         "has %lld",
+            return rnnd_fail(RNND_EDATA,
+                             "%s:%lld: dimension %lld has %lld values, dimension 1 "
+                             "has %lld",
                              AT_LINE(ts), (long long)d, (long long)n, (long long)steps);
         at = to + 1;
     }
     if (ts->equal && ts->length && steps != ts->length)
-        return rnnd_fail(RNND_EDATA, "%s:%lld: %lld steps; @seriesLength is %lld", AT_LINE(ts),
-                         (long long)steps, (long long)ts->length);
+        return rnnd_fail(RNND_EDATA, "%s:%lld: %lld steps; @seriesLength is %lld",
+                         AT_LINE(ts), (long long)steps, (long long)ts->length);
     if (ts->labels)
         RNND_TRY(read_label(ts, at, (size_t)(end - at)));
     if (ts->targets)
@@ -269,7 +278,8 @@ static int compare_headers(const struct ts *ts, const struct ts *first)
         return rnnd_fail(RNND_EDATA, "%s: @classLabel is not that of %s", path, other);
     if (ts->dimensions && first->dimensions && ts->dimensions != first->dimensions)
         return rnnd_fail(RNND_EDATA, "%s: %lld dimensions, %s has %lld", path,
-                         (long long)ts->dimensions, other, (long long)first->dimensions);
+                         (long long)ts->dimensions, other,
+                         (long long)first->dimensions);
     return 0;
 }
 

@@ -1,5 +1,6 @@
 /*
- * words.c - running text by word: split at blanks, a line is a sequence and ends with <eos>.
+ * words.c - running text by word: split at blanks, a line is a sequence and ends with
+ * <eos>.
  */
 #include "tokens.h"
 
