@@ -1,9 +1,10 @@
 /*
  * statedict_names.c - which array of a file is which parameter.
  *
- * Our own names stand for themselves. Else the recurrent layers are what shares a prefix with
- * the one "weight_ih_l0"; the head is the one other module with weight and bias; the embedding
- * is the one weight without a bias. Where two could be meant, nothing is guessed.
+ * Our own names stand for themselves. Of what they leave open, the recurrent layers are what
+ * shares a prefix with the one "weight_ih_l0"; the head is the one other module with weight and
+ * bias; the embedding is the one weight without a bias. Where two could be meant, nothing is
+ * guessed.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -189,18 +190,14 @@ static int name_embedding(struct rnnd_statedict *sd)
 
 int rnnd__statedict_name(struct rnnd_statedict *sd)
 {
-    bool own = false;
-    for (int i = 0; i < sd->count; i++)
-        own |= strcmp(sd->tensor[i].name, "rnn.weight_ih_l0") == 0;
     for (int i = 0; i < sd->count; i++) {
         struct rnnd_tensor *t = &sd->tensor[i];
-        if (is_ours(t->name) && (own || strncmp(t->name, "input.", 6) == 0)
-            && strlen(t->name) < sizeof t->ours)
+        if (is_ours(t->name) && strlen(t->name) < sizeof t->ours)
             call(t, t->name);
     }
-    if (own)
-        return 0;
-    RNND_TRY(name_recurrent(sd));
-    RNND_TRY(name_head(sd));
-    return name_embedding(sd);
+    if (!rnnd__statedict_find(sd, "rnn.weight_ih_l0"))
+        RNND_TRY(name_recurrent(sd));
+    if (!rnnd__statedict_find(sd, "head.bias"))
+        RNND_TRY(name_head(sd));
+    return rnnd__statedict_find(sd, "embed.weight") ? 0 : name_embedding(sd);
 }

@@ -42,11 +42,11 @@ vec.h             kernels/cpu/simd.c
 dialect.cuh       kernels/cuda/* tests/simt/*
 plugin.h          kernels/cuda/* lib/device.c tests/simt/*
 simt.h            kernels/cuda/dialect.cuh tests/simt/*
-device.h          lib/device.c lib/batch.c lib/params.c lib/head.c lib/model.c lib/passes.c lib/state.c lib/optim.c lib/checkpoint.c lib/trainer_save.c lib/verify.c tests/*
+device.h          lib/device.c lib/batch.c lib/params.c lib/head.c lib/model.c lib/passes.c lib/state.c lib/optim.c lib/checkpoint.c lib/statedict.c lib/trainer_save.c lib/verify.c lib/bench.c tests/*
 # rooms, from left to right: each for itself and for those to its right
 options_table.h   lib/options* tests/*
 options.def       lib/options*
-options.h         lib/options* lib/formats/contents.c lib/progress.c lib/metrics.c lib/checkpoint* lib/trainer* lib/verify.c bin/* tests/*
+options.h         lib/options* lib/formats/contents.c lib/progress.c lib/metrics.c lib/checkpoint* lib/statedict.c lib/setup.c lib/trainer* lib/verify.c bin/* tests/*
 hdf_room.h        lib/hdf*
 hdf.h             lib/hdf* lib/dataset* lib/formats/* lib/inspect.c lib/statedict* lib/checkpoint* lib/predict* tests/*
 dataset.h         lib/dataset* lib/formats/* tests/*
@@ -56,23 +56,27 @@ csv*.h            lib/formats/*
 npy.h             lib/formats/*
 tokens.h          lib/formats/*
 formats.h         lib/formats/* lib/formats* bin/cmd_pack.c tests/*
-share.h           lib/share.c lib/group.h lib/evaluate.c lib/predict* lib/trainer.h tests/*
+share.h           lib/setup.h lib/share.c lib/group.h lib/evaluate.c lib/predict* lib/trainer.h tests/*
 batch.h           lib/batch.c lib/layer.h lib/sample.c tests/*
 params.h          lib/params.c lib/layer.h lib/reducer.c lib/optim.c lib/checkpoint* lib/statedict* lib/trainer* lib/verify.c tests/*
 layer.h           lib/recurrent.c lib/head.c lib/model.h tests/*
 model.h           lib/model.c lib/passes.c lib/state.c lib/checkpoint* lib/statedict* tests/*
 comm.h            lib/comm* lib/reducer.c lib/timeline.c lib/trainer* bin/rnn_dist.c tests/*
 optim.h           lib/optim* lib/checkpoint* lib/trainer.h tests/*
-checkpoint.h      lib/checkpoint* lib/inspect.c lib/run_dir* lib/trainer.h lib/verify.c bin/* tests/*
+checkpoint.h      lib/checkpoint* lib/inspect.c lib/run_dir* lib/setup.c lib/trainer.h lib/verify.c bin/* tests/*
+statedict.h       lib/statedict* lib/safetensors.c lib/checkpoint* bin/cmd_export.c bin/cmd_import.c tests/*
+checkpoint_model.h tests/*
 run_dir.h         lib/run_dir* lib/inspect.c lib/checkpoint_dir.c lib/trainer.h bin/* tests/*
 metrics.h         lib/metrics* lib/trainer.h bin/* tests/*
 progress.h        lib/progress* lib/trainer.h tests/*
 stop.h            lib/stop.c lib/evaluate.c lib/trainer* bin/* tests/*
-group.h           lib/group.c lib/trainer* lib/verify.c tests/*
+group.h           lib/group.c lib/trainer* lib/verify.c lib/bench.c tests/*
+setup.h           lib/setup.c lib/trainer.h lib/verify.c lib/bench.c
 trainer.h         lib/trainer*
 walk.h            lib/walk.c lib/evaluate.c lib/predict*
 predict_out.h     lib/predict*
 sample.h          lib/sample.c bin/cmd_sample.c
+bench.h           lib/bench.c bin/cmd_bench.c
 verify.h          lib/verify.c bin/cmd_verify.c
 inspect.h         lib/inspect.c bin/cmd_inspect.c
 # the program, and the tests

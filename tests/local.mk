@@ -10,6 +10,7 @@ AM_TESTS_ENVIRONMENT = \
 unit_tests = \
 	tests/cases/test_semantics \
 	tests/test_batch \
+	tests/test_checkpoint \
 	tests/test_comm \
 	tests/test_dataset \
 	tests/test_formats \
@@ -21,12 +22,21 @@ unit_tests = \
 	tests/test_options \
 	tests/test_plan \
 	tests/test_random \
-	tests/test_share
+	tests/test_share \
+	tests/test_statedict
 
 tests_cases_test_semantics_SOURCES = \
 	tests/cases/data.c \
 	tests/cases/data.h \
 	tests/cases/test_semantics.c
+tests_test_checkpoint_SOURCES = \
+	tests/checkpoint_model.h \
+	tests/test_checkpoint.c \
+	tests/testing.h
+tests_test_statedict_SOURCES = \
+	tests/checkpoint_model.h \
+	tests/test_statedict.c \
+	tests/testing.h
 tests_test_dataset_SOURCES = tests/test_dataset.c tests/testing.h
 tests_test_kernels_SOURCES = \
 	tests/kernels_ref.c \

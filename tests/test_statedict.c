@@ -1,0 +1,453 @@
+/*
+ * test_statedict.c - parameters by name: our files, other modules' names, safetensors.
+ *
+ * Files of other tools are written here byte by byte, so that the format's own words are what
+ * is tested.
+ */
+#include <math.h>
+
+#include "checkpoint.h"
+#include "checkpoint_model.h"
+#include "hdf.h"
+#include "statedict.h"
+
+static void set_up(void)
+{
+    open_backend();
+    make_folder();
+}
+
+static void tear_down(void)
+{
+    remove_folder();
+    rnnd_backend_close(be);
+}
+
+/* ---- files of other tools -------------------------------------------------------------- */
+
+/* An array of a file: element i of it is start + i. */
+struct array {
+    const char *name;
+    int rows, cols;
+    int start;
+};
+
+static int size_of(const struct array *a)
+{
+    return a->rows * (a->cols ? a->cols : 1);
+}
+
+/* dtype: what a safetensors file says; bytes of one element written by put. */
+struct dtype {
+    const char *name;
+    int size;
+    void (*put)(unsigned char *to, int value);
+};
+
+static void put_f32(unsigned char *to, int value)
+{
+    float x = (float)value;
+    memcpy(to, &x, 4);
+}
+
+static void put_f64(unsigned char *to, int value)
+{
+    double x = value;
+    memcpy(to, &x, 8);
+}
+
+/* 0 to 2047 in half precision, by its definition. */
+static void put_f16(unsigned char *to, int value)
+{
+    int exponent = 0;
+    while (value >> (exponent + 1))
+        exponent++;
+    unsigned bits = value ? (unsigned)(exponent + 15) << 10
+                                | ((unsigned)value << 10 >> exponent & 1023)
+                          : 0;
+    to[0] = (unsigned char)bits;
+    to[1] = (unsigned char)(bits >> 8);
+}
+
+/* 0 to 255, where the upper half of a float says it all. */
+static void put_bf16(unsigned char *to, int value)
+{
+    unsigned char x[4];
+    put_f32(x, value);
+    memcpy(to, x + 2, 2);
+}
+
+static const struct dtype f32 = {"F32", 4, put_f32}, f64 = {"F64", 8, put_f64},
+                          f16 = {"F16", 2, put_f16}, bf16 = {"BF16", 2, put_bf16},
+                          i64 = {"I64", 8, put_f64};
+
+static void write_raw(const char *name, const char *header, const void *data, size_t bytes)
+{
+    FILE *f = fopen(in_folder(name), "wb");
+    uint64_t length = strlen(header);
+    ck_assert_ptr_nonnull(f);
+    for (int i = 0; i < 8; i++)
+        putc((int)(length >> 8 * i & 255), f);
+    fputs(header, f);
+    ck_assert(fwrite(data, 1, bytes, f) == bytes && fclose(f) == 0);
+}
+
+static void write_safetensors(const char *name, const struct dtype *dtype,
+                              const struct array *arrays, int count)
+{
+    static unsigned char data[1 << 16];
+    char header[4096] = "{";
+    int at = 0;
+    for (int i = 0; i < count; i++) {
+        const struct array *a = &arrays[i];
+        char shape[64], *end = header + strlen(header);
+        int bytes = size_of(a) * dtype->size;
+        snprintf(shape, sizeof shape, a->cols ? "%d, %d" : "%d", a->rows, a->cols);
+        sprintf(end, "%s\"%s\": {\"dtype\": \"%s\", \"shape\": [%s], \"data_offsets\": "
+                "[%d, %d]}", i ? ", " : "", a->name, dtype->name, shape, at, at + bytes);
+        for (int k = 0; k < size_of(a); k++)
+            dtype->put(data + at + k * dtype->size, a->start + k);
+        at += bytes;
+    }
+    strcat(header, "}   ");
+    write_raw(name, header, data, (size_t)at);
+}
+
+/* As h5py does: without checksums, in double precision. */
+static void write_hdf(const char *name, const struct array *arrays, int count)
+{
+    struct rnnd_hdf *f;
+    must(rnnd_hdf_create(in_folder(name), &f));
+    for (int i = 0; i < count; i++) {
+        const struct array *a = &arrays[i];
+        int64_t dim[2] = {a->rows, a->cols};
+        double values[512];
+        char object[64];
+        for (int k = 0; k < size_of(a); k++)
+            values[k] = a->start + k;
+        snprintf(object, sizeof object, "model/%s", a->name);
+        must(rnnd_hdf_write(f, object, RNND_F64, a->cols ? 2 : 1, dim, false, values));
+    }
+    must(rnnd_hdf_commit(f));
+}
+
+/* LSTM 2 -> 3, 4 classes; and an embedding of 5 before it, tied or not, in the lm one. */
+static const struct rnnd_model_spec features = {.task = RNND_CLASSIFY, .cell = RNND_LSTM,
+                                                .inputs = 2, .hidden = 3, .layers = 1,
+                                                .outputs = 4};
+static const struct rnnd_model_spec tokens = {.task = RNND_LM, .cell = RNND_GRU, .vocab = 5,
+                                              .embed = 3, .hidden = 3, .layers = 1,
+                                              .outputs = 5};
+
+static void check_values(struct rnnd_model *m, const char *name, int start, int count)
+{
+    float x[64];
+    ck_assert_int_le(count, 64);
+    must(rnnd_model_get(m, name, x));
+    for (int k = 0; k < count; k++)
+        ck_assert_msg(x[k] == (float)(start + k), "%s[%d] is %g", name, k, x[k]);
+}
+
+static void check_features(struct rnnd_model *m)
+{
+    check_values(m, "rnn.weight_ih_l0", 10, 24);
+    check_values(m, "rnn.weight_hh_l0", 40, 36);
+    check_values(m, "rnn.bias_ih_l0", 80, 12);
+    check_values(m, "rnn.bias_hh_l0", 100, 12);
+    check_values(m, "head.weight", 120, 12);
+    check_values(m, "head.bias", 140, 4);
+}
+
+static const struct array ours[] = {
+    {"rnn.weight_ih_l0", 12, 2, 10}, {"rnn.weight_hh_l0", 12, 3, 40},
+    {"rnn.bias_ih_l0", 12, 0, 80},   {"rnn.bias_hh_l0", 12, 0, 100},
+    {"head.weight", 4, 3, 120},      {"head.bias", 4, 0, 140}};
+
+static const struct array theirs[] = {
+    {"net.lstm.weight_ih_l0", 12, 2, 10}, {"net.lstm.weight_hh_l0", 12, 3, 40},
+    {"net.lstm.bias_ih_l0", 12, 0, 80},   {"net.lstm.bias_hh_l0", 12, 0, 100},
+    {"net.fc.weight", 4, 3, 120},         {"net.fc.bias", 4, 0, 140}};
+
+/* ---- reading them ---------------------------------------------------------------------- */
+
+START_TEST(floats_of_all_sizes)
+{
+    static const struct dtype *const dtypes[] = {&f32, &f64, &f16, &bf16};
+    struct rnnd_model *m = new_model(&features, 1);
+    write_safetensors("a", dtypes[_i], ours, 6);
+    must(rnnd_checkpoint_init(in_folder("a"), m));
+    check_features(m);
+    rnnd_model_free(m);
+}
+END_TEST
+
+START_TEST(names_of_other_modules)
+{
+    struct rnnd_model *m = new_model(&features, 1);
+    write_safetensors("a", &f32, theirs, 6);
+    must(rnnd_checkpoint_init(in_folder("a"), m));
+    check_features(m);
+    write_hdf("b", theirs, 6);
+    must(rnnd_checkpoint_init(in_folder("b"), m));
+    check_features(m);
+    rnnd_model_free(m);
+}
+END_TEST
+
+/* Every half there is, against its definition. */
+START_TEST(all_halves)
+{
+    static unsigned char data[1 << 17];
+    static float got[1 << 16];
+    const char *header = "{\"rnn.weight_ih_l0\": {\"dtype\": \"F16\", \"shape\": [65536], "
+                         "\"data_offsets\": [0, 131072]}}";
+    struct rnnd_statedict sd;
+    for (unsigned h = 0; h < 1 << 16; h++) {
+        data[2 * h] = (unsigned char)h;
+        data[2 * h + 1] = (unsigned char)(h >> 8);
+    }
+    write_raw("a", header, data, sizeof data);
+    must(rnnd_statedict_open(in_folder("a"), &sd));
+    must(rnnd__safetensors_read(&sd, &sd.tensor[0], got));
+    rnnd_statedict_close(&sd);
+    for (unsigned h = 0; h < 1 << 16; h++) {
+        unsigned exponent = h >> 10 & 31, part = h & 1023;
+        double want = exponent == 31 ? (part ? NAN : INFINITY)
+                      : exponent ? ldexp(1024 + part, (int)exponent - 25)
+                                 : ldexp(part, -24);
+        want = h & 0x8000 ? -want : want;
+        ck_assert(isnan(want) ? isnan(got[h])
+                              : got[h] == (float)want && !signbit(got[h]) == !signbit(want));
+    }
+}
+END_TEST
+
+static const struct array gru[] = {
+    {"encoder.weight", 5, 3, 1},    {"rnn.weight_ih_l0", 9, 3, 20},
+    {"rnn.weight_hh_l0", 9, 3, 50}, {"rnn.bias_ih_l0", 9, 0, 80},
+    {"rnn.bias_hh_l0", 9, 0, 90},   {"decoder.bias", 5, 0, 100},
+    {"decoder.weight", 5, 3, 110}};
+
+/* The names of PyTorch's word language model, whose recurrent module is called rnn as here; and
+   tied, where the second name of the matrix may be left out or must agree. */
+START_TEST(a_language_model)
+{
+    struct array a[7];
+    struct rnnd_model_spec spec = tokens;
+    struct rnnd_model *m = new_model(&spec, 1);
+    memcpy(a, gru, sizeof a);
+    write_safetensors("a", &f32, a, 7);
+    must(rnnd_checkpoint_init(in_folder("a"), m));
+    check_values(m, "embed.weight", 1, 15);
+    check_values(m, "head.weight", 110, 15);
+    check_values(m, "head.bias", 100, 5);
+    rnnd_model_free(m);
+
+    spec.tie_weights = true;
+    m = new_model(&spec, 1);
+    must_fail(RNND_EUSAGE, rnnd_checkpoint_init(in_folder("a"), m));
+    ck_assert_str_eq(rest_of_detail(), "a: embed.weight and head.weight differ, but the model "
+                                       "ties them");
+    a[6].start = a[0].start;
+    write_safetensors("a", &f32, a, 7);
+    must(rnnd_checkpoint_init(in_folder("a"), m));
+    check_values(m, "head.weight", 1, 15);
+    write_safetensors("a", &f32, a, 6);
+    must(rnnd_checkpoint_init(in_folder("a"), m));
+    check_values(m, "embed.weight", 1, 15);
+    check_values(m, "head.weight", 1, 15);
+    check_values(m, "head.bias", 100, 5);
+    rnnd_model_free(m);
+}
+END_TEST
+
+/* A failure leaves the model as it was. */
+static void refuse(const struct rnnd_model_spec *spec, int status, const char *detail)
+{
+    struct rnnd_model *m = new_model(spec, 33), *same = new_model(spec, 33);
+    must_fail(status, rnnd_checkpoint_init(in_folder("a"), m));
+    ck_assert_str_eq(rest_of_detail(), detail);
+    ck_assert(are_same_models(m, same));
+    rnnd_model_free(m);
+    rnnd_model_free(same);
+}
+
+#define MODEL_NEEDS                                                                      \
+    "the model needs head.weight [4, 3], head.bias [4], rnn.weight_ih_l0 [12, 2], "      \
+    "rnn.weight_hh_l0 [12, 3], rnn.bias_ih_l0 [12], rnn.bias_hh_l0 [12]"
+
+START_TEST(what_does_not_fit_is_named)
+{
+    struct array a[8];
+    memcpy(a, theirs, sizeof theirs);
+    a[4].rows = a[5].rows = 3;
+    write_safetensors("a", &f32, a, 6);
+    refuse(&features, RNND_EUSAGE,
+           "a: net.fc.weight is [3, 3], the model's head.weight is [4, 3]");
+
+    write_safetensors("a", &f32, ours, 5);
+    refuse(&features, RNND_EUSAGE, "a: has no head.bias; it holds rnn.weight_ih_l0 [12, 2], "
+           "rnn.weight_hh_l0 [12, 3], rnn.bias_ih_l0 [12], rnn.bias_hh_l0 [12], head.weight "
+           "[4, 3]; " MODEL_NEEDS);
+
+    memcpy(a, ours, sizeof ours);
+    a[6] = (struct array){"rnn.weight_ih_l1", 12, 3, 0};
+    write_safetensors("a", &f32, a, 7);
+    refuse(&features, RNND_EUSAGE, "a: the model has no place for rnn.weight_ih_l1; it holds "
+           "rnn.weight_ih_l0 [12, 2], rnn.weight_hh_l0 [12, 3], rnn.bias_ih_l0 [12], "
+           "rnn.bias_hh_l0 [12], head.weight [4, 3], head.bias [4], rnn.weight_ih_l1 [12, 3]; "
+           MODEL_NEEDS);
+
+    memcpy(a, theirs, sizeof theirs);
+    a[6] = (struct array){"other.weight", 4, 3, 0};
+    a[7] = (struct array){"other.bias", 4, 0, 0};
+    write_safetensors("a", &f32, a, 8);
+    refuse(&features, RNND_EUSAGE, "a: several modules could be the head, and none of them is "
+           "`head`; it holds net.lstm.weight_ih_l0 [12, 2], net.lstm.weight_hh_l0 [12, 3], "
+           "net.lstm.bias_ih_l0 [12], net.lstm.bias_hh_l0 [12], net.fc.weight [4, 3], "
+           "net.fc.bias [4], other.weight [4, 3], other.bias [4]");
+
+    a[0] = (struct array){"x", 1, 0, 0};
+    write_safetensors("a", &f32, a, 1);
+    refuse(&features, RNND_EUSAGE, "a: no recurrent layers (a name that ends in weight_ih_l0); "
+           "it holds x [1]");
+
+    write_safetensors("a", &i64, ours, 6);
+    refuse(&features, RNND_EUSAGE, "a: head.weight is no array of floating-point numbers");
+}
+END_TEST
+
+/* ---- files that are no safetensors ----------------------------------------------------- */
+
+START_TEST(broken_files_are_refused)
+{
+    static const char *const headers[] = {
+        "", "[]", "{", "{\"a\": 1}", "{\"a\": {}}",
+        "{\"a\": {\"dtype\": \"F32\", \"shape\": [2], \"data_offsets\": [0, 4]}}",
+        "{\"a\": {\"dtype\": \"F32\", \"shape\": [2], \"data_offsets\": [4, 12]}}",
+        "{\"a\": {\"dtype\": \"F32\", \"shape\": [2], \"data_offsets\": [-8, 0]}}",
+        "{\"a\": {\"dtype\": \"F32\", \"shape\": [-2], \"data_offsets\": [0, 8]}}",
+        "{\"a\": {\"dtype\": \"F32\", \"shape\": [4611686018427387904, 4], "
+        "\"data_offsets\": [0, 0]}}",
+        "{\"a\": {\"dtype\": \"Q4\", \"shape\": [2], \"data_offsets\": [0, 8]}}",
+        "{\"a\": {\"shape\": [2], \"data_offsets\": [0, 8]}}",
+        "{\"a\": {\"dtype\": \"F32\", \"shape\": 2, \"data_offsets\": [0, 8]}}",
+        "{\"a\": {\"dtype\": \"F32\", \"shape\": [2], \"data_offsets\": 8}}",
+        "{\"a\": {\"dtype\": \"F32\", \"shape\": [2], \"data_offsets\": [0, 8]}, "
+        "\"a\": {\"dtype\": \"F32\", \"shape\": [2], \"data_offsets\": [0, 8]}}",
+    };
+    struct rnnd_statedict sd;
+    for (size_t i = 0; i < sizeof headers / sizeof *headers; i++) {
+        write_raw("a", headers[i], "12345678", 8);
+        int status = rnnd_statedict_open(in_folder("a"), &sd);
+        ck_assert_msg(status == RNND_EDATA, "%s: %d %s", headers[i], status,
+                      rnnd_status_detail());
+    }
+    FILE *f = fopen(in_folder("b"), "wb");
+    fputs("\xff\xff\xff\xff\xff\xff\xff\xff{}", f);
+    fclose(f);
+    must_fail(RNND_EDATA, rnnd_statedict_open(in_folder("b"), &sd));
+    must_fail(RNND_EFILE, rnnd_statedict_open(in_folder("none"), &sd));
+    must_fail(RNND_EFILE, rnnd_statedict_open(in_folder(""), &sd));
+}
+END_TEST
+
+/* Cut anywhere, a file is refused, and never read beyond its end. */
+START_TEST(cut_files_are_refused)
+{
+    static unsigned char all[1 << 14];
+    struct rnnd_model *m = new_model(&features, 1);
+    write_safetensors("a", &f32, ours, 6);
+    FILE *f = fopen(in_folder("a"), "rb");
+    size_t size = fread(all, 1, sizeof all, f);
+    fclose(f);
+    for (size_t n = 0; n < size; n++) {
+        f = fopen(in_folder("a"), "wb");
+        fwrite(all, 1, n, f);
+        fclose(f);
+        int status = rnnd_checkpoint_init(in_folder("a"), m);
+        ck_assert_msg(status == RNND_EFILE || status == RNND_EDATA, "%zu: %d", n, status);
+    }
+    rnnd_model_free(m);
+}
+END_TEST
+
+/* ---- and back -------------------------------------------------------------------------- */
+
+START_TEST(an_export_is_the_model)
+{
+    static const char *const texts[] = {"a", "b \"c\"", "ö", "", "e\n", "f", "g"};
+    const struct rnnd_model_spec *spec = &specs[_i];
+    struct rnnd_model *m = new_model(spec, 3), *n, *like = new_model(spec, 4);
+    struct rnnd_checkpoint_info info;
+    must(rnnd_model_set_classes(m, texts, spec->outputs));
+    must(rnnd_statedict_export(in_folder("a.safetensors"), m, NULL));
+    must(rnnd_checkpoint_load_model(in_folder("a.safetensors"), be, &n, &info));
+    ck_assert(are_same_models(m, n));
+    same_specs(spec, rnnd_model_spec(n));
+    for (int k = 0; k < spec->outputs; k++)
+        ck_assert_str_eq(rnnd_model_class(n, k), texts[k]);
+    rnnd_model_free(n);
+    free(info.config);
+    must(rnnd_checkpoint_init(in_folder("a.safetensors"), like));
+    ck_assert(are_same_models(m, like));
+    ck_assert_int_eq(count_files("a.safetensors"), 1);
+    must_fail(RNND_EFILE, rnnd_statedict_export(in_folder("none/a"), m, NULL));
+    rnnd_model_free(like);
+    rnnd_model_free(m);
+}
+END_TEST
+
+/* Widths come from the arrays; what they cannot tell must be told. */
+START_TEST(a_model_of_bare_arrays)
+{
+    struct rnnd_statedict sd;
+    struct rnnd_options opt;
+    struct rnnd_model *m;
+    must(rnnd_options_init(&opt));
+    write_safetensors("a", &f32, theirs, 6);
+    must(rnnd_statedict_open(in_folder("a"), &sd));
+    must_fail(RNND_EUSAGE, rnnd_statedict_model(&sd, &opt, be, &m));
+    ck_assert_str_eq(rest_of_detail(), "a: does not say what task its model is for");
+    must(rnnd_options_set(&opt, "task", "classify", RNND_FROM_COMMAND_LINE));
+    must(rnnd_statedict_model(&sd, &opt, be, &m));
+    same_specs(&features, rnnd_model_spec(m));
+    check_features(m);
+    rnnd_model_free(m);
+    must(rnnd_options_set(&opt, "cell", "gru", RNND_FROM_COMMAND_LINE));
+    must_fail(RNND_EUSAGE, rnnd_statedict_model(&sd, &opt, be, &m));
+    rnnd_statedict_close(&sd);
+
+    write_safetensors("a", &f32, gru, 7);
+    must(rnnd_statedict_open(in_folder("a"), &sd));
+    must(rnnd_statedict_model(&sd, NULL, be, &m)); /* as many outputs as tokens */
+    same_specs(&tokens, rnnd_model_spec(m));
+    rnnd_model_free(m);
+    rnnd_statedict_close(&sd);
+    rnnd_options_clear(&opt);
+}
+END_TEST
+
+static Suite *suite(void)
+{
+    Suite *s = suite_create("statedict");
+    TCase *t = tcase_create("statedict");
+    tcase_add_checked_fixture(t, set_up, tear_down);
+    tcase_set_timeout(t, 120);
+    tcase_add_loop_test(t, floats_of_all_sizes, 0, 4);
+    tcase_add_test(t, names_of_other_modules);
+    tcase_add_test(t, all_halves);
+    tcase_add_test(t, a_language_model);
+    tcase_add_test(t, what_does_not_fit_is_named);
+    tcase_add_test(t, broken_files_are_refused);
+    tcase_add_test(t, cut_files_are_refused);
+    tcase_add_loop_test(t, an_export_is_the_model, 0, SPECS);
+    tcase_add_test(t, a_model_of_bare_arrays);
+    suite_add_tcase(s, t);
+    return s;
+}
+
+int main(void)
+{
+    return run_suite(suite());
+}
