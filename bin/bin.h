@@ -54,6 +54,7 @@ RNND_CHECKED int bin_scorer_open(struct bin_scorer *s, const struct rnnd_options
                                  bool targets);
 void bin_scorer_close(struct bin_scorer *s);
 
+int cmd_bench(struct rnnd_options *opt, struct rnnd_comm *comm, int argc, char **argv);
 int cmd_eval(struct rnnd_options *opt, struct rnnd_comm *comm, int argc, char **argv);
 int cmd_help(struct rnnd_options *opt, struct rnnd_comm *comm, int argc, char **argv);
 int cmd_info(struct rnnd_options *opt, struct rnnd_comm *comm, int argc, char **argv);

@@ -2,6 +2,7 @@
 bin_PROGRAMS += bin/rnn_dist
 bin_rnn_dist_SOURCES = \
 	bin/bin.h \
+	bin/cmd_bench.c \
 	bin/cmd_eval.c \
 	bin/cmd_help.c \
 	bin/cmd_info.c \

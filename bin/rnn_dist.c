@@ -39,6 +39,8 @@ const struct bin_command bin_commands[] = {
     {RNND_CMD_VERIFY, cmd_verify,
      "prove on this data that N ranks equal one, and packed sequences single ones",
      "verify --data FILE [TRAIN-OPTIONS]", "", 0, 0, true, true},
+    {RNND_CMD_BENCH, cmd_bench, "speed of training, and where the time goes",
+     "bench --data FILE [train options]", "", 0, 0, true, true},
     {RNND_CMD_INFO, cmd_info, "version, build options, devices, the map of ranks",
      "info [--plan TRAIN-OPTIONS]", "", 0, 0, false, true},
     {RNND_CMD_HELP, cmd_help, "the commands, or the options of one", "help [COMMAND]",

@@ -8,6 +8,8 @@ librnn_dist_a_DEPENDENCIES = $(librnn_dist_a_LIBADD)
 librnn_dist_a_SOURCES = \
 	lib/batch.c \
 	lib/batch.h \
+	lib/bench.c \
+	lib/bench.h \
 	lib/checkpoint.c \
 	lib/checkpoint.h \
 	lib/checkpoint_dir.c \
@@ -92,6 +94,8 @@ librnn_dist_a_SOURCES = \
 	lib/safetensors.c \
 	lib/sample.c \
 	lib/sample.h \
+	lib/setup.c \
+	lib/setup.h \
 	lib/share.c \
 	lib/share.h \
 	lib/spec.c \

@@ -44,7 +44,7 @@ static void advance(struct rnnd_trainer *t, int64_t end)
     t->at.update++;
     t->at.group++;
     t->epoch_done++;
-    if (end < t->share->windows)
+    if (end < t->setup.share->windows)
         return;
     t->at.group = 0;
     t->at.entry++;
@@ -55,7 +55,7 @@ static int apply(struct rnnd_trainer *t, const struct rnnd_loss *loss, double lr
                  const char **skipped)
 {
     double norm = NAN, mark = rnnd_timeline_now();
-    int status = rnnd_optim_step(t->optim, loss, lr, &norm);
+    int status = rnnd_optim_step(t->setup.optim, loss, lr, &norm);
     rnnd_timeline_mark(RNND_WORK_OPTIMIZER, false, -1, mark);
     *skipped = loss->targets == 0 ? "no targets" : NULL;
     if (status == RNND_ENONFINITE && t->opt->on_nonfinite == RNND_NONFINITE_SKIP) {
@@ -79,7 +79,7 @@ static int apply(struct rnnd_trainer *t, const struct rnnd_loss *loss, double lr
    write records. */
 static int own_sums(struct rnnd_trainer *t, int begun, struct rnnd_loss *loss)
 {
-    struct rnnd_group group = {.model = t->model, .batch = t->batch, .share = t->share,
+    struct rnnd_group group = {.model = t->setup.model, .batch = t->setup.batch, .share = t->setup.share,
                                .state = t->carried, .seed = (uint64_t)t->opt->seed,
                                .update = t->at.update, .index = t->at.group};
     RNND_TRY(begun);
@@ -89,15 +89,15 @@ static int own_sums(struct rnnd_trainer *t, int begun, struct rnnd_loss *loss)
         rnnd_state_mark(t->carried);
     RNND_TRY(rnnd_group_run(&group));
     t->at.log_wait += group.loading;
-    return rnnd_model_take_loss(t->model, loss);
+    return rnnd_model_take_loss(t->setup.model, loss);
 }
 
 static void count_steps(struct rnnd_trainer *t, int64_t first, int64_t end)
 {
-    double steps = (double)rnnd_share_steps(t->share, first, end);
+    double steps = (double)rnnd_share_steps(t->setup.share, first, end);
     t->at.log_steps += steps;
     t->steps_done += steps;
-    t->at.log_straggler += t->share->straggler;
+    t->at.log_straggler += t->setup.share->straggler;
     t->at.log_updates++;
 }
 
@@ -105,18 +105,18 @@ static void count_steps(struct rnnd_trainer *t, int64_t first, int64_t end)
 static int update(struct rnnd_trainer *t, int begun, bool *save)
 {
     double start = rnnd_clock();
-    int64_t end, first = rnnd_share_group(t->share, t->at.group, &end);
+    int64_t end, first = rnnd_share_group(t->setup.share, t->at.group, &end);
     struct rnnd_loss loss = {0, 0, 0};
     const char *skipped;
     rnnd_comm_at_update(t->comm, t->at.update);
     int status = own_sums(t, begun, &loss);
     unsigned flags = (rnnd_stop_requested() ? FLAG_STOP : 0u)
                      | (save_is_due(t) ? FLAG_SAVE : 0u);
-    RNND_TRY(rnnd_reducer_finish(t->reducer, status, &flags, &loss));
+    RNND_TRY(rnnd_reducer_finish(t->setup.reducer, status, &flags, &loss));
     t->stopping = flags & FLAG_STOP;
     *save = flags & FLAG_SAVE;
     RNND_TRY(apply(t, &loss, learning_rate(t), &skipped));
-    t->at.log_wait += rnnd_reducer_take_wait(t->reducer);
+    t->at.log_wait += rnnd_reducer_take_wait(t->setup.reducer);
     count_steps(t, first, end);
     advance(t, end);
     t->at.log_seconds += rnnd_clock() - start;
@@ -132,7 +132,7 @@ static int validate(struct rnnd_trainer *t, bool *done)
 {
     struct rnnd_metrics m;
     double mark = rnnd_timeline_now();
-    int status = rnnd_evaluate(t->model, t->valid, t->comm, t->opt, &m);
+    int status = rnnd_evaluate(t->setup.model, t->valid, t->comm, t->opt, &m);
     rnnd_timeline_mark(RNND_WORK_VALIDATE, false, -1, mark);
     *done = status == 0;
     if (status == RNND_STOPPED) {
@@ -190,25 +190,25 @@ static bool finished(const struct rnnd_trainer *t)
 /* Memory for all batches of the epoch, so that the loop allocates nothing. */
 static int reserve(struct rnnd_trainer *t, const struct rnnd_limits *limits)
 {
-    RNND_TRY(rnnd_batch_reserve(t->batch, limits));
-    RNND_TRY(rnnd_model_reserve(t->model, limits, true));
+    RNND_TRY(rnnd_batch_reserve(t->setup.batch, limits));
+    RNND_TRY(rnnd_model_reserve(t->setup.model, limits, true));
     if (t->opt->tbptt == 0 || limits->sequences <= t->carried_rows)
         return 0;
     rnnd_state_free(t->carried);
     t->carried = NULL;
     t->carried_rows = limits->sequences;
-    return rnnd_state_new(t->model, t->carried_rows, &t->carried);
+    return rnnd_state_new(t->setup.model, t->carried_rows, &t->carried);
 }
 
 static int64_t longest_of(const struct rnnd_trainer *t, const int32_t *ids, int64_t count)
 {
-    const int64_t *offsets = rnnd_dataset_offsets(t->train);
+    const int64_t *offsets = rnnd_dataset_offsets(t->setup.data);
     int64_t longest = 0;
     for (int64_t i = 0; i < count; i++) {
         int64_t length = offsets[ids[i] + 1] - offsets[ids[i]];
         longest = length > longest ? length : longest;
     }
-    return longest - (t->share->pairs && longest > 0);
+    return longest - (t->setup.share->pairs && longest > 0);
 }
 
 /* Lays out the epoch that at.epoch says. */
@@ -216,22 +216,22 @@ static int begin_epoch(struct rnnd_trainer *t)
 {
     struct rnnd_limits limits = {0, 0, 0};
     t->epoch_updates = t->epoch_done = 0;
-    if (t->streams) {
+    if (t->setup.streams) {
         t->entries = 1;
-        RNND_TRY(rnnd_share_lanes(t->share, t->opt->batch));
-        rnnd_share_limits(t->share, NULL, t->share->members, &limits);
-        t->epoch_updates = rnnd_share_groups(t->share, t->share->length[t->share->members - 1]);
+        RNND_TRY(rnnd_share_lanes(t->setup.share, t->opt->batch));
+        rnnd_share_limits(t->setup.share, NULL, t->setup.share->members, &limits);
+        t->epoch_updates = rnnd_share_groups(t->setup.share, t->setup.share->length[t->setup.share->members - 1]);
         t->epoch_done = t->at.entry ? t->epoch_updates : t->at.group;
         return reserve(t, &limits);
     }
-    rnnd_plan_epoch(t->plan, t->at.epoch);
-    t->entries = rnnd_plan_entries(t->plan);
+    rnnd_plan_epoch(t->setup.plan, t->at.epoch);
+    t->entries = rnnd_plan_entries(t->setup.plan);
     for (int64_t e = 0; e < t->entries; e++) {
         const int32_t *ids;
         int64_t count;
-        rnnd_plan_entry(t->plan, e, &ids, &count);
-        rnnd_share_limits(t->share, ids, count, &limits);
-        int64_t groups = rnnd_share_groups(t->share, longest_of(t, ids, count));
+        rnnd_plan_entry(t->setup.plan, e, &ids, &count);
+        rnnd_share_limits(t->setup.share, ids, count, &limits);
+        int64_t groups = rnnd_share_groups(t->setup.share, longest_of(t, ids, count));
         t->epoch_done += e < t->at.entry ? groups : e == t->at.entry ? t->at.group : 0;
         t->epoch_updates += groups;
     }
@@ -242,11 +242,11 @@ static int begin_epoch(struct rnnd_trainer *t)
    checkpoint where the run goes on in the middle. */
 static int begin_entry(struct rnnd_trainer *t)
 {
-    if (!t->streams) {
+    if (!t->setup.streams) {
         const int32_t *ids;
         int64_t count;
-        rnnd_plan_entry(t->plan, t->at.entry, &ids, &count);
-        RNND_TRY(rnnd_share_sequences(t->share, ids, count));
+        rnnd_plan_entry(t->setup.plan, t->at.entry, &ids, &count);
+        RNND_TRY(rnnd_share_sequences(t->setup.share, ids, count));
     }
     if (!t->carried)
         return 0;

@@ -16,7 +16,7 @@
 #include "optim.h"
 #include "progress.h"
 #include "run_dir.h"
-#include "share.h"
+#include "setup.h"
 
 struct rnnd_trainer {
     const struct rnnd_options *opt;    /* in force */
@@ -24,17 +24,10 @@ struct rnnd_trainer {
     struct rnnd_comm *comm;
     bool lead;                         /* rank 0 */
 
-    struct rnnd_backend *be;
-    struct rnnd_dataset *train, *valid;
-    struct rnnd_model *model;
-    struct rnnd_optim *optim;
-    struct rnnd_reducer *reducer;
-    struct rnnd_batch *batch;
-    struct rnnd_plan *plan;            /* NULL for a stream */
-    struct rnnd_share *share;
+    struct rnnd_setup setup;           /* training data, model and what feeds it */
+    struct rnnd_dataset *valid;
     struct rnnd_state *carried;        /* hidden states, with truncated BPTT */
     int64_t carried_rows;
-    bool streams;
 
     struct rnnd_train_state at;        /* where the run stands */
     int64_t entries;                   /* of this epoch */

@@ -93,37 +93,19 @@ done:
 
 /* ---- data --------------------------------------------------------------------------- */
 
-/* A stream needs a pair for every lane, in training and in validation. */
-static int check_lanes(const struct rnnd_trainer *t, const struct rnnd_dataset *data)
+static int open_data(struct rnnd_trainer *t)
 {
-    const struct rnnd_dataset_info *info = rnnd_dataset_info(data);
-    struct rnnd_share *share = NULL;
-    RNND_TRY(rnnd_share_new(t->opt, data, t->comm, &share));
-    int status = rnnd_share_lanes(share, t->opt->batch);
-    rnnd_share_free(share);
-    return status < 0 ? rnnd_fail(status, "%s: %s", info->path, rnnd_status_detail()) : 0;
-}
-
-static int open_data(struct rnnd_trainer *t, struct rnnd_model_spec *spec)
-{
-    RNND_TRY(rnnd_dataset_open(t->opt->data, &t->train));
-    const struct rnnd_dataset_info *info = rnnd_dataset_info(t->train);
-    RNND_TRY(rnnd_model_spec_from(t->opt, info, spec));
-    RNND_TRY(rnnd_options_check(t->opt, info->task));
-    RNND_TRY(rnnd_model_accepts(spec, info, true));
-    t->streams = rnnd_streams(t->opt, info->task);
-    if (t->streams)
-        RNND_TRY(check_lanes(t, t->train));
+    RNND_TRY(rnnd_setup_data(&t->setup, t->opt, t->comm));
     if (!t->opt->valid)
         return 0;
     RNND_TRY(rnnd_dataset_open(t->opt->valid, &t->valid));
-    RNND_TRY(rnnd_model_accepts(spec, rnnd_dataset_info(t->valid), true));
-    return t->streams ? check_lanes(t, t->valid) : 0;
+    RNND_TRY(rnnd_model_accepts(&t->setup.spec, rnnd_dataset_info(t->valid), true));
+    return t->setup.streams ? rnnd_setup_check_lanes(&t->setup, t->valid) : 0;
 }
 
 static void warn_of_long_sequences(const struct rnnd_trainer *t)
 {
-    int64_t longest = rnnd_dataset_info(t->train)->longest;
+    int64_t longest = rnnd_dataset_info(t->setup.data)->longest;
     const struct rnnd_options *o = t->opt;
     if (o->batch_tokens && longest > o->batch_tokens)
         rnnd_log_warn("a sequence of %lld steps is longer than --batch-tokens %lld: it makes "
@@ -137,63 +119,18 @@ static void warn_of_long_sequences(const struct rnnd_trainer *t)
 
 /* ---- model -------------------------------------------------------------------------- */
 
-static int name_classes(struct rnnd_trainer *t)
-{
-    const struct rnnd_dataset_info *info = rnnd_dataset_info(t->train);
-    bool lm = info->task == RNND_LM;
-    const char **text = NULL;
-    if (!(lm ? rnnd_dataset_token(t->train, 0) : rnnd_dataset_class(t->train, 0)))
-        return 0;
-    RNND_TRY(rnnd_new((size_t)info->outputs, sizeof *text, "classes", (void **)&text));
-    for (int64_t k = 0; k < info->outputs; k++)
-        text[k] = lm ? rnnd_dataset_token(t->train, k) : rnnd_dataset_class(t->train, k);
-    int status = rnnd_model_set_classes(t->model, text, info->outputs);
-    free(text);
-    return status;
-}
-
-static int make_model(struct rnnd_trainer *t, const struct rnnd_model_spec *spec)
-{
-    RNND_TRY(rnnd_backend_open(t->opt, t->comm, &t->be));
-    RNND_TRY(rnnd_model_new(t->be, spec, &t->model));
-    RNND_TRY(name_classes(t));
-    RNND_TRY(rnnd_optim_new(t->model, t->opt, &t->optim));
-    RNND_TRY(rnnd_reducer_new(t->model, t->comm, t->opt->bucket_mb, &t->reducer));
-    RNND_TRY(rnnd_batch_new(t->be, t->train, true, rnnd_model_mean(t->model),
-                            rnnd_model_std(t->model), &t->batch));
-    RNND_TRY(rnnd_share_new(t->opt, t->train, t->comm, &t->share));
-    if (t->streams)
-        return 0;
-    struct rnnd_plan_options plan = rnnd_plan_options_of(t->opt);
-    return rnnd_plan_new(rnnd_dataset_offsets(t->train),
-                         rnnd_dataset_info(t->train)->sequences, &plan, &t->plan);
-}
-
-/* Initial values are rank 0's on every rank, whatever the hosts' mathematics. */
-static int fresh_values(struct rnnd_trainer *t)
-{
-    int status = rnnd_model_init(t->model, (uint64_t)t->opt->seed);
-    if (status == 0 && t->lead && t->opt->init)
-        status = rnnd_checkpoint_init(t->opt->init, t->model);
-    if (status == 0 && t->opt->normalize)
-        status = rnnd_dataset_moments(t->train, rnnd_model_mean(t->model),
-                                      rnnd_model_std(t->model));
-    RNND_TRY(rnnd_comm_agree(t->comm, status));
-    return rnnd_trainer_broadcast(t);
-}
-
 static void fresh_state(struct rnnd_trainer *t)
 {
     t->at = (struct rnnd_train_state){
         .validated = -1, .best_loss = INFINITY, .patience_loss = INFINITY,
         .plateau_loss = INFINITY, .plateau_factor = 1,
-        .fingerprint = rnnd_dataset_info(t->train)->fingerprint};
+        .fingerprint = rnnd_dataset_info(t->setup.data)->fingerprint};
 }
 
 static void describe_launch(const struct rnnd_trainer *t, char *text, size_t size)
 {
     snprintf(text, size, "%d ranks, %s", rnnd_comm_size(t->comm),
-             rnnd_backend_describe(t->be));
+             rnnd_backend_describe(t->setup.be));
 }
 
 /* Rank 0's checkpoint, or fresh values where there is none. */
@@ -206,7 +143,9 @@ static int start(struct rnnd_trainer *t, const char *checkpoint)
     fresh_state(t);
     if (!resumes) {
         memcpy(t->at.launch, launch, sizeof launch);
-        return fresh_values(t);
+        RNND_TRY(rnnd_comm_agree(t->comm, rnnd_setup_values(&t->setup)));
+        /* They are rank 0's on every rank, whatever the hosts' mathematics. */
+        return rnnd_trainer_broadcast(t);
     }
     uint64_t fingerprint = t->at.fingerprint;
     RNND_TRY(rnnd_trainer_restore(t, checkpoint));
@@ -242,7 +181,6 @@ static int open_folder(struct rnnd_trainer *t)
 
 int rnnd_trainer_open(struct rnnd_trainer *t, const struct rnnd_options *opt)
 {
-    struct rnnd_model_spec spec;
     char *checkpoint = NULL;
     int status = 0;
     t->opt = opt;
@@ -251,9 +189,9 @@ int rnnd_trainer_open(struct rnnd_trainer *t, const struct rnnd_options *opt)
     t->saved_at = -1;
     rnnd_stop_install();
     RNND_TRY_GOTO(settle_options(t, &checkpoint));
-    RNND_TRY_GOTO(rnnd_comm_agree(t->comm, open_data(t, &spec)));
+    RNND_TRY_GOTO(rnnd_comm_agree(t->comm, open_data(t)));
     warn_of_long_sequences(t);
-    RNND_TRY_GOTO(rnnd_comm_agree(t->comm, make_model(t, &spec)));
+    RNND_TRY_GOTO(rnnd_comm_agree(t->comm, rnnd_setup_model(&t->setup)));
     RNND_TRY_GOTO(start(t, checkpoint));
     RNND_TRY_GOTO(rnnd_comm_agree(t->comm, t->lead ? open_folder(t) : 0));
 done:
@@ -268,14 +206,7 @@ void rnnd_trainer_close(struct rnnd_trainer *t)
     rnnd_run_dir_close(t->dir);
     rnnd_state_free(t->carried);
     rnnd_carry_clear(&t->at.carry);
-    rnnd_share_free(t->share);
-    rnnd_plan_free(t->plan);
-    rnnd_batch_free(t->batch);
-    rnnd_reducer_free(t->reducer);
-    rnnd_optim_free(t->optim);
-    rnnd_model_free(t->model);
-    rnnd_backend_close(t->be);
     rnnd_dataset_close(t->valid);
-    rnnd_dataset_close(t->train);
+    rnnd_setup_close(&t->setup);
     rnnd_options_clear(&t->merged);
 }

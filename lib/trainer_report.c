@@ -29,7 +29,7 @@ static int64_t epoch_number(const struct rnnd_trainer *t)
 /* Steps of one epoch, over all ranks. */
 static double epoch_steps(const struct rnnd_trainer *t)
 {
-    const struct rnnd_dataset_info *info = rnnd_dataset_info(t->train);
+    const struct rnnd_dataset_info *info = rnnd_dataset_info(t->setup.data);
     return (double)(info->task == RNND_LM ? info->targets : info->steps);
 }
 
@@ -44,7 +44,7 @@ static void begin_meter(struct rnnd_trainer *t)
 static int gather_devices(struct rnnd_trainer *t, char *all, const char **name)
 {
     char own[128];
-    snprintf(own, sizeof own, "%s", rnnd_backend_describe(t->be));
+    snprintf(own, sizeof own, "%s", rnnd_backend_describe(t->setup.be));
     RNND_TRY(rnnd_comm_allgather(t->comm, own, sizeof own, all));
     for (int r = 0; r < rnnd_comm_size(t->comm); r++)
         name[r] = all + (size_t)r * sizeof own;
@@ -61,7 +61,7 @@ void rnnd_trainer_report_start(struct rnnd_trainer *t)
     if (status == 0 && t->lead) {
         struct rnnd_start_record record = {
             .opt = t->opt, .update = t->at.update, .ranks = (int)ranks, .devices = devices,
-            .parameters = rnnd_model_parameters(t->model)};
+            .parameters = rnnd_model_parameters(t->setup.model)};
         status = rnnd_metrics_start(t->log, &record);
     }
     free(all);

@@ -21,20 +21,20 @@
 /* Floats of one row: L*D*H. */
 static int64_t row_width(const struct rnnd_trainer *t)
 {
-    const struct rnnd_model_spec *s = rnnd_model_spec(t->model);
+    const struct rnnd_model_spec *s = rnnd_model_spec(t->setup.model);
     return s->layers * (s->bidirectional ? 2 : 1) * s->hidden;
 }
 
 static bool has_cells(const struct rnnd_trainer *t)
 {
-    return rnnd_model_spec(t->model)->cell == RNND_LSTM;
+    return rnnd_model_spec(t->setup.model)->cell == RNND_LSTM;
 }
 
 /* [L*D, rows, H] against [row, L*D, H]. */
 static void copy_row(const struct rnnd_trainer *t, float *device, float *row, int64_t j,
                      bool to_device)
 {
-    int64_t H = rnnd_model_spec(t->model)->hidden, places = row_width(t) / H;
+    int64_t H = rnnd_model_spec(t->setup.model)->hidden, places = row_width(t) / H;
     for (int64_t k = 0; k < places; k++) {
         float *d = device + (k * t->carried_rows + j) * H, *r = row + k * H;
         memcpy(to_device ? d : r, to_device ? r : d, (size_t)H * sizeof(float));
@@ -54,20 +54,20 @@ static int pack_records(struct rnnd_trainer *t, char **out, size_t *bytes)
     char *records = NULL;
     int status = 0;
     RNND_TRY_GOTO(rnnd_new(2 * size, sizeof *h, "carried states", (void **)&h));
-    RNND_TRY_GOTO(rnnd_new((size_t)t->share->count, each, "carried states",
+    RNND_TRY_GOTO(rnnd_new((size_t)t->setup.share->count, each, "carried states",
                            (void **)&records));
     c = h + size;
     RNND_TRY_GOTO(rnnd_state_get(t->carried, h, c));
-    for (int64_t j = 0; j < t->share->count; j++) {
+    for (int64_t j = 0; j < t->setup.share->count; j++) {
         char *record = records + (size_t)j * each;
         float *row = (float *)(record + sizeof(int64_t));
-        memcpy(record, &t->share->piece[j].id, sizeof(int64_t));
+        memcpy(record, &t->setup.share->piece[j].id, sizeof(int64_t));
         copy_row(t, h, row, j, false);
         if (has_cells(t))
             copy_row(t, c, row + row_width(t), j, false);
     }
     *out = records;
-    *bytes = (size_t)t->share->count * each;
+    *bytes = (size_t)t->setup.share->count * each;
     records = NULL;
 done:
     free(h);
@@ -130,8 +130,8 @@ int rnnd_trainer_put_carry(struct rnnd_trainer *t)
     float *h = NULL;
     RNND_TRY(rnnd_new(2 * size, sizeof *h, "carried states", (void **)&h));
     for (int64_t i = 0; i < carry->count; i++)
-        for (int64_t j = 0; j < t->share->count; j++) {
-            if (t->share->piece[j].id != carry->id[i])
+        for (int64_t j = 0; j < t->setup.share->count; j++) {
+            if (t->setup.share->piece[j].id != carry->id[i])
                 continue;
             copy_row(t, h, carry->h + i * carry->width, j, true);
             if (carry->c)
@@ -148,7 +148,7 @@ static int write_newest(struct rnnd_trainer *t)
 {
     char *path = NULL;
     RNND_TRY(rnnd_checkpoint_path(t->opt->run_dir, t->at.update, &path));
-    int status = rnnd_checkpoint_save(path, t->model, t->optim, t->opt, &t->at);
+    int status = rnnd_checkpoint_save(path, t->setup.model, t->setup.optim, t->opt, &t->at);
     if (status == 0)
         rnnd_trainer_report_save(t, path);
     free(path);
@@ -178,7 +178,7 @@ int rnnd_trainer_save_best(struct rnnd_trainer *t)
     if (status == 0 && t->lead)
         status = rnnd_run_dir_file(t->opt->run_dir, "best.h5", &path);
     if (status == 0 && t->lead)
-        status = rnnd_checkpoint_save(path, t->model, t->optim, t->opt, &t->at);
+        status = rnnd_checkpoint_save(path, t->setup.model, t->setup.optim, t->opt, &t->at);
     free(path);
     return rnnd_comm_agree(t->comm, status);
 }
@@ -187,7 +187,7 @@ int rnnd_trainer_save_best(struct rnnd_trainer *t)
 
 static int broadcast_arena(struct rnnd_trainer *t, struct rnnd_buf arena)
 {
-    const struct rnnd_params *p = rnnd_model_params(t->model);
+    const struct rnnd_params *p = rnnd_model_params(t->setup.model);
     size_t bytes = (size_t)p->count * sizeof(float);
     void *host = NULL;
     RNND_TRY(rnnd_new((size_t)p->count, sizeof(float), "parameters", &host));
@@ -204,14 +204,14 @@ static int broadcast_arena(struct rnnd_trainer *t, struct rnnd_buf arena)
 
 int rnnd_trainer_broadcast(struct rnnd_trainer *t)
 {
-    size_t bytes = (size_t)rnnd_model_spec(t->model)->inputs * sizeof(float);
+    size_t bytes = (size_t)rnnd_model_spec(t->setup.model)->inputs * sizeof(float);
     if (rnnd_comm_size(t->comm) == 1)
         return 0;
     if (t->opt->normalize) {
-        RNND_TRY(rnnd_comm_broadcast(t->comm, rnnd_model_mean(t->model), bytes));
-        RNND_TRY(rnnd_comm_broadcast(t->comm, rnnd_model_std(t->model), bytes));
+        RNND_TRY(rnnd_comm_broadcast(t->comm, rnnd_model_mean(t->setup.model), bytes));
+        RNND_TRY(rnnd_comm_broadcast(t->comm, rnnd_model_std(t->setup.model), bytes));
     }
-    return broadcast_arena(t, rnnd_model_params(t->model)->value);
+    return broadcast_arena(t, rnnd_model_params(t->setup.model)->value);
 }
 
 static int broadcast_carry(struct rnnd_trainer *t)
@@ -236,18 +236,18 @@ static int broadcast_carry(struct rnnd_trainer *t)
 
 int rnnd_trainer_restore(struct rnnd_trainer *t, const char *path)
 {
-    int status = t->lead ? rnnd_checkpoint_load(path, t->model, t->optim, &t->at) : 0;
+    int status = t->lead ? rnnd_checkpoint_load(path, t->setup.model, t->setup.optim, &t->at) : 0;
     RNND_TRY(rnnd_comm_agree(t->comm, status));
     struct rnnd_carry own = t->at.carry;
     RNND_TRY(rnnd_comm_broadcast(t->comm, &t->at, sizeof t->at));
     t->at.carry = own; /* its pointers are this rank's */
     RNND_TRY(broadcast_carry(t));
     RNND_TRY(rnnd_trainer_broadcast(t));
-    int64_t steps = rnnd_optim_step_count(t->optim);
+    int64_t steps = rnnd_optim_step_count(t->setup.optim);
     RNND_TRY(rnnd_comm_broadcast(t->comm, &steps, sizeof steps));
-    rnnd_optim_set_step_count(t->optim, steps);
-    for (int i = 0; i < rnnd_optim_moments(t->optim); i++)
-        RNND_TRY(broadcast_arena(t, rnnd_optim_moment(t->optim, i)));
+    rnnd_optim_set_step_count(t->setup.optim, steps);
+    for (int i = 0; i < rnnd_optim_moments(t->setup.optim); i++)
+        RNND_TRY(broadcast_arena(t, rnnd_optim_moment(t->setup.optim, i)));
     t->saved_at = t->at.update;
     t->mid_entry = t->at.group > 0;
     return 0;
@@ -256,7 +256,7 @@ int rnnd_trainer_restore(struct rnnd_trainer *t, const char *path)
 /* The sum of the parameters' words, as integers: it sees every bit. */
 static int hash_parameters(struct rnnd_trainer *t, uint64_t *out)
 {
-    const struct rnnd_params *p = rnnd_model_params(t->model);
+    const struct rnnd_params *p = rnnd_model_params(t->setup.model);
     uint32_t *word = NULL;
     uint64_t hash = 0;
     RNND_TRY(rnnd_new((size_t)p->count, sizeof *word, "parameters", (void **)&word));

@@ -19,6 +19,7 @@
 #include "log.h"
 #include "options.h"
 #include "params.h"
+#include "setup.h"
 #include "status.h"
 
 /* Largest difference over largest value of a tensor that rounding may make. */
@@ -27,14 +28,10 @@ static const double bound = 2e-5;
 enum { SHARES_OF_ONE = 3, UPDATES = 3 };
 
 struct verifier {
+    struct rnnd_setup setup;
     const struct rnnd_options *opt;
     struct rnnd_comm *comm;
     FILE *out;                     /* rank 0, else NULL */
-    struct rnnd_backend *be;
-    struct rnnd_dataset *data;
-    struct rnnd_model *model;
-    struct rnnd_batch *batch;
-    struct rnnd_plan *plan;
     const struct rnnd_params *params;
     float *one, *other;            /* gradient arenas on the host */
     bool failed;
@@ -46,10 +43,10 @@ static int take_members(struct verifier *v, struct rnnd_share *share)
 {
     const int32_t *ids;
     int64_t count;
-    if (rnnd_streams(v->opt, rnnd_dataset_info(v->data)->task))
+    if (v->setup.streams)
         return rnnd_share_lanes(share, v->opt->batch);
-    rnnd_plan_epoch(v->plan, 0);
-    rnnd_plan_entry(v->plan, 0, &ids, &count);
+    rnnd_plan_epoch(v->setup.plan, 0);
+    rnnd_plan_entry(v->setup.plan, 0, &ids, &count);
     return rnnd_share_sequences(share, ids, count);
 }
 
@@ -60,14 +57,14 @@ static int add_share(struct verifier *v, int ranks, int rank, int64_t micro)
     struct rnnd_share *share = NULL;
     struct rnnd_state *state = NULL;
     int status = 0;
-    RNND_TRY_GOTO(rnnd_share_new(v->opt, v->data, v->comm, &share));
+    RNND_TRY_GOTO(rnnd_share_new(v->opt, v->setup.data, v->comm, &share));
     share->ranks = ranks;
     share->rank = rank;
     share->bound = micro;
     RNND_TRY_GOTO(take_members(v, share));
     if (v->opt->tbptt)
-        RNND_TRY_GOTO(rnnd_state_new(v->model, share->members, &state));
-    struct rnnd_group group = {.model = v->model, .batch = v->batch, .share = share,
+        RNND_TRY_GOTO(rnnd_state_new(v->setup.model, share->members, &state));
+    struct rnnd_group group = {.model = v->setup.model, .batch = v->setup.batch, .share = share,
                                .state = state, .seed = (uint64_t)v->opt->seed};
     RNND_TRY_GOTO(rnnd_group_run(&group));
 done:
@@ -81,9 +78,9 @@ static int take_gradient(struct verifier *v, float *out)
 {
     size_t bytes = (size_t)v->params->count * sizeof(float);
     struct rnnd_loss loss;
-    RNND_TRY(rnnd_model_take_loss(v->model, &loss));
-    RNND_TRY(rnnd_device_download(v->be, out, v->params->grad, bytes));
-    v->be->ops->zero(v->be, v->params->grad, bytes);
+    RNND_TRY(rnnd_model_take_loss(v->setup.model, &loss));
+    RNND_TRY(rnnd_device_download(v->setup.be, out, v->params->grad, bytes));
+    v->setup.be->ops->zero(v->setup.be, v->params->grad, bytes);
     return 0;
 }
 
@@ -125,17 +122,13 @@ static void tell(struct verifier *v, const char *what, double difference, double
 static int compare_ranks(struct verifier *v)
 {
     int size = rnnd_comm_size(v->comm), rank = rnnd_comm_rank(v->comm), status = 0;
-    struct rnnd_reducer *reducer = NULL;
     struct rnnd_loss none = {0, 0, 0};
     char what[64];
-    RNND_TRY(rnnd_reducer_new(v->model, v->comm, v->opt->bucket_mb, &reducer));
     if (size > 1)
         status = add_share(v, size, rank, 0);
     for (int r = 0; size == 1 && status == 0 && r < SHARES_OF_ONE; r++)
         status = add_share(v, SHARES_OF_ONE, r, 0);
-    status = rnnd_reducer_finish(reducer, status, NULL, &none);
-    rnnd_reducer_free(reducer);
-    RNND_TRY(status);
+    RNND_TRY(rnnd_reducer_finish(v->setup.reducer, status, NULL, &none));
     RNND_TRY(take_gradient(v, v->other));
     if (size > 1)
         snprintf(what, sizeof what, "%d ranks == 1 rank", size);
@@ -150,7 +143,7 @@ static int window_steps(struct verifier *v, int64_t *steps)
 {
     struct rnnd_share *share = NULL;
     int status = 0;
-    RNND_TRY_GOTO(rnnd_share_new(v->opt, v->data, v->comm, &share));
+    RNND_TRY_GOTO(rnnd_share_new(v->opt, v->setup.data, v->comm, &share));
     RNND_TRY_GOTO(take_members(v, share));
     *steps = rnnd_share_steps(share, 0, 1);
 done:
@@ -204,9 +197,9 @@ static int final_values(struct verifier *v, const char *where, const char *name,
     RNND_TRY_GOTO(rnnd_checkpoint_newest(dir, &path));
     if (!path)
         RNND_TRY_GOTO(rnnd_fail(RNND_EFILE, "%s: holds no checkpoint", dir));
-    RNND_TRY_GOTO(rnnd_checkpoint_load_model(path, v->be, &model, NULL));
+    RNND_TRY_GOTO(rnnd_checkpoint_load_model(path, v->setup.be, &model, NULL));
     const struct rnnd_params *p = rnnd_model_params(model);
-    RNND_TRY_GOTO(rnnd_device_download(v->be, out, p->value, (size_t)p->count * 4));
+    RNND_TRY_GOTO(rnnd_device_download(v->setup.be, out, p->value, (size_t)p->count * 4));
 done:
     rnnd_model_free(model);
     free(path);
@@ -273,32 +266,13 @@ static int compare_resumed(struct verifier *v)
 
 static int open_all(struct verifier *v)
 {
-    const struct rnnd_options *o = v->opt;
-    struct rnnd_model_spec spec;
-    RNND_TRY(rnnd_options_check_early(o));
-    if (!o->data)
-        return rnnd_fail(RNND_EUSAGE, "--data: a training data set is needed");
-    RNND_TRY(rnnd_dataset_open(o->data, &v->data));
-    const struct rnnd_dataset_info *info = rnnd_dataset_info(v->data);
-    RNND_TRY(rnnd_model_spec_from(o, info, &spec));
-    RNND_TRY(rnnd_options_check(o, info->task));
-    RNND_TRY(rnnd_model_accepts(&spec, info, true));
-    RNND_TRY(rnnd_backend_open(o, v->comm, &v->be));
-    RNND_TRY(rnnd_model_new(v->be, &spec, &v->model));
-    RNND_TRY(rnnd_model_init(v->model, (uint64_t)o->seed));
-    if (o->init)
-        RNND_TRY(rnnd_checkpoint_init(o->init, v->model));
-    if (o->normalize)
-        RNND_TRY(rnnd_dataset_moments(v->data, rnnd_model_mean(v->model),
-                                      rnnd_model_std(v->model)));
-    RNND_TRY(rnnd_batch_new(v->be, v->data, true, rnnd_model_mean(v->model),
-                            rnnd_model_std(v->model), &v->batch));
-    v->params = rnnd_model_params(v->model);
+    RNND_TRY(rnnd_setup_data(&v->setup, v->opt, v->comm));
+    RNND_TRY(rnnd_setup_model(&v->setup));
+    RNND_TRY(rnnd_setup_values(&v->setup));
+    v->params = rnnd_model_params(v->setup.model);
     size_t n = (size_t)v->params->count;
     RNND_TRY(rnnd_new(n, sizeof(float), "gradients", (void **)&v->one));
-    RNND_TRY(rnnd_new(n, sizeof(float), "gradients", (void **)&v->other));
-    struct rnnd_plan_options plan = rnnd_plan_options_of(o);
-    return rnnd_plan_new(rnnd_dataset_offsets(v->data), info->sequences, &plan, &v->plan);
+    return rnnd_new(n, sizeof(float), "gradients", (void **)&v->other);
 }
 
 static int compare_all(struct verifier *v)
@@ -325,11 +299,7 @@ int rnnd_verify(const struct rnnd_options *opt, struct rnnd_comm *comm, FILE *ou
         status = rnnd_comm_max(comm, &failed, 1);
     if (status == 0 && failed)
         status = rnnd_fail(RNND_FAULT, "not all of it holds");
-    rnnd_plan_free(v.plan);
-    rnnd_batch_free(v.batch);
-    rnnd_model_free(v.model);
-    rnnd_backend_close(v.be);
-    rnnd_dataset_close(v.data);
+    rnnd_setup_close(&v.setup);
     free(v.one);
     free(v.other);
     return status;

@@ -1,0 +1,52 @@
+/*
+ * cmd_bench.c - `rnn_dist bench`: speed of training, and where the time goes.
+ */
+#include "bench.h"
+#include "bin.h"
+
+struct line {
+    const char *name;
+    double value;
+};
+
+static void print(const struct line *line, int count, bool json)
+{
+    for (int i = 0; i < count; i++)
+        if (json)
+            printf("%s\"%s\": %.6g", i ? ", " : "{", line[i].name, line[i].value);
+        else
+            printf("%s %.6g\n", line[i].name, line[i].value);
+    if (json)
+        puts("}");
+}
+
+int cmd_bench(struct rnnd_options *opt, struct rnnd_comm *comm, int argc, char **argv)
+{
+    (void)argc, (void)argv;
+    struct rnnd_bench_result r;
+    int status = rnnd_bench(opt, comm, &r);
+    if (status < 0 || rnnd_comm_rank(comm) != 0)
+        return status;
+    double known = r.embedding + r.recurrent + r.head + r.optimizer + r.input
+                   + r.communication;
+    const struct line line[] = {
+        {"ranks", rnnd_comm_size(comm)},
+        {"updates", (double)r.updates},
+        {"seconds", r.seconds},
+        {"steps_per_s", r.steps / r.seconds},
+        {"loss", r.loss},
+        {"embedding_share", r.embedding / r.seconds},
+        {"recurrent_share", r.recurrent / r.seconds},
+        {"head_share", r.head / r.seconds},
+        {"optimizer_share", r.optimizer / r.seconds},
+        {"input_share", r.input / r.seconds},
+        {"communication_share", r.communication / r.seconds},
+        {"other_share", 1 - known / r.seconds},
+        {"gemm_gflops", 1e-9 * r.gemm_rate},
+        {"roofline_share", r.gemm_flops / r.gemm_rate / r.seconds},
+        {"straggler_predicted", r.straggler_predicted},
+        {"straggler_measured", r.straggler_measured},
+    };
+    print(line, sizeof line / sizeof *line, opt->json);
+    return 0;
+}

@@ -1,0 +1,27 @@
+/*
+ * bench.h - how fast training is on this machine with these options, and where time goes.
+ */
+#ifndef RNND_BENCH_H
+#define RNND_BENCH_H
+
+#include "rnn_dist.h"
+
+struct rnnd_bench_result {
+    int64_t updates;               /* measured */
+    double seconds;
+    double steps;                  /* real time steps of all ranks */
+    double loss;                   /* mean over the targets of the measured updates */
+    /* seconds of this rank */
+    double embedding, recurrent, head, optimizer, input, communication;
+    double gemm_rate;              /* best of large products, flop/s of this rank */
+    double gemm_flops;             /* that the updates needed on this rank */
+    double straggler_predicted;    /* longest over mean cost of the ranks */
+    double straggler_measured;     /* longest over mean time at work */
+};
+
+/* Trains opt->max_updates updates (0: about ten seconds) after a few that are not counted,
+   without a run folder. Every rank gets its own result. Collective. */
+RNND_CHECKED int rnnd_bench(const struct rnnd_options *opt, struct rnnd_comm *comm,
+                            struct rnnd_bench_result *out);
+
+#endif
