@@ -22,13 +22,13 @@ parameters some1 first 0
 data all task=tag outputs=2 lengths=2,1 targets=-1,-1,-1
 expect 3 2 train --data "$work/all.h5" --run-dir "$work/all"
 
-# refused FILE WORD...: exit 3 within 5 seconds on all ranks, a message with each word, and
-# nothing written.
+# refused RANKS FILE WORD...: exit 3 within 5 seconds on all ranks, a message with each word,
+# and nothing written.
 refused() {
-    file=$1
-    shift
+    n=$1 file=$2
+    shift 2
     started=$(date +%s)
-    expect 3 2 train --data "$work/$file.h5" --run-dir "$work/refused" --hidden 5
+    expect 3 "$n" train --data "$work/$file.h5" --run-dir "$work/refused" --hidden 5
     [ $(($(date +%s) - started)) -le 5 ] || fault "$file took long to be refused"
     said "$file.h5" "$@"
     [ ! -e "$work/refused" ] || fault "$file: a run folder was made"
@@ -39,19 +39,20 @@ data last_class task=tag outputs=4 lengths=3,2 targets=0,1,3,3,-1
 train last_class 2 --data "$work/last_class.h5" --hidden 5 --max-updates 1
 for label in 4 -2 2147483648 -9223372036854775808; do
     data label task=tag outputs=4 lengths=3,2 targets="0,1,2,$label,0"
-    refused label targets 3 "$label"
+    refused 1 label targets 3 "$label"
     data whole task=classify outputs=4 lengths=3,2 targets="0,$label"
-    refused whole targets 1 "$label"
+    refused 1 whole targets 1 "$label"
 done
+refused 3 whole targets 1 "$label"
 for token in 5 -5 2147483648; do
     data token task=lm vocab=5 lengths=3,2 inputs="0,1,2,4,$token"
-    refused token inputs 4 "$token"
+    refused 1 token inputs 4 "$token"
 done
 
 # CASE 11: what is not a number in the features is refused with its place; padding is not
 # needed, and an empty sequence is fine.
 for value in nan inf -inf; do
     data feature task=tag features=2 lengths=2,0,1 inputs="1,2,3,4,5,$value"
-    refused feature inputs 2
+    refused 1 feature inputs 2
 done
 done_testing

@@ -198,13 +198,13 @@ ranks_of() {
 
 # wait_for DIR UPDATE: until the metrics tell of this update.
 wait_for() {
-    wait_left=400
+    wait_left=1000
     until [ -e "$work/$1/metrics.jsonl" ] &&
         [ "$(table "$1" train update | tail -n 1)" -ge "$2" ] 2>/dev/null; do
         wait_left=$((wait_left - 1))
         [ $wait_left -gt 0 ] || die "update $2 of $1 did not come"
         kill -0 "$job" 2>/dev/null || die "$1 ended before update $2"
-        sleep 0.05
+        sleep 0.02
     done
 }
 

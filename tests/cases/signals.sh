@@ -3,9 +3,10 @@
 # shellcheck source=tests/cases/lib.sh
 . "$(dirname "$0")/lib.sh"
 
-data many task=classify outputs=3 lengths="$(lengths 60 1 30)"
-data other task=classify outputs=3 lengths="$(lengths 200 10 60)" seed=2
-options="--data $work/many.h5 --valid $work/other.h5 --batch 3 --hidden 24 --layers 2
+# An update takes some 10 ms, so that a signal finds the run still going.
+data many task=classify outputs=3 lengths="$(lengths 60 1 40)"
+data other task=classify outputs=3 lengths="$(lengths 60 10 60)" seed=2
+options="--data $work/many.h5 --valid $work/other.h5 --batch 3 --hidden 256 --layers 2
     --dropout 0.3 --epochs 4"
 for n in 1 2; do
     # shellcheck disable=SC2086 # a list of options

@@ -71,11 +71,13 @@ class Case:
 
     def arguments(self):
         s, o = self.spec, self.options
-        out = ["--cell", s.cell, "--hidden", s.hidden, "--layers", s.layers, "--pool", s.pool,
-               "--optimizer", o.optimizer, "--lr", repr(o.lr), "--momentum", o.momentum,
+        out = ["--cell", s.cell, "--hidden", s.hidden, "--layers", s.layers,
+               "--optimizer", o.optimizer, "--lr", repr(o.lr),
                "--weight-decay", o.weight_decay, "--clip-norm", o.clip_norm,
                "--lr-schedule", o.lr_schedule, "--lr-step", o.lr_step, "--lr-decay", o.lr_decay,
                "--warmup", o.warmup, "--epochs", o.epochs, "--max-updates", o.max_updates]
+        out += ["--momentum", o.momentum] if o.optimizer == "sgd" else []
+        out += [] if s.stepwise else ["--pool", s.pool]
         out += ["--bidirectional"] if s.bidirectional else []
         out += ["--embed", s.embed] if s.vocab else []
         out += ["--tie-weights"] if s.tie_weights else []
@@ -91,16 +93,15 @@ class Case:
                                   "--progress", "none", "--precision", "fp32", "--threads", 1]
 
 
-def check_records(case, got, want):
-    got = [r for r in got if r["update"] <= len(want)]
-    expected = [r for r in want if not r["skip"]]
-    assert [r["update"] for r in got] == [r["update"] for r in expected], \
-        f"train records of updates {[r['update'] for r in got]}"
-    for a, b in zip(got, expected):
+def check_records(got, want):
+    """One train record an update: of a skipped one it counts nothing."""
+    updates = [r["update"] for r in got]
+    assert updates == [r["update"] for r in want], f"train records of updates {updates}"
+    for a, b in zip(got, want):
         where = f"update {b['update']}"
         assert a["epoch"] == b["epoch"], f"{where}: epoch {a['epoch']}, not {b['epoch']}"
         assert a["targets"] == b["targets"], f"{where}: {a['targets']} targets"
-        near(f"{where}: loss", a["loss"], b["loss"], LOSS_BOUND * 5)
+        near(f"{where}: loss", a["loss"], b["loss"], LOSS_BOUND)
         near(f"{where}: lr", a["lr"], b["lr"], 1e-9)
         near(f"{where}: grad_norm", a["grad_norm"], b["grad_norm"], TORCH_BOUND)
 
@@ -162,7 +163,8 @@ def check_evaluation(case, model, folder, data_path, ranks):
 
 def solve(case, folder):
     """Runs a case on each number of ranks; raises AssertionError where something is off."""
-    data_path, init = os.path.join(folder, "data.h5"), os.path.join(folder, "init.safetensors")
+    data_path = os.path.join(folder, "data.h5")
+    init = os.path.join(folder, "init" + case.rng.choice([".safetensors", ".h5"]))
     harness.write_data(data_path, case.data, case.rng)
     harness.write_parameters(init, case.model)
     want = ref.train(case.model, case.data, case.options)
@@ -171,7 +173,7 @@ def solve(case, folder):
         run_dir = os.path.join(folder, f"np{ranks}")
         harness.run(ranks, "train", "--data", data_path, "--init", init, "--run-dir", run_dir,
                     *case.arguments())
-        check_records(case, harness.records(run_dir, "train"), want)
+        check_records(harness.records(run_dir, "train"), want)
         skipped = [r["update"] for r in harness.records(run_dir, "skip")]
         assert skipped == [r["update"] for r in want if r["skip"]], f"skipped {skipped}"
         got = check_parameters(case.model, run_dir, len(want))

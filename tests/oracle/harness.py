@@ -73,9 +73,20 @@ def write_data(path, data, rng):
 
 
 def write_parameters(path, model):
+    """As safetensors, or as a checkpoint that another tool wrote, by the name's suffix."""
     names = {n: p.detach().numpy().astype(np.float32) for n, p in
              model.named_parameters(remove_duplicate=False)}
-    save_file(names, path)
+    if path.endswith(".safetensors"):
+        save_file(names, path)
+        return
+    with h5py.File(path, "w") as f:
+        f.attrs["format"] = "rnn_dist-checkpoint"
+        f.attrs["version"] = 1
+        f.attrs["update"] = 0
+        f.attrs["epoch"] = 0
+        f.attrs["config"] = ""
+        for name, value in names.items():
+            f["model/" + name] = value
 
 
 def round_parameters(model):
