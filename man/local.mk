@@ -1,6 +1,7 @@
 # man/local.mk - manual pages; version and date come from configure.ac.
 rnnd_manuals = \
 	man/librnn_dist.3 \
+	man/rnn_dist-bench.1 \
 	man/rnn_dist-checkpoint.5 \
 	man/rnn_dist-data.5 \
 	man/rnn_dist-eval.1 \
@@ -9,7 +10,9 @@ rnnd_manuals = \
 	man/rnn_dist-inspect.1 \
 	man/rnn_dist-pack.1 \
 	man/rnn_dist-predict.1 \
+	man/rnn_dist-sample.1 \
 	man/rnn_dist-train.1 \
+	man/rnn_dist-verify.1 \
 	man/rnn_dist.1
 
 man_MANS += $(rnnd_manuals)

@@ -79,6 +79,7 @@ program_tests = \
 	tests/check_shakespeare.sh \
 	tests/cli/baddata.sh \
 	tests/cli/help.sh \
+	tests/cli/language.sh \
 	tests/cli/options.sh \
 	tests/cli/pack.sh \
 	tests/cli/ranks.sh \

@@ -61,6 +61,13 @@ said() {
     done
 }
 
+# told WORDS...: the last results hold each of them.
+told() {
+    for word in "$@"; do
+        grep -qF -- "$word" "$work/out" || fault "no '$word' in: $(cat "$work/out")"
+    done
+}
+
 # train DIR RANKS OPTIONS...: into $work/DIR, with a record for every update.
 train() {
     run=$work/$1 ranks=$2
