@@ -471,6 +471,9 @@ START_TEST(full)
     limit.rlim_cur = limit.rlim_max;
     setrlimit(RLIMIT_FSIZE, &limit);
     dprintf(TOLD, "%d\n", failures);
+    rnnd_carry_clear(&s.carry);
+    rnnd_optim_free(o);
+    rnnd_model_free(m);
 }
 END_TEST
 
@@ -480,6 +483,11 @@ START_TEST(a_full_disk_leaves_the_older_file)
     int out, status;
     save_small("a.h5", 42);
     size_t size = read_file("a.h5", whole, sizeof whole);
+    /* HDF5 itself drops memory where it could not close a file */
+    const char *had = getenv("ASAN_OPTIONS");
+    char options[256];
+    snprintf(options, sizeof options, "%s:detect_leaks=0", had ? had : "");
+    setenv("ASAN_OPTIONS", options, 1);
     pid_t pid = spawn("full", &out);
     int64_t failures = last_said(out);
     waitpid(pid, &status, 0);
