@@ -103,7 +103,12 @@ for step in $steps; do
         $word $(($(date +%s) - before)) "$good" $bad "$left"
     grep -h '^\(SKIP\|FAIL\|ERROR\): ' "$log" | sed 's/^/    /'
     if [ $status != 0 ]; then
-        tail -n 40 "$log"
+        suite=$top/build-tests/$step/test-suite.log
+        if grep -q '^\(FAIL\|ERROR\): ' "$log" && [ -s "$suite" ]; then
+            tail -n 100 "$suite"
+        else
+            tail -n 40 "$log"
+        fi
         echo "    all of it: $log"
     fi
 done
