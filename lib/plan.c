@@ -18,7 +18,7 @@ struct rnnd_plan {
     int64_t *start;                /* [entries+1] where each batch begins in order */
     int64_t entries;
     int32_t *turn;                 /* [entries] which batch comes when */
-    uint64_t *key;                 /* [sequences] scratch of the sorts */
+    uint64_t *key;                 /* [sequences of a pool] scratch of the sorts */
 };
 
 /* Draws of one Philox stream, 64 bits each. */
@@ -127,16 +127,20 @@ int rnnd_plan_new(const int64_t *offsets, int64_t sequences,
         return rnnd_fail(RNND_EDATA, "%lld sequences: a data set may hold %d at most",
                          (long long)sequences, INT32_MAX);
     struct rnnd_plan *plan = NULL;
-    size_t n = (size_t)sequences;
+    size_t n = (size_t)sequences, entries = n, pool = n;
     int status = 0;
+    if (opt->batch) {
+        entries = (n + (size_t)opt->batch - 1) / (size_t)opt->batch;
+        pool = entries < (size_t)opt->bucket ? n : (size_t)(opt->bucket * opt->batch);
+    }
     RNND_TRY_GOTO(rnnd_new(1, sizeof *plan, "plan", (void **)&plan));
     plan->offsets = offsets;
     plan->sequences = sequences;
     plan->opt = *opt;
     RNND_TRY_GOTO(rnnd_new(n, sizeof *plan->order, "plan", (void **)&plan->order));
-    RNND_TRY_GOTO(rnnd_new(n + 1, sizeof *plan->start, "plan", (void **)&plan->start));
-    RNND_TRY_GOTO(rnnd_new(n, sizeof *plan->turn, "plan", (void **)&plan->turn));
-    RNND_TRY_GOTO(rnnd_new(n, sizeof *plan->key, "plan", (void **)&plan->key));
+    RNND_TRY_GOTO(rnnd_new(entries + 1, sizeof *plan->start, "plan", (void **)&plan->start));
+    RNND_TRY_GOTO(rnnd_new(entries, sizeof *plan->turn, "plan", (void **)&plan->turn));
+    RNND_TRY_GOTO(rnnd_new(pool, sizeof *plan->key, "plan", (void **)&plan->key));
     *out = plan;
     return 0;
 done:
