@@ -4,6 +4,7 @@
  */
 #include "formats.h"
 #include "hdf.h"
+#include "log.h"
 #include "options.h"
 #include "testing.h"
 
@@ -499,10 +500,10 @@ static char *make_npz(const char *name, const struct member *members, int count,
     return (char *)in_folder(name);
 }
 
-#define MEMBER(name, type, shape, c, ...)                                        \
-    {                                                                            \
-        name, type, shape, (c[]){__VA_ARGS__}, sizeof((c[]){__VA_ARGS__}), false \
-    }
+/* clang-format off */
+#define MEMBER(name, type, shape, c, ...)                                            \
+    {name, type, shape, (c[]){__VA_ARGS__}, sizeof((c[]){__VA_ARGS__}), false}
+/* clang-format on */
 
 static int read_npz(const struct member *members, int count)
 {
@@ -633,6 +634,79 @@ START_TEST(npz_faults)
 END_TEST
 
 #endif
+
+/* ---- inputs that are damaged */
+
+static uint64_t state = 1;
+
+static uint64_t draw(uint64_t below)
+{
+    state = state * 6364136223846793005u + 1442695040888963407u;
+    return (state >> 33) % below;
+}
+
+/* Some bytes become others, pieces go or come twice; any status is right, a crash or what
+   a sanitizer finds is not. */
+static void mutate(const char *kind, const char *text, size_t size)
+{
+    int rounds = getenv("LONG") ? 20000 : 500;
+    const struct rnnd_format *format;
+    char *bytes = malloc(2 * size);
+    must(rnnd_format_find(kind, &format));
+    for (int k = 0; k < rounds; k++) {
+        size_t n = size;
+        memcpy(bytes, text, size);
+        for (uint64_t changes = 1 + draw(4); changes > 0; changes--) {
+            size_t at = draw(n), length = draw(n - at) + 1;
+            if (draw(3) == 0 && n + length <= 2 * size) {
+                memmove(bytes + at + length, bytes + at, n - at);
+                n += length;
+            } else if (draw(3) == 0 && n > length) {
+                memmove(bytes + at, bytes + at + length, n - at - length);
+                n -= length;
+            } else {
+                bytes[at] = draw(2) ? text[draw(size)] : (char)draw(256);
+            }
+        }
+        char *path = (char *)file_of("mutant", bytes, n);
+        rnnd_contents_clear(&got);
+        must(rnnd_contents_init(&got));
+        (void)!rnnd_format_read(format, &opt, &path, 1, &got);
+    }
+    free(bytes);
+}
+
+START_TEST(mutants)
+{
+    static const struct {
+        const char *kind, *text;
+    } of[] = {
+        {"ts", HEADER "@dimensions 2\n@classLabel true b a\n@data\n1,2:4,0.6e-1:a\n1:2:b\n"},
+        {"csv", "id,x,\"note, 1\",c\r\na,1,\"q \"\"z\"\"\",u\nb,2,,v\na,-3e2,w,u\n"},
+        {"text-words", "the cat\tsat \xc3\xa4\n\nthe <unk>"},
+        {"text-chars", "b\xc3\xa4\n\xf0\x9d\x84\x9e a\n"},
+        {"music-json", "{\"one\": [[[21, 108], [], [60]], [[22]]]}"},
+    };
+    rnnd_log_rank(1, 2); /* only rank 0 warns */
+    set("sequence", "id");
+    set("label", "c");
+    for (size_t i = 0; i < sizeof of / sizeof *of; i++)
+        mutate(of[i].kind, of[i].text, strlen(of[i].text));
+#ifdef HAVE_LIBZIP
+    struct member members[] = {
+        MEMBER("inputs", "<f4", "(3, 2)", float, 1, 4, 2, 5, 3, 6),
+        MEMBER("lengths", "<i4", "(2,)", int32_t, 1, 2),
+        MEMBER("targets", "<i8", "(2,)", int64_t, 0, 1),
+    };
+    char bytes[4096];
+    FILE *file = fopen(make_npz("whole.npz", members, 3, false), "rb");
+    size_t n = fread(bytes, 1, sizeof bytes, file);
+    fclose(file);
+    mutate("npz", bytes, n);
+#endif
+    rnnd_log_rank(0, 1);
+}
+END_TEST
 
 /* ---- kinds, splitting, writing */
 
@@ -788,6 +862,7 @@ int main(void)
 {
     Suite *s = suite_create("formats");
     TCase *t = tcase_create("formats");
+    tcase_set_timeout(t, 300);
     tcase_add_checked_fixture(t, set_up, tear_down);
     tcase_add_test(t, ts_cases);
     tcase_add_test(t, ts_faults);
@@ -805,6 +880,7 @@ int main(void)
     tcase_add_test(t, npz);
     tcase_add_test(t, npz_faults);
 #endif
+    tcase_add_test(t, mutants);
     tcase_add_test(t, kinds);
     tcase_add_test(t, split);
     tcase_add_test(t, written_and_opened);

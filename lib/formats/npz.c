@@ -37,6 +37,9 @@ static int read_member(const char *path, zip_t *zip, int which, struct rnnd_npy 
     snprintf(shown, sizeof shown, "%s: %s", path, array_name[which]);
     if (zip_stat(zip, name, 0, &info) != 0)
         return 0;
+    /* Deflate packs 1032 bytes into one at best: more is a lie. */
+    if (info.size / 1100 > info.comp_size)
+        return rnnd_fail(RNND_EDATA, "%s: cannot be unpacked", shown);
     RNND_TRY(rnnd_new((size_t)info.size, 1, shown, (void **)&bytes));
     zip_file_t *member = zip_fopen(zip, name, 0);
     zip_int64_t n = 0, got = 0;

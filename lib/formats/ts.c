@@ -192,6 +192,8 @@ static int read_target(struct ts *ts, const char *at, size_t length)
 static int add_steps(struct ts *ts, int64_t steps)
 {
     int64_t I = ts->dimensions, before = ts->out->features.count;
+    if (steps == 0)
+        return rnnd_contents_end_sequence(ts->out);
     RNND_TRY(rnnd_list_add(&ts->out->features, NULL, steps * I));
     float *to = (float *)ts->out->features.at + before;
     const float *from = ts->values.at;
