@@ -64,6 +64,7 @@ unit_scripts = \
 
 # The whole program, and the launchers.
 program_tests = \
+	tests/cases/checkpoint.sh \
 	tests/cases/failure.sh \
 	tests/cases/gradient.sh \
 	tests/cases/labels.sh \
@@ -114,6 +115,7 @@ endif
 
 dist_check_SCRIPTS += $(program_tests) $(repository_tests) $(unit_scripts)
 EXTRA_DIST += \
+	tests/cases/checkpoint.py \
 	tests/cases/lib.sh \
 	tests/golden/golden.h5 \
 	tests/golden/h5py/group_inputs.h5 \
