@@ -73,8 +73,8 @@ step_distcheck() {
 step_scripts() {
     cd "$top"
     find autogen.sh build-aux/packages.sh examples tests -name '*.sh' \
-        -exec shellcheck -x -e SC1091 {} + -exec dash -n {} \;
-    shellcheck .ci/run
+        -exec shellcheck -S warning -x -e SC1091 {} + -exec dash -n {} \;
+    shellcheck -S warning .ci/run
 }
 
 # sum_of WORD: the sum of the "# WORD: n" lines that test harnesses left in the log.
