@@ -145,10 +145,24 @@ static int validate(struct rnnd_trainer *t, bool *done)
     t->last_valid = m;
     t->validated = true;
     rnnd_trainer_report_valid(t, &m);
-    if (!(m.loss < t->at.best_loss))
+    return 0;
+}
+
+/* After a validation, and what it decides, the best model so far is kept. */
+static int keep_best(struct rnnd_trainer *t)
+{
+    if (!(t->last_valid.loss < t->at.best_loss))
         return 0;
-    t->at.best_loss = m.loss;
+    t->at.best_loss = t->last_valid.loss;
     return rnnd_trainer_save_best(t);
+}
+
+/* A validation within an epoch, which decides nothing else. */
+static int validate_within(struct rnnd_trainer *t)
+{
+    bool done;
+    RNND_TRY(validate(t, &done));
+    return done ? keep_best(t) : 0;
 }
 
 /* Whether --valid-every asks for a validation that is still to be made here. */
@@ -259,7 +273,6 @@ static int begin_entry(struct rnnd_trainer *t)
 
 static int after_update(struct rnnd_trainer *t, bool save)
 {
-    bool done;
     int64_t every = t->opt->save_every;
     bool logged = t->at.update % t->opt->log_every == 0;
     rnnd_trainer_report_update(t, logged);
@@ -268,7 +281,7 @@ static int after_update(struct rnnd_trainer *t, bool save)
     if (t->stopping)
         return 0;
     if (validation_is_due(t))
-        RNND_TRY(validate(t, &done));
+        RNND_TRY(validate_within(t));
     /* The last update of an epoch is saved once the epoch is judged. */
     bool due = save || (every && t->at.update % every == 0);
     return due && t->at.entry < t->entries && !t->stopping ? rnnd_trainer_save(t) : 0;
@@ -300,8 +313,10 @@ static int end_epoch(struct rnnd_trainer *t, bool save)
         return 0;
     t->at.epoch++;
     t->at.entry = 0;
-    if (t->valid)
+    if (t->valid) {
         judge_epoch(t, t->last_valid.loss);
+        RNND_TRY(keep_best(t));
+    }
     RNND_TRY(rnnd_trainer_compare(t));
     bool due = save || (every && t->at.update % every == 0);
     return due ? rnnd_trainer_save(t) : 0;
@@ -309,10 +324,10 @@ static int end_epoch(struct rnnd_trainer *t, bool save)
 
 static int run_epoch(struct rnnd_trainer *t)
 {
-    bool done, save = false;
+    bool save = false;
     RNND_TRY(rnnd_comm_agree(t->comm, begin_epoch(t)));
     if (validation_is_due(t)) /* it was given up when the run was stopped */
-        RNND_TRY(validate(t, &done));
+        RNND_TRY(validate_within(t));
     while (t->at.entry < t->entries && !finished(t))
         RNND_TRY(run_entry(t, &save));
     return t->at.entry == t->entries ? end_epoch(t, save) : 0;
