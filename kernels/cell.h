@@ -72,23 +72,35 @@ struct rnnd_lstm {
     RNND_REAL i, f, g, o;
 };
 
-/* s: sums in, activated gates out. c: of the step before in, new out. Returns h. */
-RNND_HD static inline RNND_REAL rnnd_lstm_forward(struct rnnd_lstm *s, RNND_REAL *c)
+/* In two parts, for a loop that does the first for several elements before the second (a
+   processor overlaps elements better then); the whole follows.
+   s: sums in, activated gates out. Returns c from that of the step before. */
+RNND_HD static inline RNND_REAL rnnd_lstm_forward_c(struct rnnd_lstm *s, RNND_REAL before)
 {
     s->i = rnnd_sigmoid(s->i);
     s->f = rnnd_sigmoid(s->f);
     s->g = rnnd_tanh(s->g);
     s->o = rnnd_sigmoid(s->o);
-    *c = s->f * *c + s->i * s->g;
-    return s->o * rnnd_tanh(*c);
+    return s->f * before + s->i * s->g;
 }
 
-/* s: activated gates in, gradient of the sums out. before, c: cell state of the step before
-   and of this one. dc: what the next step asks of c in, gradient of `before` out. */
-RNND_HD static inline void rnnd_lstm_backward(struct rnnd_lstm *s, RNND_REAL before,
-                                              RNND_REAL c, RNND_REAL dh, RNND_REAL *dc)
+/* Returns h. */
+RNND_HD static inline RNND_REAL rnnd_lstm_forward_h(RNND_REAL o, RNND_REAL c)
 {
-    RNND_REAL tc = rnnd_tanh(c);
+    return o * rnnd_tanh(c);
+}
+
+/* s: sums in, activated gates out. c: of the step before in, new out. Returns h. */
+RNND_HD static inline RNND_REAL rnnd_lstm_forward(struct rnnd_lstm *s, RNND_REAL *c)
+{
+    *c = rnnd_lstm_forward_c(s, *c);
+    return rnnd_lstm_forward_h(s->o, *c);
+}
+
+/* As below, of tc = tanh(c). */
+RNND_HD static inline void rnnd_lstm_backward_tc(struct rnnd_lstm *s, RNND_REAL before,
+                                                 RNND_REAL tc, RNND_REAL dh, RNND_REAL *dc)
+{
     RNND_REAL d = *dc + dh * s->o * (1.0f - tc * tc);
     *dc = d * s->f;
     s->o = dh * tc * s->o * (1.0f - s->o);
@@ -98,20 +110,42 @@ RNND_HD static inline void rnnd_lstm_backward(struct rnnd_lstm *s, RNND_REAL bef
     s->i = di;
 }
 
+/* s: activated gates in, gradient of the sums out. before, c: cell state of the step before
+   and of this one. dc: what the next step asks of c in, gradient of `before` out. */
+RNND_HD static inline void rnnd_lstm_backward(struct rnnd_lstm *s, RNND_REAL before,
+                                              RNND_REAL c, RNND_REAL dh, RNND_REAL *dc)
+{
+    rnnd_lstm_backward_tc(s, before, rnnd_tanh(c), dh, dc);
+}
+
 /* ---- GRU: n = tanh(W_in x + b_in + r q), q = W_hn h' + b_hn, h = (1-z) n + z h' ------ */
 
 struct rnnd_gru {
     RNND_REAL r, z, n;
 };
 
+/* In two parts as well. s: sums in, of n the input's; out r and z activated, and the sum
+   of n. */
+RNND_HD static inline void rnnd_gru_forward_rz(struct rnnd_gru *s, RNND_REAL q)
+{
+    s->r = rnnd_sigmoid(s->r);
+    s->z = rnnd_sigmoid(s->z);
+    s->n = s->n + s->r * q;
+}
+
+/* s: that in, n activated out. Returns h. */
+RNND_HD static inline RNND_REAL rnnd_gru_forward_h(struct rnnd_gru *s, RNND_REAL before)
+{
+    s->n = rnnd_tanh(s->n);
+    return s->n + s->z * (before - s->n);
+}
+
 /* s: sums in (n without r q), activated gates out. Returns h. */
 RNND_HD static inline RNND_REAL rnnd_gru_forward(struct rnnd_gru *s, RNND_REAL q,
                                                  RNND_REAL before)
 {
-    s->r = rnnd_sigmoid(s->r);
-    s->z = rnnd_sigmoid(s->z);
-    s->n = rnnd_tanh(s->n + s->r * q);
-    return s->n + s->z * (before - s->n);
+    rnnd_gru_forward_rz(s, q);
+    return rnnd_gru_forward_h(s, before);
 }
 
 /* s: activated gates in, gradient of the sums out. q: in, gradient of q out. dh: in, its part

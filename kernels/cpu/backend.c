@@ -156,6 +156,7 @@ static void cpu_close(struct rnnd_backend *be)
     if (!be)
         return;
     free(rnnd__cpu(be)->partial);
+    free(rnnd__cpu(be)->work);
     free(be);
 }
 
@@ -208,15 +209,18 @@ int rnnd_cpu_open(const struct rnnd_backend_config *config, struct rnnd_backend 
     int threads = config->threads > 0 ? config->threads : 1;
     struct rnnd_cpu *cpu = calloc(1, sizeof *cpu);
     double *partial = calloc((size_t)threads * RNND__CPU_LINE, sizeof *partial);
-    if (!cpu || !partial) {
+    float *work = aligned_alloc(64, (size_t)threads * RNND__OUTER_WORK * sizeof *work);
+    if (!cpu || !partial || !work) {
         free(cpu);
         free(partial);
+        free(work);
         return open_failed(error, RNND_EDEVICE, "out of memory");
     }
     cpu->base.ops = &cpu_ops;
     cpu->threads = threads;
     cpu->simd = simd;
     cpu->partial = partial;
+    cpu->work = work;
     snprintf(cpu->description, sizeof cpu->description, "cpu, %d thread%s, %s, %s", threads,
              threads == 1 ? "" : "s", simd->name, rnnd__gemm_name());
     rnnd__gemm_init();

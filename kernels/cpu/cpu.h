@@ -14,6 +14,7 @@ struct rnnd_cpu {
     int threads;
     const struct rnnd_simd *simd;
     double *partial;               /* [threads] of sums, a cache line each */
+    float *work;                   /* [threads] of RNND__OUTER_WORK floats */
     char description[96];
 };
 

@@ -33,13 +33,34 @@ static void product_part(const struct rnnd_cpu *cpu, const void *arg, int part, 
     rnnd__gemm(cpu, &s, C, A, B);
 }
 
+/* C += A^T B, the gradient of a weight, by our own loops: a library copes less well with so
+   many rows of so few columns. */
+static void outer_part(const struct rnnd_cpu *cpu, const void *arg, int part, int parts)
+{
+    const struct product *p = arg;
+    const struct rnnd_matmul *s = p->s;
+    int64_t range[2];
+    rnnd__cpu_range(s->m, part, parts, range);
+    struct rnnd_outer o = {.m = range[1] - range[0], .n = s->n,
+                           .c = p->C + range[0] * s->ldc, .ldc = s->ldc, .lda = s->lda,
+                           .work = cpu->work + part * (int64_t)RNND__OUTER_WORK};
+    for (int64_t k = 0; k < s->k; k += o.k) {
+        o.k = s->k - k < RNND__OUTER_ROWS ? s->k - k : RNND__OUTER_ROWS;
+        o.a = p->A + k * s->lda + range[0];
+        for (int64_t i = 0; i < o.k; i++)
+            o.b[i] = p->B + (k + i) * s->ldb;
+        cpu->simd->outer(&o);
+    }
+}
+
 void rnnd__cpu_matmul(struct rnnd_backend *be, const struct rnnd_matmul *s, struct rnnd_buf C,
                       struct rnnd_buf A, struct rnnd_buf B)
 {
     const struct rnnd_cpu *cpu = rnnd__cpu(be);
     struct product p = {s, rnnd__floats(C), rnnd__floats(A), rnnd__floats(B)};
     int64_t work = s->m * s->n * (s->k > 16 ? s->k / 16 : 1);
-    rnnd__cpu_share(cpu, rnnd__cpu_parts(cpu, work), product_part, &p);
+    bool outer = s->ta && !s->tb && s->alpha == 1 && s->beta == 1;
+    rnnd__cpu_share(cpu, rnnd__cpu_parts(cpu, work), outer ? outer_part : product_part, &p);
 }
 
 struct rows {

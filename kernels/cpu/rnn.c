@@ -15,6 +15,7 @@ struct block {
     const struct rnnd_rnn *r;
     int G;
     int64_t first, count, steps;
+    double *db;                    /* backward: its sums of bias gradients */
 };
 
 /* The states before some rows: of the step they come from, or the initial ones. */
@@ -23,11 +24,40 @@ struct before {
     int64_t ldh;
 };
 
-/* The scratch, in floats: two carried gradients of the states, and the states before every
-   row (for dW_hh). */
+/* The scratch: packed weights, two carried gradients of the states [N,H], and each thread's
+   sums of bias gradients [G+1] of H padded. */
 struct scratch {
-    float *dh, *dc, *h_prev;
+    float *w, *dh, *dc;
+    double *db;
 };
+
+enum { LINE_FLOATS = 16 };
+
+static int64_t packed_floats(int G, int64_t H)
+{
+    return G * H * rnnd__simd_padded(H);
+}
+
+static int64_t bias_doubles(int G, int64_t H)
+{
+    return (G + 1) * rnnd__simd_padded(H);
+}
+
+/* The next cache line from p on. */
+static float *lined(float *p)
+{
+    const uintptr_t line = LINE_FLOATS * sizeof(float);
+    return (float *)(((uintptr_t)p + line - 1) / line * line);
+}
+
+static struct scratch scratch_of(const struct rnnd_rnn *r)
+{
+    int64_t states = r->batch->N * r->H;
+    float *w = lined(rnnd__floats(r->scratch));
+    float *dh = w + packed_floats(rnnd_cell_gates(r->cell), r->H);
+    float *db = lined(dh + 2 * states);
+    return (struct scratch){w, dh, dh + states, (double *)db};
+}
 
 /* ---- blocks ------------------------------------------------------------------------- */
 
@@ -48,7 +78,7 @@ static struct block block_of(const struct rnnd_cpu *cpu, const struct rnnd_rnn *
     int64_t first = block_start(r->batch, part, parts);
     int64_t count = block_start(r->batch, part + 1, parts) - first;
     return (struct block){cpu, r, rnnd_cell_gates(r->cell), first, count,
-                          count > 0 ? r->batch->len[first] : 0};
+                          count > 0 ? r->batch->len[first] : 0, NULL};
 }
 
 /* How many of a block's sequences are alive at step t. */
@@ -89,7 +119,8 @@ static struct rnnd_step step_of(const struct block *k, int64_t row, int64_t rows
 {
     const struct rnnd_rnn *r = k->r;
     return (struct rnnd_step){
-        .rows = rows, .H = r->H, .gates = rnnd__floats(r->gates) + row * k->G * r->H,
+        .rows = rows, .H = r->H, .w = scratch_of(r).w,
+        .gates = rnnd__floats(r->gates) + row * k->G * r->H,
         .b_ih = rnnd__floats(r->b_ih), .b_hh = rnnd__floats(r->b_hh),
         .y = rnnd__floats(r->y) + row * r->ldy, .ldy = r->ldy, .h_prev = p.h, .ldh = p.ldh,
         .keep = (float *)or_null(r->keep, row * r->H), .c_prev = p.c,
@@ -107,26 +138,6 @@ static void put_row(float *out, const float *in, int64_t H)
 
 /* ---- forward ------------------------------------------------------------------------ */
 
-/* Adds h' W_hh^T to the gates; the part of the GRU's n goes to keep. */
-static void forward_product(const struct block *k, const struct rnnd_step *s)
-{
-    int64_t H = s->H, GH = k->G * H;
-    const float *w = rnnd__floats(k->r->w_hh);
-    bool gru = k->r->cell == RNND_GRU;
-    struct rnnd_matmul m = {.tb = true, .m = s->rows, .n = gru ? 2 * H : GH, .k = H,
-                            .alpha = 1, .beta = 1, .lda = s->ldh, .ldb = H, .ldc = GH};
-    if (s->h_prev)
-        rnnd__gemm(k->cpu, &m, s->gates, s->h_prev, w);
-    if (!gru)
-        return;
-    m.n = m.ldc = H;
-    m.beta = 0;
-    if (s->h_prev)
-        rnnd__gemm(k->cpu, &m, s->keep, s->h_prev, w + 2 * H * H);
-    else
-        memset(s->keep, 0, (size_t)(s->rows * H) * sizeof(float));
-}
-
 /* Sequences j .. j+rows-1 at step t, after the states p. */
 static void forward_rows(const struct block *k, int64_t t, int64_t j, int64_t rows,
                          struct before p)
@@ -134,8 +145,7 @@ static void forward_rows(const struct block *k, int64_t t, int64_t j, int64_t ro
     if (rows == 0)
         return;
     struct rnnd_step s = step_of(k, row_at(k, t, j), rows, p);
-    forward_product(k, &s);
-    k->cpu->simd->cell_forward(k->r->cell, &s);
+    k->cpu->simd->step_forward(k->r->cell, &s);
 }
 
 static void forward_steps(const struct block *k)
@@ -177,75 +187,65 @@ static void forward_part(const struct rnnd_cpu *cpu, const void *arg, int part, 
 
 /* ---- backward ----------------------------------------------------------------------- */
 
-static struct scratch scratch_of(const struct rnnd_rnn *r)
+/* Where a step's carried gradients lie, and the gate gradients of the step after it. */
+static void backward_carried(const struct block *k, struct rnnd_step *s, int64_t later,
+                             int64_t j)
 {
-    float *p = rnnd__floats(r->scratch);
-    int64_t states = r->batch->N * r->H;
-    return (struct scratch){p, p + states, p + 2 * states};
-}
-
-/* dh (GRU: added to what went straight) for the states before, from the gate gradients. */
-static void backward_product(const struct block *k, const struct rnnd_step *s)
-{
-    int64_t H = s->H, GH = k->G * H;
-    const float *w = rnnd__floats(k->r->w_hh);
-    bool gru = k->r->cell == RNND_GRU;
-    struct rnnd_matmul m = {.m = s->rows, .n = H, .k = gru ? 2 * H : GH, .alpha = 1,
-                            .beta = gru, .lda = GH, .ldb = H, .ldc = H};
-    rnnd__gemm(k->cpu, &m, s->dh, s->gates, w);
-    if (!gru)
-        return;
-    m.k = m.lda = H;
-    rnnd__gemm(k->cpu, &m, s->dh, s->keep, w + 2 * H * H);
-}
-
-/* The cells of sequences j .. j+rows-1 at step t, and the states before them kept for dW_hh. */
-static void backward_rows(const struct block *k, int64_t t, int64_t j, int64_t rows,
-                          struct before p)
-{
-    int64_t H = k->r->H, at = (k->first + j) * H, row = row_at(k, t, j);
     struct scratch x = scratch_of(k->r);
-    if (rows == 0)
+    int64_t H = s->H, at = (k->first + j) * H;
+    s->dh = x.dh + at;
+    s->dc = x.dc + at;
+    s->db = k->db;
+    if (later < 0)
         return;
-    struct rnnd_step s = step_of(k, row, rows, p);
-    s.dh = x.dh + at;
-    s.dc = x.dc + at;
-    if (!rnnd_buf_is_null(k->r->dy))
-        for (int64_t i = 0; i < rows; i++)
-            k->cpu->simd->add(s.dh + i * H,
-                              rnnd__floats(k->r->dy) + (row + i) * k->r->ldy, H);
-    k->cpu->simd->cell_backward(k->r->cell, &s);
-    for (int64_t i = 0; i < rows; i++)
-        put_row(x.h_prev + (row + i) * H, p.h ? p.h + i * p.ldh : NULL, H);
+    s->next = rnnd__floats(k->r->gates) + row_at(k, later, j) * k->G * H;
+    s->next_q = or_null(k->r->keep, row_at(k, later, j) * H);
 }
 
-/* From the gate gradients of step t to dh of the states before its first `rows` rows. */
-static void backward_states(const struct block *k, int64_t t, int64_t rows)
+/* The cells of sequences j .. j+rows-1 at step t, after which came step `later` (-1: none). */
+static void backward_rows(const struct block *k, int64_t t, int64_t later, int64_t j,
+                          int64_t rows, struct before p)
 {
+    const struct rnnd_rnn *r = k->r;
     if (rows == 0)
         return;
-    struct rnnd_step s = step_of(k, row_at(k, t, 0), rows, (struct before){NULL, NULL, 0});
-    s.dh = scratch_of(k->r).dh + k->first * k->r->H;
-    backward_product(k, &s);
+    int64_t row = row_at(k, t, j);
+    struct rnnd_step s = step_of(k, row, rows, p);
+    backward_carried(k, &s, later, j);
+    s.dy = or_null(r->dy, row * r->ldy);
+    k->cpu->simd->step_backward(r->cell, &s);
+}
+
+/* dh of the states before step t, its sequences' first one. */
+static void backward_state(const struct block *k, int64_t t, int64_t j, int64_t rows)
+{
+    if (rows == 0 || rnnd_buf_is_null(k->r->dh0))
+        return;
+    struct rnnd_step s = step_of(k, row_at(k, t, j), rows, (struct before){NULL, NULL, 0});
+    backward_carried(k, &s, t, j);
+    k->cpu->simd->step_state(k->r->cell, &s);
 }
 
 static void backward_steps(const struct block *k)
 {
-    bool states = !rnnd_buf_is_null(k->r->dh0);
     if (!k->r->reverse) {
         for (int64_t t = k->steps - 1; t >= 0; t--) {
-            backward_rows(k, t, 0, alive(k, t), t ? before_at(k, t - 1, 0) : initial(k, 0));
-            if (t > 0 || states)
-                backward_states(k, t, alive(k, t));
+            struct before p = t ? before_at(k, t - 1, 0) : initial(k, 0);
+            int64_t old = alive(k, t + 1);
+            backward_rows(k, t, t + 1, 0, old, p);
+            p.h = p.h ? p.h + old * p.ldh : NULL;
+            p.c = p.c ? p.c + old * k->r->H : NULL;
+            backward_rows(k, t, -1, old, alive(k, t) - old, p);
         }
+        backward_state(k, 0, 0, alive(k, 0));
         return;
     }
     for (int64_t t = 0; t < k->steps; t++) {
         int64_t old = alive(k, t + 1);
         if (old > 0)
-            backward_rows(k, t, 0, old, before_at(k, t + 1, 0));
-        backward_rows(k, t, old, alive(k, t) - old, initial(k, old));
-        backward_states(k, t, states ? alive(k, t) : old);
+            backward_rows(k, t, t - 1, 0, old, before_at(k, t + 1, 0));
+        backward_rows(k, t, t - 1, old, alive(k, t) - old, initial(k, old));
+        backward_state(k, t, old, alive(k, t) - old);
     }
 }
 
@@ -257,6 +257,8 @@ static void backward_part(const struct rnnd_cpu *cpu, const void *arg, int part,
     struct block k = block_of(cpu, r, part, parts);
     struct scratch x = scratch_of(r);
     int64_t at = k.first * r->H, n = k.count * r->H;
+    k.db = x.db + part * bias_doubles(k.G, r->H);
+    memset(k.db, 0, (size_t)bias_doubles(k.G, r->H) * sizeof(double));
     put_row(x.dh + at, or_null(r->dhn, at), n);
     put_row(x.dc + at, or_null(r->dcn, at), n);
     backward_steps(&k);
@@ -266,38 +268,107 @@ static void backward_part(const struct rnnd_cpu *cpu, const void *arg, int part,
         put_row(rnnd__floats(r->dc0) + at, x.dc + at, n);
 }
 
-/* Parameter gradients of gates from .. to-1, whose gradients are g [R,ldg]. */
-static void weight_gradients(struct rnnd_backend *be, const struct rnnd_rnn *r, int64_t from,
-                             int64_t to, const float *g, int64_t ldg)
-{
-    int64_t H = r->H;
-    float *h_prev = scratch_of(r).h_prev;
-    struct rnnd_matmul m = {.ta = true, .m = (to - from) * H, .n = H, .k = r->batch->R,
-                            .alpha = 1, .beta = 1, .lda = ldg, .ldb = H, .ldc = H};
-    rnnd__cpu_matmul(be, &m, rnnd_at(r->dw_hh, from * H * H), (struct rnnd_buf){(char *)g},
-                     (struct rnnd_buf){(char *)h_prev});
-}
+/* ---- gradients of the parameters ---------------------------------------------------- */
 
-struct bias {
-    float *out;
-    const float *g;
-    int64_t ld, rows, cols;
+/* A packed row as step and sequence. */
+struct place {
+    int64_t t, j;
 };
 
-static void bias_part(const struct rnnd_cpu *cpu, const void *arg, int part, int parts)
+/* The hidden state before a row, NULL where it is zero; moves on to the next row. */
+static const float *next_before(const struct rnnd_rnn *r, struct place *at)
 {
-    const struct bias *b = arg;
-    int64_t range[2];
-    rnnd__cpu_range(b->cols, part, parts, range);
-    cpu->simd->sum_rows(b->out + range[0], b->g + range[0], b->ld, NULL, b->rows,
-                        range[1] - range[0]);
+    const struct rnnd_packed *b = r->batch;
+    int64_t t = r->reverse ? at->t + 1 : at->t - 1, j = at->j;
+    bool first = t < 0 || t == b->T || j >= b->n[t];
+    if (++at->j == b->n[at->t])
+        *at = (struct place){at->t + 1, 0};
+    if (first)
+        return or_null(r->h0, j * r->H);
+    return rnnd__floats(r->y) + (b->off[t] + j) * r->ldy;
 }
 
-static void bias_gradient(const struct rnnd_cpu *cpu, const struct rnnd_rnn *r,
-                          struct rnnd_buf out, int64_t cols, const float *g, int64_t ld)
+/* Rows first .. last-1 of dW_hh, of which row g is a gate's unit; g at lies at column 0 of the
+   gradients at. */
+struct gate_rows {
+    int64_t first, last, at, ld;
+    const float *gradient;
+};
+
+static void outer_rows(const struct rnnd_cpu *cpu, const struct rnnd_rnn *r,
+                       struct rnnd_outer *o, int64_t row, const struct gate_rows *g)
 {
-    struct bias b = {rnnd__floats(out), g, ld, r->batch->R, cols};
-    rnnd__cpu_share(cpu, rnnd__cpu_parts(cpu, b.rows * cols), bias_part, &b);
+    if (g->first >= g->last)
+        return;
+    o->m = g->last - g->first;
+    o->a = g->gradient + row * g->ld + g->first - g->at;
+    o->lda = g->ld;
+    o->c = rnnd__floats(r->dw_hh) + g->first * r->H;
+    cpu->simd->outer(o);
+}
+
+/* A part's rows of dW_hh, over all packed rows. The GRU's n has its gradient in keep. */
+static void weight_part(const struct rnnd_cpu *cpu, const void *arg, int part, int parts)
+{
+    const struct rnnd_rnn *r = arg;
+    int64_t H = r->H, GH = rnnd_cell_gates(r->cell) * H, range[2];
+    int64_t own = r->cell == RNND_GRU ? 2 * H : GH; /* rows with their gradient in gates */
+    rnnd__cpu_range(GH, part, parts, range);
+    struct gate_rows gates = {range[0], range[1] < own ? range[1] : own, 0, GH,
+                              rnnd__floats(r->gates)};
+    struct gate_rows q = {range[0] > own ? range[0] : own, range[1], own, H,
+                          rnnd__floats(r->keep)};
+    struct rnnd_outer o = {.n = H, .ldc = H,
+                           .work = cpu->work + part * (int64_t)RNND__OUTER_WORK};
+    struct place at = {0, 0};
+    for (int64_t row = 0; row < r->batch->R; row += o.k) {
+        int64_t left = r->batch->R - row;
+        o.k = left < RNND__OUTER_ROWS ? left : RNND__OUTER_ROWS;
+        for (int64_t i = 0; i < o.k; i++)
+            o.b[i] = next_before(r, &at);
+        outer_rows(cpu, r, &o, row, &gates);
+        outer_rows(cpu, r, &o, row, &q);
+    }
+}
+
+/* Adds the threads' sums, in their order. */
+static void bias_gradient(const struct rnnd_rnn *r, int parts)
+{
+    int64_t H = r->H, G = rnnd_cell_gates(r->cell), stride = rnnd__simd_padded(H);
+    float *db_ih = rnnd__floats(r->db_ih), *db_hh = rnnd__floats(r->db_hh);
+    const double *db = scratch_of(r).db;
+    for (int64_t g = 0; g < G; g++) {
+        int64_t recurrent = r->cell == RNND_GRU && g == 2 ? 3 : g; /* q stands for n there */
+        for (int64_t j = 0; j < H; j++) {
+            double ih = 0, hh = 0;
+            for (int part = 0; part < parts; part++) {
+                const double *own = db + part * bias_doubles((int)G, H) + j;
+                ih += own[g * stride];
+                hh += own[recurrent * stride];
+            }
+            db_ih[g * H + j] += (float)ih;
+            db_hh[g * H + j] += (float)hh;
+        }
+    }
+}
+
+/* ---- packing ------------------------------------------------------------------------ */
+
+static void pack_forward_part(const struct rnnd_cpu *cpu, const void *arg, int part, int parts)
+{
+    const struct rnnd_rnn *r = arg;
+    int64_t panels = cpu->simd->panels_forward(r->cell, r->H);
+    for (int64_t p = part; p < panels; p += parts)
+        cpu->simd->pack_forward(r->cell, r->H, p, scratch_of(r).w, rnnd__floats(r->w_hh));
+}
+
+static void pack_backward_part(const struct rnnd_cpu *cpu, const void *arg, int part,
+                               int parts)
+{
+    const struct rnnd_rnn *r = arg;
+    int64_t panels = cpu->simd->panels_backward(r->cell, r->H);
+    for (int64_t p = part; p < panels; p += parts)
+        cpu->simd->pack_backward(r->cell, r->H, p, scratch_of(r).w, rnnd__floats(r->w_hh));
 }
 
 /* ---- entries ------------------------------------------------------------------------ */
@@ -305,9 +376,11 @@ static void bias_gradient(const struct rnnd_cpu *cpu, const struct rnnd_rnn *r,
 size_t rnnd__cpu_rnn_scratch(struct rnnd_backend *be, enum rnnd_cell cell, int64_t H,
                              int64_t N, int64_t R)
 {
-    (void)be;
-    (void)cell;
-    return (size_t)((2 * N + R) * H) * sizeof(float);
+    int G = rnnd_cell_gates(cell);
+    int64_t doubles = rnnd__cpu(be)->threads * bias_doubles(G, H);
+    (void)R;
+    return (size_t)(packed_floats(G, H) + 2 * N * H + 2 * LINE_FLOATS) * sizeof(float) +
+           (size_t)doubles * sizeof(double);
 }
 
 static int loop_parts(const struct rnnd_cpu *cpu, const struct rnnd_rnn *r)
@@ -318,25 +391,22 @@ static int loop_parts(const struct rnnd_cpu *cpu, const struct rnnd_rnn *r)
 void rnnd__cpu_rnn_forward(struct rnnd_backend *be, const struct rnnd_rnn *r)
 {
     const struct rnnd_cpu *cpu = rnnd__cpu(be);
+    int64_t weights = r->H * r->H * rnnd_cell_gates(r->cell);
+    if (r->batch->R > 0)
+        rnnd__cpu_share(cpu, rnnd__cpu_parts(cpu, weights), pack_forward_part, r);
     rnnd__cpu_share(cpu, loop_parts(cpu, r), forward_part, r);
 }
 
 void rnnd__cpu_rnn_backward(struct rnnd_backend *be, const struct rnnd_rnn *r)
 {
     const struct rnnd_cpu *cpu = rnnd__cpu(be);
-    rnnd__cpu_share(cpu, loop_parts(cpu, r), backward_part, r);
+    int64_t weights = r->H * r->H * rnnd_cell_gates(r->cell);
+    int parts = loop_parts(cpu, r);
+    if (r->batch->R > 0)
+        rnnd__cpu_share(cpu, rnnd__cpu_parts(cpu, weights), pack_backward_part, r);
+    rnnd__cpu_share(cpu, parts, backward_part, r);
     if (r->batch->R == 0)
         return;
-    int64_t H = r->H, G = rnnd_cell_gates(r->cell), GH = G * H;
-    const float *gates = rnnd__floats(r->gates), *keep = rnnd__floats(r->keep);
-    bias_gradient(cpu, r, r->db_ih, GH, gates, GH);
-    if (r->cell == RNND_GRU) { /* the recurrent side's view of n differs by r */
-        weight_gradients(be, r, 0, 2, gates, GH);
-        weight_gradients(be, r, 2, 3, keep, H);
-        bias_gradient(cpu, r, r->db_hh, 2 * H, gates, GH);
-        bias_gradient(cpu, r, rnnd_at(r->db_hh, 2 * H), H, keep, H);
-    } else {
-        weight_gradients(be, r, 0, G, gates, GH);
-        bias_gradient(cpu, r, r->db_hh, GH, gates, GH);
-    }
+    rnnd__cpu_share(cpu, parts, weight_part, r);
+    bias_gradient(r, parts);
 }

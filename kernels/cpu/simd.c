@@ -2,7 +2,7 @@
  * simd.c - the inner loops for one instruction set, and their table.
  *
  * Compiled once for each set with -DRNND_ISA=name and that set's flags, so nothing here may
- * have external linkage but the table. The loops stand in three headers by subject.
+ * have external linkage but the table. The loops stand in headers by subject.
  */
 #include "simd.h"
 
@@ -10,8 +10,11 @@
 
 #include "vec.h"
 
+#include "simd_product.h"
+
 #include "simd_cell.h"
 #include "simd_ends.h"
+#include "simd_outer.h"
 #include "simd_vector.h"
 
 #define TABLE_OF(isa) TABLE_OF_(isa)
@@ -23,8 +26,14 @@ extern const struct rnnd_simd TABLE_OF(RNND_ISA);
 
 const struct rnnd_simd TABLE_OF(RNND_ISA) = {
     .name = NAME_OF(RNND_ISA),
-    .cell_forward = cell_forward,
-    .cell_backward = cell_backward,
+    .panels_forward = panels_forward,
+    .panels_backward = panels_backward,
+    .pack_forward = pack_forward,
+    .pack_backward = pack_backward,
+    .step_forward = step_forward,
+    .step_backward = step_backward,
+    .step_state = step_state,
+    .outer = outer_products,
     .sum_rows = sum_rows,
     .add = add,
     .sum_sq = sum_sq,

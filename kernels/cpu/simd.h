@@ -10,11 +10,18 @@
 
 #include "backend.h"
 
-/* `rows` rows of one time step of one layer, for a cell. State arrays have rows of H elements
-   unless a stride stands beside them. */
+/* Units padded to whole vectors of any instruction set. */
+static inline int64_t rnnd__simd_padded(int64_t H)
+{
+    return (H + 15) / 16 * 16;
+}
+
+/* `rows` rows of one time step of one layer. State arrays have rows of H elements unless a
+   stride stands beside them. */
 struct rnnd_step {
     int64_t rows, H;
-    float *gates;                  /* [rows,G*H] */
+    const float *w;                /* W_hh as packed for this pass */
+    float *gates;                  /* [rows,G*H], as in struct rnnd_rnn */
     const float *b_ih, *b_hh;      /* [G*H] */
     float *y;                      /* [rows,ldy] hidden state */
     int64_t ldy;
@@ -23,16 +30,46 @@ struct rnnd_step {
     float *keep;                   /* [rows,H], as in struct rnnd_rnn */
     const float *c_prev;           /* [rows,H], NULL = zero */
     /* backward only */
-    float *dh;                     /* gradient of y in; GRU: its part for h_prev out */
+    const float *dy;               /* [rows,ldy], NULL = zero */
+    const float *next, *next_q;    /* gate gradients of the step that these rows' states went
+                                      into [rows,G*H], GRU also of q [rows,H]; NULL = none */
+    float *dh;                     /* where next is NULL, the gradient of the final state in;
+                                      GRU also what went straight to the step before, in
+                                      and out */
     float *dc;                     /* gradient of the cell state in, of c_prev out */
+    double *db;                    /* sums over rows of the gates' gradients, and of the GRU's
+                                      q, [G+1] of H padded; accumulates */
+};
+
+/* C [m,n] += A^T B over a few rows. */
+enum { RNND__OUTER_ROWS = 128, RNND__OUTER_WORK = 1 << 16 };
+struct rnnd_outer {
+    int64_t m, n, k;               /* k at most RNND__OUTER_ROWS */
+    float *c;                      /* [m,ldc] */
+    int64_t ldc;
+    const float *a;                /* [k,lda] */
+    int64_t lda;
+    const float *b[RNND__OUTER_ROWS]; /* k rows [n]; NULL = zeros */
+    float *work;                   /* RNND__OUTER_WORK floats from a 64-byte boundary */
 };
 
 struct rnnd_simd {
     const char *name;
-    /* Cells. Forward in: sums without biases (GRU: n without the recurrent part, which is in
-       keep). Backward out: gradient of the sums in gates, GRU also that of keep. */
-    void (*cell_forward)(enum rnnd_cell, const struct rnnd_step *);
-    void (*cell_backward)(enum rnnd_cell, const struct rnnd_step *);
+    /* Packs W_hh panel by panel, for one pass: at most G*H times H padded floats, from a
+       64-byte boundary. */
+    int64_t (*panels_forward)(enum rnnd_cell, int64_t H);
+    int64_t (*panels_backward)(enum rnnd_cell, int64_t H);
+    void (*pack_forward)(enum rnnd_cell, int64_t H, int64_t panel, float *out,
+                         const float *w);
+    void (*pack_backward)(enum rnnd_cell, int64_t H, int64_t panel, float *out,
+                          const float *w);
+    /* One step: product and cell. Forward in: gates without biases and product. Backward out:
+       gradient of the sums in gates, GRU also of q in keep. */
+    void (*step_forward)(enum rnnd_cell, const struct rnnd_step *);
+    void (*step_backward)(enum rnnd_cell, const struct rnnd_step *);
+    /* dh of the states before the step `next`, where no step comes before it. */
+    void (*step_state)(enum rnnd_cell, const struct rnnd_step *);
+    void (*outer)(const struct rnnd_outer *);
     /* out[c] += sum of x[index[r],c] over r, index NULL = r itself; in blocks, to keep the
        rounding error of long sums small. */
     void (*sum_rows)(float *out, const float *x, int64_t ld, const int32_t *index,

@@ -1,181 +1,314 @@
 /*
- * simd_cell.h - the cells of kernels/cell.h over the rows of a time step.
+ * simd_cell.h - the time step of a layer: the recurrent product with the cell on each tile.
  *
- * Part of simd.c. Each loop takes VL units of a row at once, the rest of the row as a partial
- * vector.
+ * Part of simd.c. A tile of the product goes through the equations of kernels/cell.h as soon
+ * as it is summed. m is how many units of a vector exist, VL but for the last.
  */
 #define RNND_REAL vf
 #define RNND_CELL_MATH
 #include "cell.h"
 
-/* One row: where its parts lie. */
-struct row {
-    float *gates, *y, *keep, *dh, *dc;
-    const float *h_prev, *c_prev;
+INLINE vf vget_or_zero(const float *p, int64_t at, int m)
+{
+    return p ? vget(p + at, m) : vset(0);
+}
+
+/* Biases of both sides together. */
+INLINE vf biases(const struct rnnd_step *s, int64_t at, int m)
+{
+    return vget(s->b_ih + at, m) + vget(s->b_hh + at, m);
+}
+
+/* ---- forward: units from j of a tile's rows ----------------------------------------- */
+
+INLINE void rnn_forward(const struct rnnd_step *s, const struct tile *t, int v, int64_t j,
+                        int m, bool relu)
+{
+    vf b = biases(s, j, m);
+    for (int r = 0; r < t->rows; r++) {
+        int64_t row = t->first + r;
+        vf a = vget(s->gates + row * s->H + j, m) + b + t->sum[r * t->nv + v];
+        vput(s->y + row * s->ldy + j,
+             relu ? rnnd_rnn_relu_forward(a) : rnnd_rnn_tanh_forward(a), m);
+    }
+}
+
+INLINE void lstm_forward(const struct rnnd_step *s, const struct tile *t, int64_t j, int m)
+{
+    int64_t H = s->H;
+    vf bi = biases(s, j, m), bf = biases(s, H + j, m);
+    vf bg = biases(s, 2 * H + j, m), bo = biases(s, 3 * H + j, m);
+    vf c[TILE_ROWS], o[TILE_ROWS];
+    for (int r = 0; r < t->rows; r++) {
+        int64_t row = t->first + r;
+        float *a = s->gates + row * 4 * H + j;
+        const vf *sum = t->sum + r * 4;
+        struct rnnd_lstm x = {
+            .i = vget(a, m) + bi + sum[0],
+            .f = vget(a + H, m) + bf + sum[1],
+            .g = vget(a + 2 * H, m) + bg + sum[2],
+            .o = vget(a + 3 * H, m) + bo + sum[3],
+        };
+        c[r] = rnnd_lstm_forward_c(&x, vget_or_zero(s->c_prev, row * H + j, m));
+        o[r] = x.o;
+        vput(s->keep + row * H + j, c[r], m);
+        vput(a, x.i, m);
+        vput(a + H, x.f, m);
+        vput(a + 2 * H, x.g, m);
+        vput(a + 3 * H, x.o, m);
+    }
+    for (int r = 0; r < t->rows; r++)
+        vput(s->y + (t->first + r) * s->ldy + j, rnnd_lstm_forward_h(o[r], c[r]), m);
+}
+
+INLINE void gru_forward(const struct rnnd_step *s, const struct tile *t, int64_t j, int m)
+{
+    int64_t H = s->H;
+    vf br = biases(s, j, m), bz = biases(s, H + j, m);
+    vf bn = vget(s->b_ih + 2 * H + j, m), bq = vget(s->b_hh + 2 * H + j, m);
+    struct rnnd_gru x[TILE_ROWS];
+    for (int r = 0; r < t->rows; r++) {
+        int64_t row = t->first + r;
+        float *a = s->gates + row * 3 * H + j;
+        const vf *sum = t->sum + r * 3;
+        vf q = bq + sum[2];
+        x[r].r = vget(a, m) + br + sum[0];
+        x[r].z = vget(a + H, m) + bz + sum[1];
+        x[r].n = vget(a + 2 * H, m) + bn;
+        rnnd_gru_forward_rz(&x[r], q);
+        vput(s->keep + row * H + j, q, m);
+        vput(a, x[r].r, m);
+        vput(a + H, x[r].z, m);
+    }
+    for (int r = 0; r < t->rows; r++) {
+        int64_t row = t->first + r;
+        vf h = rnnd_gru_forward_h(&x[r], vget_or_zero(s->h_prev, row * s->ldh + j, m));
+        vput(s->y + row * s->ldy + j, h, m);
+        vput(s->gates + row * 3 * H + 2 * H + j, x[r].n, m);
+    }
+}
+
+/* One vector of units, v'th of the tile. */
+INLINE void cell_forward(enum rnnd_cell cell, const struct rnnd_step *s, const struct tile *t,
+                         int v, int64_t j, int m)
+{
+    switch (cell) {
+    case RNND_RNN_TANH: rnn_forward(s, t, v, j, m, false); break;
+    case RNND_RNN_RELU: rnn_forward(s, t, v, j, m, true); break;
+    case RNND_LSTM: lstm_forward(s, t, j, m); break;
+    case RNND_GRU: gru_forward(s, t, j, m); break;
+    }
+}
+
+/* All vectors of units of a tile, with the full ones apart from a partial last one. */
+INLINE void tile_forward(enum rnnd_cell cell, const struct rnnd_step *s, const struct tile *t,
+                         const int64_t from[2])
+{
+    for (int64_t u = from[0]; u < from[1]; u++) {
+        int m = lanes_of(s->H, u), v = (int)(u - from[0]);
+        if (m == VL)
+            cell_forward(cell, s, t, v, u * VL, VL);
+        else
+            cell_forward(cell, s, t, v, u * VL, m);
+    }
+}
+
+INLINE void step_forward_of(enum rnnd_cell cell, const struct rnnd_step *s)
+{
+    int64_t H = s->H;
+    int G = rnnd_cell_gates(cell);
+    for (int64_t panel = 0; panel < panels_forward(cell, H); panel++) {
+        struct tile t;
+        int64_t from[2] = {panel, panel + 1};
+        if (G == 1)
+            panel_vectors(H, panel, from);
+        t.nv = (int)(G * (from[1] - from[0]));
+        int64_t blocks = blocks_of(s->rows, tile_rows[t.nv]);
+        for (int64_t b = 0; b < blocks; b++) {
+            t.first = block_at(s->rows, b, blocks);
+            t.rows = (int)(block_at(s->rows, b + 1, blocks) - t.first);
+            if (s->h_prev)
+                tile_product(&t, false, s->h_prev, s->ldh, H, s->w + from[0] * VL * G * H);
+            else
+                tile_zero(&t);
+            tile_forward(cell, s, &t, from);
+        }
+    }
+}
+
+static void step_forward(enum rnnd_cell cell, const struct rnnd_step *s)
+{
+    switch (cell) {
+    case RNND_RNN_TANH: step_forward_of(RNND_RNN_TANH, s); break;
+    case RNND_RNN_RELU: step_forward_of(RNND_RNN_RELU, s); break;
+    case RNND_LSTM: step_forward_of(RNND_LSTM, s); break;
+    case RNND_GRU: step_forward_of(RNND_GRU, s); break;
+    }
+}
+
+/* ---- backward: units from j of one row ---------------------------------------------- */
+
+/* Sums over the rows of a tile, of the gradients of up to four gates and of the GRU's q. */
+struct bias_sums {
+    vf gate[4], q;
 };
 
-INLINE vf vget_or_zero(const float *p, int64_t j, int m)
+INLINE void rnn_backward(const struct rnnd_step *s, int64_t row, int64_t j, int m, vf dh,
+                         bool relu, struct bias_sums *b)
 {
-    return p ? vget(p + j, m) : vset(0);
+    vf h = vget(s->y + row * s->ldy + j, m);
+    vf d = relu ? rnnd_rnn_relu_backward(h, dh) : rnnd_rnn_tanh_backward(h, dh);
+    vput(s->gates + row * s->H + j, d, m);
+    b->gate[0] += d;
 }
 
-static struct row row_of(const struct rnnd_step *s, int64_t r, int gates)
+INLINE void lstm_backward(const struct rnnd_step *s, int64_t row, int64_t j, int m, vf dh,
+                          vf tc, struct bias_sums *b)
 {
-    int64_t H = s->H, at = r * H;
-    return (struct row){
-        .gates = s->gates + gates * at,
-        .y = s->y + r * s->ldy,
-        .keep = s->keep ? s->keep + at : NULL,
-        .dh = s->dh ? s->dh + at : NULL,
-        .dc = s->dc ? s->dc + at : NULL,
-        .h_prev = s->h_prev ? s->h_prev + r * s->ldh : NULL,
-        .c_prev = s->c_prev ? s->c_prev + at : NULL,
-    };
+    int64_t H = s->H, at = row * H + j;
+    float *a = s->gates + row * 4 * H + j;
+    struct rnnd_lstm x = {vget(a, m), vget(a + H, m), vget(a + 2 * H, m), vget(a + 3 * H, m)};
+    vf dc = vget(s->dc + at, m);
+    rnnd_lstm_backward_tc(&x, vget_or_zero(s->c_prev, at, m), tc, dh, &dc);
+    vput(s->dc + at, dc, m);
+    vput(a, x.i, m);
+    vput(a + H, x.f, m);
+    vput(a + 2 * H, x.g, m);
+    vput(a + 3 * H, x.o, m);
+    b->gate[0] += x.i;
+    b->gate[1] += x.f;
+    b->gate[2] += x.g;
+    b->gate[3] += x.o;
 }
 
-/* ---- m units from unit j of a row --------------------------------------------------- */
-
-INLINE vf biased(const struct rnnd_step *s, const struct row *p, int64_t at, int m)
+INLINE void gru_backward(const struct rnnd_step *s, int64_t row, int64_t j, int m, vf dh,
+                         struct bias_sums *b)
 {
-    return vget(p->gates + at, m) + (vget(s->b_ih + at, m) + vget(s->b_hh + at, m));
+    int64_t H = s->H, at = row * H + j;
+    float *a = s->gates + row * 3 * H + j;
+    struct rnnd_gru x = {vget(a, m), vget(a + H, m), vget(a + 2 * H, m)};
+    vf q = vget(s->keep + at, m);
+    rnnd_gru_backward(&x, &q, vget_or_zero(s->h_prev, row * s->ldh + j, m), &dh);
+    vput(s->dh + at, dh, m);
+    vput(s->keep + at, q, m);
+    vput(a, x.r, m);
+    vput(a + H, x.z, m);
+    vput(a + 2 * H, x.n, m);
+    b->gate[0] += x.r;
+    b->gate[1] += x.z;
+    b->gate[2] += x.n;
+    b->q += q;
 }
 
-INLINE void rnn_tanh_forward(const struct rnnd_step *s, const struct row *p, int64_t j, int m)
+INLINE void add_double(double *out, vf x)
 {
-    vput(p->y + j, rnnd_rnn_tanh_forward(biased(s, p, j, m)), m);
+    typedef double vd __attribute__((vector_size(8 * VL), aligned(8), may_alias));
+    *(vd *)out += __builtin_convertvector(x, vd);
 }
 
-INLINE void rnn_tanh_backward(const struct rnnd_step *s, const struct row *p, int64_t j, int m)
+/* What the later step and the layer above ask of a vector of units. */
+INLINE vf state_gradient(enum rnnd_cell cell, const struct rnnd_step *s, int64_t row,
+                         int64_t j, int m, vf sum)
 {
-    (void)s;
-    vput(p->gates + j, rnnd_rnn_tanh_backward(vget(p->y + j, m), vget(p->dh + j, m)), m);
+    if (!s->next || cell == RNND_GRU)
+        sum += vget(s->dh + row * s->H + j, m);
+    return sum;
 }
 
-INLINE void rnn_relu_forward(const struct rnnd_step *s, const struct row *p, int64_t j, int m)
+INLINE void units_backward(enum rnnd_cell cell, const struct rnnd_step *s,
+                           const struct tile *t, int v, int64_t j, int m)
 {
-    vput(p->y + j, rnnd_rnn_relu_forward(biased(s, p, j, m)), m);
-}
-
-INLINE void rnn_relu_backward(const struct rnnd_step *s, const struct row *p, int64_t j, int m)
-{
-    (void)s;
-    vput(p->gates + j, rnnd_rnn_relu_backward(vget(p->y + j, m), vget(p->dh + j, m)), m);
-}
-
-INLINE void lstm_put(const struct rnnd_step *s, const struct row *p, int64_t j, int m,
-                     const struct rnnd_lstm *x)
-{
-    vput(p->gates + j, x->i, m);
-    vput(p->gates + j + s->H, x->f, m);
-    vput(p->gates + j + 2 * s->H, x->g, m);
-    vput(p->gates + j + 3 * s->H, x->o, m);
-}
-
-INLINE void lstm_forward(const struct rnnd_step *s, const struct row *p, int64_t j, int m)
-{
-    struct rnnd_lstm x = {
-        .i = biased(s, p, j, m),
-        .f = biased(s, p, j + s->H, m),
-        .g = biased(s, p, j + 2 * s->H, m),
-        .o = biased(s, p, j + 3 * s->H, m),
-    };
-    vf c = vget_or_zero(p->c_prev, j, m);
-    vput(p->y + j, rnnd_lstm_forward(&x, &c), m);
-    vput(p->keep + j, c, m);
-    lstm_put(s, p, j, m, &x);
-}
-
-INLINE void lstm_backward(const struct rnnd_step *s, const struct row *p, int64_t j, int m)
-{
-    struct rnnd_lstm x = {
-        .i = vget(p->gates + j, m),
-        .f = vget(p->gates + j + s->H, m),
-        .g = vget(p->gates + j + 2 * s->H, m),
-        .o = vget(p->gates + j + 3 * s->H, m),
-    };
-    vf dc = vget(p->dc + j, m);
-    rnnd_lstm_backward(&x, vget_or_zero(p->c_prev, j, m), vget(p->keep + j, m),
-                       vget(p->dh + j, m), &dc);
-    vput(p->dc + j, dc, m);
-    lstm_put(s, p, j, m, &x);
-}
-
-INLINE void gru_put(const struct rnnd_step *s, const struct row *p, int64_t j, int m,
-                    const struct rnnd_gru *x)
-{
-    vput(p->gates + j, x->r, m);
-    vput(p->gates + j + s->H, x->z, m);
-    vput(p->gates + j + 2 * s->H, x->n, m);
-}
-
-INLINE void gru_forward(const struct rnnd_step *s, const struct row *p, int64_t j, int m)
-{
-    int64_t n = j + 2 * s->H;
-    struct rnnd_gru x = {
-        .r = biased(s, p, j, m),
-        .z = biased(s, p, j + s->H, m),
-        .n = vget(p->gates + n, m) + vget(s->b_ih + n, m),
-    };
-    vf q = vget(p->keep + j, m) + vget(s->b_hh + n, m);
-    vput(p->keep + j, q, m);
-    vput(p->y + j, rnnd_gru_forward(&x, q, vget_or_zero(p->h_prev, j, m)), m);
-    gru_put(s, p, j, m, &x);
-}
-
-INLINE void gru_backward(const struct rnnd_step *s, const struct row *p, int64_t j, int m)
-{
-    struct rnnd_gru x = {
-        .r = vget(p->gates + j, m),
-        .z = vget(p->gates + j + s->H, m),
-        .n = vget(p->gates + j + 2 * s->H, m),
-    };
-    vf q = vget(p->keep + j, m), dh = vget(p->dh + j, m);
-    rnnd_gru_backward(&x, &q, vget_or_zero(p->h_prev, j, m), &dh);
-    vput(p->keep + j, q, m);
-    vput(p->dh + j, dh, m);
-    gru_put(s, p, j, m, &x);
-}
-
-/* ---- all rows ----------------------------------------------------------------------- */
-
-#define ALL_ROWS(units, gates)                                              \
-    static void units##_rows(const struct rnnd_step *s)                     \
-    {                                                                       \
-        for (int64_t r = 0; r < s->rows; r++) {                             \
-            struct row p = row_of(s, r, gates);                             \
-            int64_t j = 0;                                                  \
-            for (; j + VL <= s->H; j += VL)                                 \
-                units(s, &p, j, VL);                                        \
-            if (j < s->H)                                                   \
-                units(s, &p, j, (int)(s->H - j));                           \
-        }                                                                   \
+    struct bias_sums b = {{vset(0), vset(0), vset(0), vset(0)}, vset(0)};
+    vf tc[TILE_ROWS];
+    for (int r = 0; cell == RNND_LSTM && r < t->rows; r++)
+        tc[r] = rnnd_tanh(vget(s->keep + (t->first + r) * s->H + j, m));
+    for (int r = 0; r < t->rows; r++) {
+        int64_t row = t->first + r;
+        vf dh = state_gradient(cell, s, row, j, m, t->sum[r * t->nv + v]);
+        dh += vget_or_zero(s->dy, row * s->ldy + j, m);
+        switch (cell) {
+        case RNND_RNN_TANH: rnn_backward(s, row, j, m, dh, false, &b); break;
+        case RNND_RNN_RELU: rnn_backward(s, row, j, m, dh, true, &b); break;
+        case RNND_LSTM: lstm_backward(s, row, j, m, dh, tc[r], &b); break;
+        case RNND_GRU: gru_backward(s, row, j, m, dh, &b); break;
+        }
     }
+    int64_t stride = rnnd__simd_padded(s->H);
+    for (int g = 0; g < rnnd_cell_gates(cell); g++)
+        add_double(s->db + g * stride + j, b.gate[g]);
+    if (cell == RNND_GRU)
+        add_double(s->db + 3 * stride + j, b.q);
+}
 
-ALL_ROWS(rnn_tanh_forward, 1)
-ALL_ROWS(rnn_tanh_backward, 1)
-ALL_ROWS(rnn_relu_forward, 1)
-ALL_ROWS(rnn_relu_backward, 1)
-ALL_ROWS(lstm_forward, 4)
-ALL_ROWS(lstm_backward, 4)
-ALL_ROWS(gru_forward, 3)
-ALL_ROWS(gru_backward, 3)
+/* Gradient of the states before, where no cell follows: dh. */
+INLINE void units_state(enum rnnd_cell cell, const struct rnnd_step *s, const struct tile *t,
+                        int v, int64_t j, int m)
+{
+    for (int r = 0; r < t->rows; r++) {
+        int64_t row = t->first + r;
+        vf dh = state_gradient(cell, s, row, j, m, t->sum[r * t->nv + v]);
+        vput(s->dh + row * s->H + j, dh, m);
+    }
+}
 
-static void cell_forward(enum rnnd_cell cell, const struct rnnd_step *s)
+INLINE void tile_backward(enum rnnd_cell cell, const struct rnnd_step *s, const struct tile *t,
+                          const int64_t from[2], bool state)
+{
+    for (int64_t u = from[0]; u < from[1]; u++) {
+        int m = lanes_of(s->H, u), v = (int)(u - from[0]);
+        if (state)
+            units_state(cell, s, t, v, u * VL, m);
+        else if (m == VL)
+            units_backward(cell, s, t, v, u * VL, VL);
+        else
+            units_backward(cell, s, t, v, u * VL, m);
+    }
+}
+
+/* The gate gradients of the later step times W_hh; those of q stand in a place of their own. */
+INLINE void tile_backward_product(enum rnnd_cell cell, const struct rnnd_step *s,
+                                  struct tile *t, const float *w)
+{
+    int64_t H = s->H, G = rnnd_cell_gates(cell);
+    bool gru = cell == RNND_GRU;
+    if (!s->next) {
+        tile_zero(t);
+        return;
+    }
+    tile_product(t, false, s->next, G * H, gru ? 2 * H : G * H, w);
+    if (gru)
+        tile_product(t, true, s->next_q, H, H, w + 2 * H * t->nv * VL);
+}
+
+INLINE void step_backward_of(enum rnnd_cell cell, const struct rnnd_step *s, bool state)
+{
+    for (int64_t panel = 0; panel < panels_backward(cell, s->H); panel++) {
+        struct tile t;
+        int64_t from[2];
+        panel_vectors(s->H, panel, from);
+        t.nv = (int)(from[1] - from[0]);
+        int64_t blocks = blocks_of(s->rows, tile_rows[t.nv]);
+        for (int64_t b = 0; b < blocks; b++) {
+            t.first = block_at(s->rows, b, blocks);
+            t.rows = (int)(block_at(s->rows, b + 1, blocks) - t.first);
+            tile_backward_product(cell, s, &t,
+                                  s->w + from[0] * VL * rnnd_cell_gates(cell) * s->H);
+            tile_backward(cell, s, &t, from, state);
+        }
+    }
+}
+
+static void step_backward(enum rnnd_cell cell, const struct rnnd_step *s)
 {
     switch (cell) {
-    case RNND_RNN_TANH: rnn_tanh_forward_rows(s); break;
-    case RNND_RNN_RELU: rnn_relu_forward_rows(s); break;
-    case RNND_LSTM: lstm_forward_rows(s); break;
-    case RNND_GRU: gru_forward_rows(s); break;
+    case RNND_RNN_TANH: step_backward_of(RNND_RNN_TANH, s, false); break;
+    case RNND_RNN_RELU: step_backward_of(RNND_RNN_RELU, s, false); break;
+    case RNND_LSTM: step_backward_of(RNND_LSTM, s, false); break;
+    case RNND_GRU: step_backward_of(RNND_GRU, s, false); break;
     }
 }
 
-static void cell_backward(enum rnnd_cell cell, const struct rnnd_step *s)
+static void step_state(enum rnnd_cell cell, const struct rnnd_step *s)
 {
-    switch (cell) {
-    case RNND_RNN_TANH: rnn_tanh_backward_rows(s); break;
-    case RNND_RNN_RELU: rnn_relu_backward_rows(s); break;
-    case RNND_LSTM: lstm_backward_rows(s); break;
-    case RNND_GRU: gru_backward_rows(s); break;
-    }
+    step_backward_of(cell, s, true);
 }

@@ -7,6 +7,8 @@
  */
 #include "cpu.h"
 
+#include <signal.h>
+
 #ifdef _OPENMP
 #include <omp.h>
 #endif
@@ -55,12 +57,31 @@ static void restore_mode(uint64_t was)
 
 /* ---- sharing ------------------------------------------------------------------------ */
 
+#ifdef _OPENMP
+/* Signals are the caller's: it knows what its handlers need. Those that a thread raises itself
+   stay with it. */
+static void leave_signals_to_caller(void)
+{
+    static _Thread_local bool done;
+    static const int own[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP, SIGABRT};
+    sigset_t all;
+    if (done || omp_get_thread_num() == 0)
+        return;
+    sigfillset(&all);
+    for (size_t i = 0; i < sizeof own / sizeof *own; i++)
+        sigdelset(&all, own[i]);
+    pthread_sigmask(SIG_BLOCK, &all, NULL);
+    done = true;
+}
+#endif
+
 /* One part on this thread. A matrix library asks OpenMP how many threads it may take: one. */
 static void run_part(const struct rnnd_cpu *cpu, int part, int parts, rnnd__cpu_work *work,
                      const void *arg)
 {
     uint64_t mode = flush_denormals();
 #ifdef _OPENMP
+    leave_signals_to_caller();
     int threads = omp_get_max_threads();
     omp_set_num_threads(1);
 #endif
