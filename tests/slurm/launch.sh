@@ -12,6 +12,7 @@ peer=$PWD/tests/mpi/peer
 here=${srcdir:?}/tests/slurm
 dir=$(mktemp -d /tmp/sl.XXXXXX) faults=0
 trap 'sh "$here/down.sh" "$dir"; rm -rf "$dir"' EXIT
+trap 'exit 1' HUP INT TERM
 up=$(sh "$here/up.sh" "$dir") || { cat "$dir"/log/*; exit 1; }
 eval "$up"
 

@@ -6,7 +6,7 @@ set -eu
 mkdir -p "$1"
 dir=$(cd "$1" && pwd)
 host=$(hostname -s)
-port=$((20000 + $$ % 10000 * 4))
+port=$((20000 + $$ % 3000 * 4)) # below those that the system hands out
 mkdir -p "$dir/state" "$dir/log" "$dir/run" "$dir/spool" "$dir/munge"
 chmod 755 "$dir" "$dir/munge"
 
@@ -64,11 +64,10 @@ for node in n1 n2; do
         mount --bind "$2/hosts" /etc/hosts && hostname "$1" &&
         exec slurmd -N "$1" -f "$2/slurm.conf"' sh $node "$dir"
 done
-i=0
-until [ "$(sinfo -h -N -t idle -o %N 2>/dev/null | sort -u | wc -l)" = 2 ]; do
-    i=$((i + 1))
-    if [ $i -gt 100 ]; then
-        sinfo -N >&2
+late=$(($(date +%s) + 40))
+until [ "$(timeout 5 sinfo -h -N -t idle -o %N 2>/dev/null | sort -u | wc -l)" = 2 ]; do
+    if [ "$(date +%s)" -gt $late ]; then
+        timeout 5 sinfo -N >&2
         exit 1
     fi
     sleep 0.2
