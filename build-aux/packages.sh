@@ -7,7 +7,7 @@ set -eu
 build="gcc libc6-dev make autoconf automake pkg-config libopenmpi-dev openmpi-bin libhdf5-dev
     libdnnl-dev libinih-dev libjansson-dev libzip-dev"
 test="check mandoc clang libomp-dev libopenblas-dev shellcheck slurmctld slurmd slurm-client
-    munge"
+    munge python3-h5py"
 
 wanted=
 for group in "$@"; do

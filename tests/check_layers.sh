@@ -16,7 +16,8 @@ dnnl*             kernels/cpu/gemm.c
 oneapi/dnnl/*     kernels/cpu/gemm.c
 cblas.h           kernels/cpu/gemm.c
 omp.h             kernels/cpu/threads.c
-cuda*             kernels/cuda/*
+cuda.h            kernels/cuda/*
+cuda_*            kernels/cuda/*
 cublas*           kernels/cuda/*
 nccl.h            kernels/cuda/*
 ini.h             lib/options_config.c
@@ -39,7 +40,7 @@ cell.h            kernels/*
 cpu.h             kernels/cpu/*
 simd*.h           kernels/cpu/*
 vec.h             kernels/cpu/simd.c
-plugin.h          kernels/cuda/* lib/device.c
+*plugin.h         kernels/cuda/* lib/device.c tests/*
 *.cuh             kernels/cuda/*
 comm_nccl.h       kernels/cuda/*
 simt.h            kernels/cuda/dialect.cuh

@@ -12,6 +12,11 @@ export LONG="${LONG-}"
 jobs=$(nproc)
 
 sh build-aux/packages.sh build test || exit 1
+# Tests that need h5py take a Python that has it.
+for PYTHON in "${PYTHON:-python3}" /usr/bin/python3; do
+    "$PYTHON" -c 'import h5py' 2>/dev/null && break
+done
+export PYTHON
 . tests/mpi_env.sh
 
 # in_build NAME [CONFIGURE ARGUMENTS]: enters build-tests/NAME, configured.
