@@ -76,6 +76,15 @@ static void fill(float *value, const struct rnnd_param *p, uint64_t key)
     }
 }
 
+/* FNV-1a of a name: a parameter's values do not depend on which others there are. */
+static uint64_t name_key(const char *name)
+{
+    uint64_t key = UINT64_C(0xcbf29ce484222325);
+    for (; *name; name++)
+        key = (key ^ (unsigned char)*name) * UINT64_C(0x100000001b3);
+    return key;
+}
+
 int rnnd_params_init(struct rnnd_params *params, uint64_t seed)
 {
     struct rnnd_backend *be = params->be;
@@ -86,7 +95,7 @@ int rnnd_params_init(struct rnnd_params *params, uint64_t seed)
         const struct rnnd_param *p = &params->list[i];
         if (p->offset > filled)
             fill((float *)host + p->offset, p,
-                 rnnd_random_key(seed, RNND_FOR_INIT, i, 0));
+                 rnnd_random_key(seed, RNND_FOR_INIT, 0, name_key(p->name)));
         filled = p->offset > filled ? p->offset : filled;
     }
     be->ops->upload(be, params->value, host, (size_t)params->count * 4);

@@ -43,8 +43,8 @@ int64_t rnnd_params_add(struct rnnd_params *params, const struct rnnd_param *pro
 /* Allocates the arenas, zeroed. */
 RNND_CHECKED int rnnd_params_alloc(struct rnnd_params *params, struct rnnd_backend *be);
 void rnnd_params_clear(struct rnnd_params *params);
-/* Fills the values: element e of the parameter named first at an offset comes from its own
-   Philox stream. */
+/* Fills the values: each parameter from its own Philox stream, keyed by its name (of tied ones
+   the first), so that a layer more leaves the others' values as they are. */
 RNND_CHECKED int rnnd_params_init(struct rnnd_params *params, uint64_t seed);
 /* NULL where there is none of this name. */
 const struct rnnd_param *rnnd_params_find(const struct rnnd_params *params, const char *name);

@@ -18,7 +18,7 @@
 
 /* What a stream of numbers is for: streams of different purposes never meet. */
 enum rnnd_purpose {
-    RNND_FOR_INIT = 1,    /* layer: parameter index */
+    RNND_FOR_INIT = 1,    /* update: key of the parameter's name */
     RNND_FOR_SHUFFLE,     /* update: epoch */
     RNND_FOR_BATCHES,     /* update: epoch */
     RNND_FOR_DROPOUT,     /* layer: place in the stack */
