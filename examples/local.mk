@@ -3,7 +3,9 @@ check_PROGRAMS += examples/own_loop
 examples_own_loop_LDADD = $(RNND_LIBS)
 
 EXTRA_DIST += \
+	examples/gru_lm/run.sh \
 	examples/japanese_vowels/JapaneseVowels_TEST.ts \
 	examples/japanese_vowels/JapaneseVowels_TRAIN.ts \
 	examples/japanese_vowels/README.md \
+	examples/packed_outputs/run.sh \
 	examples/quickstart.sh
