@@ -23,7 +23,8 @@ unit_tests = \
 	tests/test_plan \
 	tests/test_random \
 	tests/test_share \
-	tests/test_statedict
+	tests/test_statedict \
+	tests/test_stop
 
 tests_cases_test_semantics_SOURCES = \
 	tests/cases/data.c \
