@@ -3,34 +3,74 @@
  */
 #include "kernels_ref.h"
 
+#include <dlfcn.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "cuda/plugin.h"
 #include "random.h"
 
 /* ---- back ends ---------------------------------------------------------------------- */
 
 const struct kernels_target kernels_targets[] = {
-    {"cpu, 1 thread", NULL, 1},
-    {"cpu, 2 threads", NULL, 2},
-    {"cpu, 3 threads", NULL, 3},
-    {"cpu, avx512", "avx512", 1},
-    {"cpu, avx2", "avx2", 1},
-    {"cpu, baseline", "baseline", 1},
+    {"cpu, 1 thread", NULL, 1, RNND_PATH_AUTO, RNND_FP32, 1e-5},
+    {"cpu, 2 threads", NULL, 2, RNND_PATH_AUTO, RNND_FP32, 1e-5},
+    {"cpu, 3 threads", NULL, 3, RNND_PATH_AUTO, RNND_FP32, 1e-5},
+    {"cpu, avx512", "avx512", 1, RNND_PATH_AUTO, RNND_FP32, 1e-5},
+    {"cpu, avx2", "avx2", 1, RNND_PATH_AUTO, RNND_FP32, 1e-5},
+    {"cpu, baseline", "baseline", 1, RNND_PATH_AUTO, RNND_FP32, 1e-5},
+    {"cuda, stepwise", NULL, 0, RNND_PATH_STEPWISE, RNND_FP32, 1e-5},
 };
 const int kernels_targets_count = sizeof kernels_targets / sizeof *kernels_targets;
+
+/* The plug-in, opened once; NULL where there is none. */
+static const struct rnnd_cuda_plugin *plugin(void)
+{
+    static const struct rnnd_cuda_plugin *found;
+    static bool looked;
+    const char *path = getenv("RNND_CUDA_PLUGIN");
+    if (looked)
+        return found;
+    looked = true;
+    if (!path || !*path)
+        path = "tests/simt/rnn_dist_cuda_simt.so";
+    if (access(path, R_OK) != 0)
+        return NULL;
+    void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    found = library ? dlsym(library, RNND_CUDA_PLUGIN_SYMBOL) : NULL;
+    if (!found) {
+        fprintf(stderr, "%s\n", dlerror());
+        abort();
+    }
+    if (found->abi != RNND_CUDA_PLUGIN_ABI ||
+        found->ops_size != sizeof(struct rnnd_backend_ops)) {
+        fprintf(stderr, "%s is another version's\n", path);
+        abort();
+    }
+    return found;
+}
+
+static int open_target(const struct kernels_target *t, struct rnnd_backend **out, char *error)
+{
+    struct rnnd_backend_config config = {.threads = t->threads, .precision = t->precision,
+                                         .rnn_path = t->path};
+    if (t->threads > 0)
+        return rnnd_cpu_open(&config, out, error);
+    snprintf(error, 256, "no plug-in: RNND_CUDA_PLUGIN is not set, the emulated one not built");
+    return plugin() ? plugin()->open(&config, out, error) : -1;
+}
 
 bool rig_open(struct rig *rig, int target)
 {
     const struct kernels_target *t = &kernels_targets[target];
-    struct rnnd_backend_config config = {.threads = t->threads, .precision = RNND_FP32};
     char error[256];
     memset(rig, 0, sizeof *rig);
     if (t->isa)
         setenv("RNND_CPU_ISA", t->isa, 1);
-    int status = rnnd_cpu_open(&config, &rig->be, error);
+    int status = open_target(t, &rig->be, error);
     unsetenv("RNND_CPU_ISA");
     if (status < 0) {
         fprintf(stderr, "not run on %s: %s\n", t->name, error);

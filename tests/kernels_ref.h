@@ -14,10 +14,16 @@
 
 /* ---- back ends to test -------------------------------------------------------------- */
 
+/* The CPU's, and where RNND_CUDA_PLUGIN names a plug-in, or the emulated one is built, CUDA's
+   by each path and precision. */
 struct kernels_target {
     const char *name;
     const char *isa;               /* RNND_CPU_ISA, NULL = the best */
-    int threads;
+    int threads;                   /* 0: CUDA */
+    enum rnnd_rnn_path path;
+    enum rnnd_precision precision;
+    double tolerance;              /* of what depends on products: norm of the difference
+                                      over norm */
 };
 
 extern const struct kernels_target kernels_targets[];

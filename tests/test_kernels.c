@@ -43,8 +43,9 @@ START_TEST(memory_moves)
     ck_assert(!rnnd_buf_is_null(empty));
     rig.op->free(rig.be, empty);
     rig.op->free(rig.be, (struct rnnd_buf){NULL});
-    ck_assert_str_eq(rig.op->name, "cpu");
-    ck_assert_ptr_nonnull(strstr(rig.op->describe(rig.be), "thread"));
+    bool cpu = kernels_targets[_i].threads > 0;
+    ck_assert_str_eq(rig.op->name, cpu ? "cpu" : "cuda");
+    ck_assert_ptr_nonnull(strstr(rig.op->describe(rig.be), cpu ? "thread" : "sm_"));
     rig_close(&rig);
 }
 END_TEST
@@ -76,9 +77,12 @@ START_TEST(an_unknown_instruction_set_is_refused)
 }
 END_TEST
 
-/* Denormals count as zero inside operations, and the caller's mode comes back. */
+/* On a CPU, where they are slow: denormals count as zero inside operations, and the caller's
+   mode comes back. */
 START_TEST(denormals_are_flushed_inside_only)
 {
+    if (kernels_targets[_i].threads == 0)
+        return;
     OPEN(rig);
     float x[64], one[64];
     for (int i = 0; i < 64; i++) {

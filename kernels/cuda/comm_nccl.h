@@ -1,0 +1,20 @@
+/*
+ * comm_nccl.h - sums over the devices of all ranks, for the plug-in's table.
+ *
+ * What the entries mean is in plugin.h.
+ */
+#ifndef RNND_COMM_NCCL_H
+#define RNND_COMM_NCCL_H
+
+#include "plugin.h"
+
+int rnnd__nccl_id(void *id, char *error);
+int rnnd__nccl_open(struct rnnd_backend *be, const void *id, int rank, int size,
+                    struct rnnd_nccl **out, char *error);
+int rnnd__nccl_sum_begin(struct rnnd_nccl *comm, struct rnnd_buf buf, int64_t count,
+                         char *error);
+int rnnd__nccl_sum_poll(struct rnnd_nccl *comm, char *error);
+void rnnd__nccl_abort(struct rnnd_nccl *comm);
+void rnnd__nccl_close(struct rnnd_nccl *comm);
+
+#endif

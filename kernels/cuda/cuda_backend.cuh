@@ -1,0 +1,214 @@
+/*
+ * cuda_backend.cuh - what the files of the CUDA back end share: its struct, its stream, its
+ * products, and how a launch that failed is kept.
+ *
+ * Nothing outside kernels/cuda/ includes it. One process drives one device.
+ */
+#ifndef RNND_CUDA_BACKEND_CUH
+#define RNND_CUDA_BACKEND_CUH
+
+#include <cublas_v2.h>
+
+#include "backend.h"
+#include "dialect.cuh"
+#include "plugin.h"
+
+/* Statuses of lib/rnn_dist.h, which the plug-in does not see. */
+enum { RNND__CUDA_EUSAGE = -2, RNND__CUDA_EDEVICE = -5, RNND__CUDA_ECOMM = -6 };
+
+enum {
+    RNND__BLOCK = 256,         /* threads of a block where nothing else is said */
+    RNND__PARTIALS = 1 << 17,  /* doubles that a sum in two stages may leave between them */
+    RNND__SUM_BLOCKS = 1024,   /* blocks of such a sum at most */
+    RNND__STAGES = 2
+};
+
+/* Pinned memory through which uploads pass, so that none of them waits for the device. */
+struct rnnd_stage {
+    char *host;
+    cudaEvent_t used;          /* when the device has read it */
+};
+
+struct rnnd_cuda {
+    struct rnnd_backend base;
+    int device, arch, multiprocessors;
+    size_t shared;             /* bytes of shared memory that a block may ask for */
+    enum rnnd_precision precision;
+    enum rnnd_rnn_path path;   /* asked for */
+    cudaStream_t stream;
+    cublasHandle_t blas;
+    cublasComputeType_t compute;
+    void *workspace;           /* of cuBLAS: one size, so that it picks the same kernels */
+    double *partial;           /* device [RNND__PARTIALS] */
+    double *answer;            /* pinned [1] */
+    struct rnnd_stage stage[RNND__STAGES];
+    int staging;               /* the one being filled */
+    size_t filled;
+    char description[128];
+};
+
+static inline struct rnnd_cuda *rnnd__cuda(struct rnnd_backend *be)
+{
+    return (struct rnnd_cuda *)be;
+}
+
+static inline float *rnnd__floats(struct rnnd_buf buf)
+{
+    return (float *)buf.dev;
+}
+
+static inline int32_t *rnnd__ints(struct rnnd_buf buf)
+{
+    return (int32_t *)buf.dev;
+}
+
+static inline int64_t *rnnd__longs(struct rnnd_buf buf)
+{
+    return (int64_t *)buf.dev;
+}
+
+static inline int64_t rnnd__least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static inline int64_t rnnd__most(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+static inline int64_t rnnd__ratio_up(int64_t a, int64_t b)
+{
+    return (a + b - 1) / b;
+}
+
+/* Blocks for n elements, each thread taking every so-manieth: kernels loop. */
+static inline dim3 rnnd__blocks(int64_t n)
+{
+    return dim3((unsigned)rnnd__least(rnnd__ratio_up(n, RNND__BLOCK), 1 << 20));
+}
+
+/* ---- inside kernels ----------------------------------------------------------------- */
+
+/* This thread among all of a launch, and how many those are. */
+__device__ __forceinline__ int64_t thread_index()
+{
+    return (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
+}
+
+__device__ __forceinline__ int64_t thread_count()
+{
+    return (int64_t)gridDim.x * blockDim.x;
+}
+
+/* i = row * cols + col. */
+struct rnnd_place {
+    int64_t row, col;
+};
+
+__device__ __forceinline__ rnnd_place place_of(int64_t i, int64_t cols)
+{
+    if (((i | cols) >> 32) == 0) { /* the usual case, at a fifth of the price */
+        uint32_t row = (uint32_t)i / (uint32_t)cols;
+        return {row, (uint32_t)i - row * (uint32_t)cols};
+    }
+    int64_t row = i / cols;
+    return {row, i - row * cols};
+}
+
+/* The step that a packed row belongs to: the last t with off[t] <= row. */
+__device__ __forceinline__ int64_t step_of_row(const int64_t *off, int64_t T, int64_t row)
+{
+    int64_t low = 0, high = T;
+    while (high - low > 1) {
+        int64_t middle = low + (high - low) / 2;
+        if (__ldg(off + middle) <= row)
+            low = middle;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* The sum over all threads of a block, whole warps, to all of them: in one fixed order. */
+__device__ __forceinline__ double block_sum(double x)
+{
+    SHARED_ARRAY(double, warp_sum, [32]);
+    UNROLL
+    for (int step = 16; step > 0; step /= 2)
+        x += __shfl_xor_sync(~0u, x, step);
+    if (threadIdx.x % 32 == 0)
+        warp_sum[threadIdx.x / 32] = x;
+    __syncthreads();
+    double sum = 0;
+    for (unsigned w = 0; w < blockDim.x / 32; w++)
+        sum += warp_sum[w];
+    __syncthreads(); /* before the array is used again */
+    return sum;
+}
+
+/* ---- backend.cu --------------------------------------------------------------------- */
+
+/* Whether work may go on: false after a failure, which the next wait returns. */
+static inline bool rnnd__cuda_sound(const struct rnnd_cuda *cuda)
+{
+    return cuda->base.status == 0;
+}
+
+/* Keep the first failure; false if there was one. */
+bool rnnd__cuda_ok(struct rnnd_cuda *cuda, cudaError_t status, const char *what);
+bool rnnd__cublas_ok(struct rnnd_cuda *cuda, cublasStatus_t status, const char *what);
+/* sums (struct rnnd_sums) += [parts] of the three in cuda->partial. */
+void rnnd__cuda_add_sums(struct rnnd_cuda *cuda, int parts, struct rnnd_buf sums);
+int rnnd__cuda_download(struct rnnd_backend *, void *dst, struct rnnd_buf src, size_t bytes);
+void rnnd__cuda_copy(struct rnnd_backend *, struct rnnd_buf dst, struct rnnd_buf src,
+                     size_t bytes);
+void rnnd__cuda_zero(struct rnnd_backend *, struct rnnd_buf dst, size_t bytes);
+int rnnd__cuda_sync(struct rnnd_backend *);
+
+/* ---- the entries of the table, by file ---------------------------------------------- */
+
+/* matrix.cu */
+void rnnd__cuda_matmul(struct rnnd_backend *, const struct rnnd_matmul *, struct rnnd_buf C,
+                       struct rnnd_buf A, struct rnnd_buf B);
+void rnnd__cuda_add_bias(struct rnnd_backend *, int64_t rows, int64_t cols,
+                         struct rnnd_buf y, struct rnnd_buf bias);
+void rnnd__cuda_col_sum(struct rnnd_backend *, int64_t rows, int64_t cols,
+                        struct rnnd_buf out, struct rnnd_buf x);
+/* The same of rows that are ld apart. */
+void rnnd__cuda_sum_rows(struct rnnd_cuda *, int64_t rows, int64_t cols, int64_t ld,
+                         float *out, const float *x);
+/* rnn.cu */
+size_t rnnd__cuda_rnn_scratch(struct rnnd_backend *, enum rnnd_cell, int64_t H, int64_t N,
+                              int64_t R);
+void rnnd__cuda_rnn_forward(struct rnnd_backend *, const struct rnnd_rnn *);
+void rnnd__cuda_rnn_backward(struct rnnd_backend *, const struct rnnd_rnn *);
+/* vocab.cu */
+void rnnd__cuda_embed_gather(struct rnnd_backend *, int64_t R, int64_t E,
+                             struct rnnd_buf out, struct rnnd_buf table,
+                             struct rnnd_buf token);
+void rnnd__cuda_embed_scatter_add(struct rnnd_backend *, int64_t E, struct rnnd_buf dtable,
+                                  struct rnnd_buf dx, const struct rnnd_segments *);
+void rnnd__cuda_softmax_ce(struct rnnd_backend *, int64_t rows, int64_t cols,
+                           struct rnnd_buf scores, struct rnnd_buf sums,
+                           struct rnnd_buf label);
+/* ends.cu */
+void rnnd__cuda_pool(struct rnnd_backend *, const struct rnnd_pooling *, struct rnnd_buf out,
+                     struct rnnd_buf argmax, struct rnnd_buf y);
+void rnnd__cuda_pool_backward(struct rnnd_backend *, const struct rnnd_pooling *,
+                              struct rnnd_buf dy, struct rnnd_buf dout,
+                              struct rnnd_buf argmax);
+void rnnd__cuda_dropout(struct rnnd_backend *, const struct rnnd_dropout *,
+                        struct rnnd_buf out, struct rnnd_buf in);
+void rnnd__cuda_mse(struct rnnd_backend *, int64_t rows, int64_t cols,
+                    struct rnnd_buf scores, struct rnnd_buf sums, struct rnnd_buf target);
+void rnnd__cuda_bce(struct rnnd_backend *, int64_t rows, int64_t cols,
+                    struct rnnd_buf scores, struct rnnd_buf sums, struct rnnd_buf target);
+/* vector.cu */
+int rnnd__cuda_sum_sq(struct rnnd_backend *, int64_t n, double *result, struct rnnd_buf x);
+void rnnd__cuda_sgd(struct rnnd_backend *, const struct rnnd_sgd *, struct rnnd_buf w,
+                    struct rnnd_buf g, struct rnnd_buf momentum);
+void rnnd__cuda_adam(struct rnnd_backend *, const struct rnnd_adam *, struct rnnd_buf w,
+                     struct rnnd_buf g, struct rnnd_buf m, struct rnnd_buf v);
+
+#endif

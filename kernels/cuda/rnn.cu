@@ -1,0 +1,377 @@
+/*
+ * rnn.cu - the time loop of one recurrent layer in one direction, forward beside backward:
+ * its stepwise path, which takes any cell, size and precision.
+ *
+ * A step is one product of cuBLAS over the rows alive and one kernel with the cells. The host
+ * knows how many rows those are, so nothing waits inside the loop.
+ */
+#include "rnn.cuh"
+
+#include "cell.h"
+
+/* ---- scratch ------------------------------------------------------------------------ */
+
+static int64_t line_up(int64_t floats)
+{
+    return rnnd__ratio_up(floats, 64) * 64;
+}
+
+static rnnd_rnn_scratch scratch_of(const struct rnnd_rnn *r)
+{
+    int64_t states = line_up(r->batch->N * r->H);
+    float *p = rnnd__floats(r->scratch);
+    float *product = p + 2 * states;
+    return {p, p + states, product,
+            product + line_up(r->batch->N * rnnd_cell_gates(r->cell) * r->H)};
+}
+
+size_t rnnd__cuda_rnn_scratch(struct rnnd_backend *be, enum rnnd_cell cell, int64_t H,
+                              int64_t N, int64_t R)
+{
+    (void)be;
+    return (size_t)(2 * line_up(N * H) + line_up(N * rnnd_cell_gates(cell) * H) +
+                    line_up(R * H)) * sizeof(float);
+}
+
+/* The running states begin as given, or at zero; states that end are wanted, or not. */
+static void begin_states(struct rnnd_backend *be, float *to, struct rnnd_buf from,
+                         int64_t floats)
+{
+    struct rnnd_buf dst = {(char *)to};
+    if (rnnd_buf_is_null(from))
+        rnnd__cuda_zero(be, dst, (size_t)floats * sizeof(float));
+    else
+        rnnd__cuda_copy(be, dst, from, (size_t)floats * sizeof(float));
+}
+
+static void end_states(struct rnnd_backend *be, struct rnnd_buf to, float *from,
+                       int64_t floats)
+{
+    struct rnnd_buf src = {(char *)from};
+    if (!rnnd_buf_is_null(to))
+        rnnd__cuda_copy(be, to, src, (size_t)floats * sizeof(float));
+}
+
+/* ---- cells forward ------------------------------------------------------------------ */
+
+/* The rows of one step. */
+struct rnnd_cell_forward {
+    int64_t rows, H, ldy;
+    float *gates, *y, *keep;       /* of the step */
+    float *h, *c;                  /* running states */
+    const float *product;          /* [rows,G*H] */
+    const float *b_ih, *b_hh;
+};
+
+/* The sum that gate g of a row's unit k is made of. */
+__device__ __forceinline__ float gate_sum(const rnnd_cell_forward &s, int G, int64_t row,
+                                          int64_t k, int g)
+{
+    int64_t at = row * G * s.H + g * s.H + k;
+    return s.gates[at] + __ldg(s.b_ih + g * s.H + k) + __ldg(s.b_hh + g * s.H + k) +
+           s.product[at];
+}
+
+__device__ __forceinline__ float lstm_unit(const rnnd_cell_forward &s, int64_t row, int64_t k)
+{
+    int64_t at = row * s.H + k;
+    float *gates = s.gates + row * 4 * s.H + k;
+    rnnd_lstm cell = {gate_sum(s, 4, row, k, 0), gate_sum(s, 4, row, k, 1),
+                      gate_sum(s, 4, row, k, 2), gate_sum(s, 4, row, k, 3)};
+    float c = s.c[at], h = rnnd_lstm_forward(&cell, &c);
+    gates[0] = cell.i;
+    gates[s.H] = cell.f;
+    gates[2 * s.H] = cell.g;
+    gates[3 * s.H] = cell.o;
+    s.c[at] = s.keep[at] = c;
+    return h;
+}
+
+__device__ __forceinline__ float gru_unit(const rnnd_cell_forward &s, int64_t row, int64_t k)
+{
+    int64_t at = row * s.H + k;
+    float *gates = s.gates + row * 3 * s.H + k;
+    float q = s.product[row * 3 * s.H + 2 * s.H + k] + __ldg(s.b_hh + 2 * s.H + k);
+    rnnd_gru cell = {gate_sum(s, 3, row, k, 0), gate_sum(s, 3, row, k, 1),
+                     gates[2 * s.H] + __ldg(s.b_ih + 2 * s.H + k)};
+    float h = rnnd_gru_forward(&cell, q, s.h[at]);
+    gates[0] = cell.r;
+    gates[s.H] = cell.z;
+    gates[2 * s.H] = cell.n;
+    s.keep[at] = q;
+    return h;
+}
+
+template <enum rnnd_cell cell>
+__global__ void __launch_bounds__(RNND__BLOCK) cells_forward(rnnd_cell_forward s)
+{
+    for (int64_t i = thread_index(); i < s.rows * s.H; i += thread_count()) {
+        rnnd_place p = place_of(i, s.H);
+        float h;
+        if (cell == RNND_LSTM)
+            h = lstm_unit(s, p.row, p.col);
+        else if (cell == RNND_GRU)
+            h = gru_unit(s, p.row, p.col);
+        else if (cell == RNND_RNN_TANH)
+            h = rnnd_rnn_tanh_forward(gate_sum(s, 1, p.row, p.col, 0));
+        else
+            h = rnnd_rnn_relu_forward(gate_sum(s, 1, p.row, p.col, 0));
+        s.h[i] = h;
+        s.y[p.row * s.ldy + p.col] = h;
+    }
+}
+
+typedef void forward_kernel(rnnd_cell_forward);
+
+static forward_kernel *forward_of(enum rnnd_cell cell)
+{
+    switch (cell) {
+    case RNND_LSTM:
+        return cells_forward<RNND_LSTM>;
+    case RNND_GRU:
+        return cells_forward<RNND_GRU>;
+    case RNND_RNN_RELU:
+        return cells_forward<RNND_RNN_RELU>;
+    default:
+        return cells_forward<RNND_RNN_TANH>;
+    }
+}
+
+/* ---- forward ------------------------------------------------------------------------ */
+
+static void step_forward(struct rnnd_backend *be, const struct rnnd_rnn *r,
+                         const rnnd_rnn_scratch &x, int64_t t)
+{
+    struct rnnd_cuda *cuda = rnnd__cuda(be);
+    int64_t H = r->H, GH = rnnd_cell_gates(r->cell) * H, row = r->batch->off[t];
+    int64_t rows = r->batch->n[t];
+    struct rnnd_matmul m = {.ta = false, .tb = true, .m = rows, .n = GH, .k = H, .alpha = 1,
+                            .beta = 0, .lda = H, .ldb = H, .ldc = GH};
+    rnnd_cell_forward s = {
+        rows, H, r->ldy, rnnd__floats(r->gates) + row * GH, rnnd__floats(r->y) + row * r->ldy,
+        rnnd_buf_is_null(r->keep) ? NULL : rnnd__floats(r->keep) + row * H, x.h, x.c,
+        x.product, rnnd__floats(r->b_ih), rnnd__floats(r->b_hh)};
+    rnnd__cuda_matmul(be, &m, {(char *)x.product}, {(char *)x.h}, r->w_hh);
+    if (rnnd__cuda_sound(cuda))
+        rnnd__cuda_ok(cuda, launch(forward_of(r->cell), rnnd__blocks(rows * H),
+                                   dim3(RNND__BLOCK), 0, cuda->stream, s), "cells");
+}
+
+void rnnd__cuda_rnn_forward(struct rnnd_backend *be, const struct rnnd_rnn *r)
+{
+    int64_t T = r->batch->T, states = r->batch->N * r->H;
+    bool lstm = r->cell == RNND_LSTM;
+    rnnd_rnn_scratch x = scratch_of(r);
+    begin_states(be, x.h, r->h0, states);
+    if (lstm)
+        begin_states(be, x.c, r->c0, states);
+    for (int64_t s = 0; s < T; s++)
+        step_forward(be, r, x, r->reverse ? T - 1 - s : s);
+    end_states(be, r->hn, x.h, states);
+    if (lstm)
+        end_states(be, r->cn, x.c, states);
+}
+
+/* ---- cells backward ----------------------------------------------------------------- */
+
+/* The rows of one step; rows below `old` come from rows of another, the rest from the initial
+   states, which may be none. */
+struct rnnd_cell_backward {
+    int64_t rows, H, ldy, old;
+    float *gates, *keep;           /* of the step */
+    const float *y, *dy;
+    float *dh, *dc;                /* running gradients */
+    float *product;                /* [rows,3*H] GRU: gradient of h W_hh^T */
+    const float *y_before, *keep_before, *h0, *c0;
+};
+
+__device__ __forceinline__ float before(const float *rows, int64_t ld, const float *initial,
+                                        const rnnd_cell_backward &s, int64_t row, int64_t k)
+{
+    if (row < s.old)
+        return rows[row * ld + k];
+    return initial ? initial[row * s.H + k] : 0.0f;
+}
+
+__device__ __forceinline__ void lstm_unit_backward(const rnnd_cell_backward &s, int64_t row,
+                                                   int64_t k, float dh)
+{
+    int64_t at = row * s.H + k;
+    float *gates = s.gates + row * 4 * s.H + k;
+    rnnd_lstm cell = {gates[0], gates[s.H], gates[2 * s.H], gates[3 * s.H]};
+    float dc = s.dc[at];
+    rnnd_lstm_backward(&cell, before(s.keep_before, s.H, s.c0, s, row, k), s.keep[at], dh,
+                       &dc);
+    gates[0] = cell.i;
+    gates[s.H] = cell.f;
+    gates[2 * s.H] = cell.g;
+    gates[3 * s.H] = cell.o;
+    s.dc[at] = dc;
+}
+
+__device__ __forceinline__ void gru_unit_backward(const rnnd_cell_backward &s, int64_t row,
+                                                  int64_t k, float dh)
+{
+    int64_t at = row * s.H + k;
+    float *gates = s.gates + row * 3 * s.H + k, *d = s.product + row * 3 * s.H + k;
+    rnnd_gru cell = {gates[0], gates[s.H], gates[2 * s.H]};
+    float q = s.keep[at];
+    rnnd_gru_backward(&cell, &q, before(s.y_before, s.ldy, s.h0, s, row, k), &dh);
+    gates[0] = d[0] = cell.r;
+    gates[s.H] = d[s.H] = cell.z;
+    gates[2 * s.H] = cell.n;
+    s.keep[at] = d[2 * s.H] = q;
+    s.dh[at] = dh;
+}
+
+template <enum rnnd_cell cell>
+__global__ void __launch_bounds__(RNND__BLOCK) cells_backward(rnnd_cell_backward s)
+{
+    for (int64_t i = thread_index(); i < s.rows * s.H; i += thread_count()) {
+        rnnd_place p = place_of(i, s.H);
+        float dh = s.dh[i] + (s.dy ? s.dy[p.row * s.ldy + p.col] : 0.0f);
+        if (cell == RNND_LSTM)
+            lstm_unit_backward(s, p.row, p.col, dh);
+        else if (cell == RNND_GRU)
+            gru_unit_backward(s, p.row, p.col, dh);
+        else if (cell == RNND_RNN_TANH)
+            s.gates[i] = rnnd_rnn_tanh_backward(s.y[p.row * s.ldy + p.col], dh);
+        else
+            s.gates[i] = rnnd_rnn_relu_backward(s.y[p.row * s.ldy + p.col], dh);
+    }
+}
+
+typedef void backward_kernel(rnnd_cell_backward);
+
+static backward_kernel *backward_of(enum rnnd_cell cell)
+{
+    switch (cell) {
+    case RNND_LSTM:
+        return cells_backward<RNND_LSTM>;
+    case RNND_GRU:
+        return cells_backward<RNND_GRU>;
+    case RNND_RNN_RELU:
+        return cells_backward<RNND_RNN_RELU>;
+    default:
+        return cells_backward<RNND_RNN_TANH>;
+    }
+}
+
+/* ---- backward ----------------------------------------------------------------------- */
+
+static const float *or_null(struct rnnd_buf buf, int64_t at)
+{
+    return rnnd_buf_is_null(buf) ? NULL : rnnd__floats(buf) + at;
+}
+
+/* dh for the states before, from the gate gradients; GRU: added to what went straight. */
+static void product_backward(struct rnnd_backend *be, const struct rnnd_rnn *r,
+                             const rnnd_rnn_scratch &x, int64_t t)
+{
+    int64_t H = r->H, GH = rnnd_cell_gates(r->cell) * H;
+    bool gru = r->cell == RNND_GRU;
+    struct rnnd_buf gates = rnnd_at(r->gates, r->batch->off[t] * GH);
+    struct rnnd_buf d = {(char *)x.product}, dh = {(char *)x.h};
+    struct rnnd_matmul m = {.ta = false, .tb = false, .m = r->batch->n[t], .n = H, .k = GH,
+                            .alpha = 1, .beta = gru ? 1.0f : 0.0f, .lda = GH, .ldb = H,
+                            .ldc = H};
+    rnnd__cuda_matmul(be, &m, dh, gru ? d : gates, r->w_hh);
+}
+
+static void step_backward(struct rnnd_backend *be, const struct rnnd_rnn *r,
+                          const rnnd_rnn_scratch &x, int64_t t)
+{
+    struct rnnd_cuda *cuda = rnnd__cuda(be);
+    int64_t H = r->H, GH = rnnd_cell_gates(r->cell) * H, row = r->batch->off[t];
+    rnnd_before from = rnnd__before(r, t);
+    rnnd_cell_backward s = {
+        r->batch->n[t], H, r->ldy, from.old, rnnd__floats(r->gates) + row * GH,
+        (float *)or_null(r->keep, row * H), rnnd__floats(r->y) + row * r->ldy,
+        or_null(r->dy, row * r->ldy), x.h, x.c, x.product,
+        rnnd__floats(r->y) + from.row * r->ldy, or_null(r->keep, from.row * H),
+        or_null(r->h0, 0), or_null(r->c0, 0)};
+    if (rnnd__cuda_sound(cuda))
+        rnnd__cuda_ok(cuda, launch(backward_of(r->cell), rnnd__blocks(s.rows * H),
+                                   dim3(RNND__BLOCK), 0, cuda->stream, s), "cells");
+}
+
+/* The states before all rows, in the order of rows. */
+struct rnnd_states_before {
+    int64_t R, T, H, ldy;
+    bool reverse;
+    const int64_t *off;
+    const int32_t *n;
+    const float *y, *h0;
+};
+
+__global__ void __launch_bounds__(RNND__BLOCK)
+    gather_before(float *out, rnnd_states_before s)
+{
+    for (int64_t i = thread_index(); i < s.R * s.H; i += thread_count()) {
+        rnnd_place p = place_of(i, s.H);
+        int64_t t = step_of_row(s.off, s.T, p.row), j = p.row - __ldg(s.off + t);
+        int64_t from = s.reverse ? t + 1 : t - 1;
+        bool old = s.reverse ? from < s.T && j < __ldg(s.n + from) : from >= 0;
+        if (old)
+            out[i] = s.y[(__ldg(s.off + from) + j) * s.ldy + p.col];
+        else
+            out[i] = s.h0 ? s.h0[j * s.H + p.col] : 0.0f;
+    }
+}
+
+/* Parameter gradients of gates from .. to-1, whose gradients are g [R,ldg]. */
+static void weight_gradients(struct rnnd_backend *be, const struct rnnd_rnn *r, int64_t from,
+                             int64_t to, struct rnnd_buf g, int64_t ldg)
+{
+    int64_t H = r->H;
+    struct rnnd_buf h_prev = {(char *)scratch_of(r).h_prev};
+    struct rnnd_matmul m = {.ta = true, .tb = false, .m = (to - from) * H, .n = H,
+                            .k = r->batch->R, .alpha = 1, .beta = 1, .lda = ldg, .ldb = H,
+                            .ldc = H};
+    rnnd__cuda_matmul(be, &m, rnnd_at(r->dw_hh, from * H * H), g, h_prev);
+}
+
+/* All that comes from the gate gradients of all rows at once. */
+static void parameter_gradients(struct rnnd_backend *be, const struct rnnd_rnn *r)
+{
+    struct rnnd_cuda *cuda = rnnd__cuda(be);
+    const struct rnnd_packed *b = r->batch;
+    int64_t H = r->H, G = rnnd_cell_gates(r->cell), GH = G * H;
+    const float *gates = rnnd__floats(r->gates), *keep = rnnd__floats(r->keep);
+    rnnd_states_before s = {b->R, b->T, H, r->ldy, r->reverse, rnnd__longs(b->d_off),
+                            rnnd__ints(b->d_n), rnnd__floats(r->y), or_null(r->h0, 0)};
+    if (b->R == 0 || !rnnd__cuda_sound(cuda))
+        return;
+    rnnd__cuda_ok(cuda, launch(gather_before, rnnd__blocks(b->R * H), dim3(RNND__BLOCK), 0,
+                               cuda->stream, scratch_of(r).h_prev, s), "states");
+    rnnd__cuda_sum_rows(cuda, b->R, GH, GH, rnnd__floats(r->db_ih), gates);
+    if (r->cell == RNND_GRU) { /* the recurrent side's view of n differs by r */
+        weight_gradients(be, r, 0, 2, r->gates, GH);
+        weight_gradients(be, r, 2, 3, r->keep, H);
+        rnnd__cuda_sum_rows(cuda, b->R, 2 * H, GH, rnnd__floats(r->db_hh), gates);
+        rnnd__cuda_sum_rows(cuda, b->R, H, H, rnnd__floats(r->db_hh) + 2 * H, keep);
+    } else {
+        weight_gradients(be, r, 0, G, r->gates, GH);
+        rnnd__cuda_sum_rows(cuda, b->R, GH, GH, rnnd__floats(r->db_hh), gates);
+    }
+}
+
+void rnnd__cuda_rnn_backward(struct rnnd_backend *be, const struct rnnd_rnn *r)
+{
+    int64_t T = r->batch->T, states = r->batch->N * r->H;
+    bool lstm = r->cell == RNND_LSTM, wanted = !rnnd_buf_is_null(r->dh0);
+    rnnd_rnn_scratch x = scratch_of(r);
+    begin_states(be, x.h, r->dhn, states);
+    if (lstm)
+        begin_states(be, x.c, r->dcn, states);
+    for (int64_t s = T - 1; s >= 0; s--) {
+        int64_t t = r->reverse ? T - 1 - s : s;
+        step_backward(be, r, x, t);
+        if (s > 0 || wanted)
+            product_backward(be, r, x, t);
+    }
+    end_states(be, r->dh0, x.h, states);
+    if (lstm)
+        end_states(be, r->dc0, x.c, states);
+    parameter_gradients(be, r);
+}

@@ -1,0 +1,34 @@
+/*
+ * rnn.cuh - what the ways to run a time loop share: its scratch, and a step's arguments.
+ *
+ * All keep the running states in the scratch, a row per sequence: a sequence that has ended,
+ * or has no step, leaves its final state there, and one that starts later (reverse) finds its
+ * initial one. So forward and reverse differ in the order of steps alone.
+ */
+#ifndef RNND_RNN_CUH
+#define RNND_RNN_CUH
+
+#include "cuda_backend.cuh"
+
+/* In floats, each part on a line of its own. */
+struct rnnd_rnn_scratch {
+    float *h, *c;              /* [N,H] running states; backward: their gradients */
+    float *product;            /* [N,G*H] forward: h W_hh^T. Backward, GRU: gradients of it */
+    float *h_prev;             /* [R,H] states before every row, for dW_hh */
+};
+
+/* The step before step t in the direction of a layer; rows below `old` have one. */
+struct rnnd_before {
+    int64_t row;               /* its first packed row */
+    int64_t old;
+};
+
+static inline rnnd_before rnnd__before(const struct rnnd_rnn *r, int64_t t)
+{
+    const struct rnnd_packed *b = r->batch;
+    if (r->reverse)
+        return t + 1 < b->T ? rnnd_before{b->off[t + 1], b->n[t + 1]} : rnnd_before{0, 0};
+    return t > 0 ? rnnd_before{b->off[t - 1], b->n[t]} : rnnd_before{0, 0};
+}
+
+#endif
