@@ -8,7 +8,7 @@
  */
 #include <rnn_dist.h>
 
-enum { SEED = 1, EPOCHS = 30, BATCH = 27 };
+enum { EPOCHS = 30, BATCH = 27 };
 
 #define TRY(call)                  \
     do {                           \
@@ -30,23 +30,19 @@ struct loop {
 };
 
 static int set_up(struct loop *l, const char *path)
-{
-    struct rnnd_plan_options how = {
-        .seed = SEED, .shuffle = true, .bucket = 8, .batch = BATCH};
-    struct rnnd_model_spec spec;
-
-    TRY(rnnd_options_init(&l->opt));
-    l->opt.cell = RNND_GRU;
-    l->opt.hidden = 100;
-    l->opt.clip_norm = 1;
+{    struct rnnd_model_spec spec;
+TRY(rnnd_options_init(&l->opt));
+    l->opt.cell = RNND_GRU;    l->opt.hidden = 100;
+    l->opt.batch = BATCH;
+l->opt.clip_norm = 1;
     TRY(rnnd_backend_open(&l->opt, l->comm, &l->be));
     TRY(rnnd_dataset_open(path, &l->data));
-    const struct rnnd_dataset_info *info = rnnd_dataset_info(l->data);
+    const struct rnnd_dataset_info *info = rnnd_dataset_info(l->data);    struct rnnd_plan_options how = rnnd_plan_options_of(&l->opt);
     struct rnnd_limits limits = {BATCH, info->longest, BATCH * info->longest};
     TRY(rnnd_plan_new(rnnd_dataset_offsets(l->data), info->sequences, &how, &l->plan));
     TRY(rnnd_model_spec_from(&l->opt, info, &spec));
     TRY(rnnd_model_new(l->be, &spec, &l->model));
-    TRY(rnnd_model_init(l->model, SEED));
+    TRY(rnnd_model_init(l->model, (uint64_t)l->opt.seed));
     TRY(rnnd_model_reserve(l->model, &limits, true));
     TRY(rnnd_batch_new(l->be, l->data, true, NULL, NULL, &l->batch));
     TRY(rnnd_batch_reserve(l->batch, &limits));
@@ -59,7 +55,8 @@ static int gradient(struct loop *l, int64_t entry, int64_t update,
                     struct rnnd_loss *loss)
 {
     const int64_t *offsets = rnnd_dataset_offsets(l->data);
-    struct rnnd_pass pass = {.seed = SEED, .update = update, .last = true};
+    struct rnnd_pass pass = {
+        .seed = (uint64_t)l->opt.seed, .update = update, .last = true};
     const int32_t *ids;
     int32_t mine[BATCH];
     int64_t length[BATCH], count, n;
