@@ -22,7 +22,7 @@ awk 'BEGIN {
         for (t = 0; t <= (7 * i) % 23; t++) {
             x = 2 * rand() - 1
             sum += x
-            printf "s%02d,%.6f,%s\n", i, x, sum > 0 ? "up" : "down"
+            printf "s%02d,%.6f,%s\n", i, x, (sum > 0 ? "up" : "down")
         }
     }
 }' >"$out/table.csv"
