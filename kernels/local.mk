@@ -45,5 +45,4 @@ libsimd_avx512_a_CFLAGS = $(AM_CFLAGS) $(KERNEL_CFLAGS) -mavx512f -mavx512vl -ma
 	-mavx512bw -mfma
 endif
 
-# The CUDA plug-in: not built yet.
-EXTRA_DIST += kernels/cuda/dialect.cuh kernels/cuda/plugin.h
+include kernels/cuda/local.mk

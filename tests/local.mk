@@ -104,6 +104,7 @@ TESTS += $(unit_scripts) $(unit_tests)
 else
 TESTS += tests/unit_missing.sh
 endif
+include tests/simt/local.mk
 TESTS += $(repository_tests)
 
 # Leak checks need the names of libraries that Open MPI would unload.

@@ -2,8 +2,7 @@
  * copy.cc - asynchronous copies: they arrive when waited for, or at once, by chance.
  *
  * A copy that arrives late shows a missing wait, one that arrives early a buffer that others
- * still read. In order all are late. For TSan both ends of the time in which a copy may write
- * are writes.
+ * still read. In order all are late.
  */
 #include "core.h"
 
@@ -18,10 +17,20 @@ void land(Copy *c)
     memset(static_cast<char *>(c->shared) + c->valid, 0, (size_t)(c->bytes - c->valid));
 }
 
-void announce(const Copy &c)
+/* For TSan the copy is made by another, who begins behind the thread that asks and is ordered
+   before whoever waits for the group: a thread that does not wait races with it. */
+void announce(Thread *t, const Copy &c)
 {
+    if (!t->copier)
+        t->copier = take_context();
+    void *asker = context_current();
+    release(&t->token);
+    context_switch(t->copier);
+    acquire(&t->token);
     announce_read(c.global, (size_t)c.valid);
     announce_write(c.shared, (size_t)c.bytes);
+    release(&t->group_token[c.group % Thread::tokens]);
+    context_switch(asker);
 }
 
 } // namespace
@@ -40,7 +49,7 @@ void copy_begin(void *shared, const void *global, int bytes, int valid, Site at)
     if (valid > 0)
         check_device(global, (size_t)valid, working_device(), "copy_async");
     Copy c = {shared, global, bytes, valid, t->group, false};
-    announce(c);
+    announce(t, c);
     Unseen unseen;
     if (!settings().inorder && below(2) == 1)
         land(&c);
@@ -62,19 +71,19 @@ void copy_finish(int pending)
             t->copies[kept++] = c;
             continue;
         }
-        if (!c.landed) {
-            Unseen unseen;
+        acquire(&t->group_token[c.group % Thread::tokens]);
+        Unseen unseen;
+        if (!c.landed)
             land(&c);
-        }
-        announce(c);
     }
     Unseen unseen;
     t->copies.resize(kept);
 }
 
-void copy_abandon(Thread *thread)
+void copy_abandon(Thread *t)
 {
-    for (Copy &c : thread->copies) {
+    for (Copy &c : t->copies) {
+        acquire(&t->group_token[c.group % Thread::tokens]);
         Unseen unseen;
         if (!c.landed)
             land(&c);

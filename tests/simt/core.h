@@ -89,6 +89,9 @@ struct Thread {
     Site at;                 /* where it last met others */
     std::vector<Copy> copies;
     int group;               /* of copies, open */
+    enum { tokens = 8 };
+    void *copier;            /* of TSan: who makes its copies */
+    char token, group_token[tokens];
 };
 
 struct Warp {
@@ -98,6 +101,10 @@ struct Warp {
     char token[2];
 };
 
+/* Contexts of TSan that CUDA threads of a stream have left: what they did is ordered before
+   what the stream does later, and before nothing else. */
+typedef std::vector<void *> Contexts;
+
 struct Launch {
     Kernel kernel;
     const char *name;
@@ -105,12 +112,15 @@ struct Launch {
     dim3 grid, block;
     size_t shared;
     bool cooperative;
+    std::shared_ptr<Contexts> contexts;
 };
 
 /* The CUDA thread that runs, NULL on the host. */
 Thread *self();
 /* Runs all of it, on the stream's context. */
 void run(const Launch &launch);
+/* A context for another who takes part in the launch. */
+void *take_context();
 /* The running thread waits until wake(). */
 void wait(const char *what);
 void wake(Thread *thread);
@@ -123,7 +133,7 @@ size_t static_shared(const void *function);
 /* ---- copy.cc ------------------------------------------------------------------------ */
 
 /* A thread ends: what it did not wait for arrives. */
-void copy_abandon(Thread *thread);
+void copy_abandon(Thread *t);
 
 /* ---- memory.cc ---------------------------------------------------------------------- */
 

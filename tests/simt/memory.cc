@@ -262,7 +262,7 @@ cudaError_t cudaMalloc(void **p, size_t bytes)
     memset(a.first, 0xff, a.room);
     set_access(a, false);
     poison(a.first, (size_t)(a.p - a.first));
-    poison(a.p + a.bytes, (size_t)(a.first + a.room - (a.p + a.bytes)));
+    poison(a.p + a.bytes, (size_t)(a.first + a.room + page - (a.p + a.bytes)));
     living[a.p] = a;
     *p = a.p;
     return result(cudaSuccess);

@@ -1,7 +1,7 @@
 #!/bin/sh
 # nccl.sh [PROGRAM] - test_nccl's scenarios on one, two and three ranks: exit status and text.
 set -u
-program=${1:-tests/simt/test_nccl}
+program=${1:-tests/simt/test_nccl.plain}
 [ -x "$program" ] || { echo "the emulated GPU was not built: no CUDA headers"; exit 77; }
 export RNND_SIMT_DEVICES=3
 failed=0 output=$(mktemp) list=$(mktemp)

@@ -35,8 +35,6 @@ bool advance(cudaStream_t s)
     Operation &op = s->queue.front();
     void *host = context_current();
     open_memory(s->device);
-    if (!s->context)
-        s->context = context_new();
     context_switch(s->context);
     acquire(op.token.get());
     if (op.after)
@@ -164,7 +162,7 @@ cudaError_t launch_kernel(Kernel kernel, dim3 grid, dim3 block, size_t shared,
     check_stream(stream, "cudaLaunchKernel");
     const char *name = named_kernel ? named_kernel : name_of(kernel.function);
     Launch launch = {std::move(kernel), name, named_kernel ? named_site : Site("?", 0), grid,
-                     block, shared, cooperative};
+                     block, shared, cooperative, stream->contexts};
     named_kernel = nullptr;
     cudaError_t status = check_launch(launch);
     if (status == cudaSuccess)

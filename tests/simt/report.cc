@@ -75,6 +75,7 @@ size_t below(size_t n)
     fflush(nullptr);
     fprintf(stderr, "simt: error: %s%s\n", text, where);
     fflush(stderr);
+    Unseen::end_all();
     _exit(86);
 }
 

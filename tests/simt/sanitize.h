@@ -96,26 +96,40 @@ inline void unpoison(const void *p, size_t bytes)
 /* The emulator's own bookkeeping, which runs on whatever fiber is at hand: malloc, memcpy and
    the like are seen by TSan even in files that it does not instrument. */
 struct Unseen {
-#ifdef SIMT_TSAN
     Unseen()
     {
+        begin();
+    }
+    ~Unseen()
+    {
+        end();
+    }
+    /* Before the process ends inside of some: TSan would complain. */
+    static void end_all()
+    {
+        while (depth > 0)
+            end();
+    }
+    Unseen(const Unseen &) = delete;
+
+private:
+    static inline int depth;
+    static void begin()
+    {
+        depth++;
+#ifdef SIMT_TSAN
         AnnotateIgnoreReadsBegin(__FILE__, __LINE__);
         AnnotateIgnoreWritesBegin(__FILE__, __LINE__);
+#endif
     }
-    ~Unseen()
+    static void end()
     {
+        depth--;
+#ifdef SIMT_TSAN
         AnnotateIgnoreWritesEnd(__FILE__, __LINE__);
         AnnotateIgnoreReadsEnd(__FILE__, __LINE__);
-    }
-#else
-    Unseen()
-    {
-    }
-    ~Unseen()
-    {
-    }
 #endif
-    Unseen(const Unseen &) = delete;
+    }
 };
 
 /* A context of TSan: a CUDA thread or a stream. NULL without TSan. */

@@ -78,7 +78,7 @@ char start_token, end_token;
 
 /* TSan: what ended threads leave, given back at the end of a wave. */
 std::vector<Fiber *> ended_fibers;
-std::vector<void *> ended_contexts, spare_contexts;
+Contexts ended_contexts;
 void *host_context;
 
 std::map<const void *, size_t> static_bytes;
@@ -89,15 +89,6 @@ size_t block_threads()
 }
 
 /* ---- blocks begin and end ----------------------------------------------------------- */
-
-void *take_context()
-{
-    if (spare_contexts.empty())
-        return context_new();
-    void *context = spare_contexts.back();
-    spare_contexts.pop_back();
-    return context;
-}
 
 void begin_block(size_t number)
 {
@@ -226,6 +217,8 @@ void leave()
         Unseen unseen;
         ended_fibers.push_back(fiber);
         ended_contexts.push_back(from->context);
+        if (from->copier)
+            ended_contexts.push_back(from->copier);
     }
     if (from->block->alive == 0) {
         end_block(from->block); /* and with it the thread */
@@ -257,7 +250,6 @@ void leave()
 void end_thread(Thread *t)
 {
     const Barrier &barrier = t->block->barrier;
-    copy_abandon(t);
     t->warp->live &= ~(1u << t->lane);
     t->block->alive--;
     unfinished--;
@@ -277,6 +269,7 @@ void thread_main()
     for (;;) {
         acquire(&start_token);
         launch->kernel.body();
+        copy_abandon(running);
         release(&end_token);
         end_thread(running);
         leave();
@@ -302,8 +295,8 @@ void end_wave()
     Unseen unseen;
     for (Fiber *fiber : ended_fibers)
         fiber_delete(fiber);
-    spare_contexts.insert(spare_contexts.end(), ended_contexts.begin(),
-                          ended_contexts.end());
+    launch->contexts->insert(launch->contexts->end(), ended_contexts.begin(),
+                             ended_contexts.end());
     ended_fibers.clear();
     ended_contexts.clear();
 }
@@ -348,6 +341,17 @@ void run(const Launch &what)
     }
     acquire(&end_token);
     launch = nullptr;
+}
+
+void *take_context()
+{
+    Unseen unseen;
+    Contexts &spare = *launch->contexts;
+    if (spare.empty())
+        return context_new();
+    void *context = spare.back();
+    spare.pop_back();
+    return context;
 }
 
 /* ---- waiting ------------------------------------------------------------------------ */

@@ -48,7 +48,8 @@ void check_copy(const void *dst, const void *src, size_t bytes, cudaMemcpyKind k
 
 void copy_bytes(void *dst, const void *src, size_t bytes)
 {
-    memmove(dst, src, bytes);
+    if (bytes > 0)
+        memmove(dst, src, bytes);
     announce_read(src, bytes);
     announce_write(dst, bytes);
 }
@@ -71,6 +72,8 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t *s, unsigned flags)
     *s = new CUstream_st();
     (*s)->number = ++count;
     (*s)->device = current_device();
+    (*s)->context = context_new(); /* now: it must not come behind what the host sees later */
+    (*s)->contexts = std::make_shared<Contexts>();
     streams.push_back(*s);
     return result(cudaSuccess);
 }

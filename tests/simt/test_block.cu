@@ -1,5 +1,5 @@
 /*
- * test_block.cc - the emulator on what blocks do: barriers, shared memory, barriers between
+ * test_block.cu - the emulator on what blocks do: barriers, shared memory, barriers between
  * blocks, asynchronous copies. What is wrong is reported, what is right is not.
  */
 #include "testing.h"

@@ -1,5 +1,5 @@
 /*
- * test_warp.cc - shuffles, votes, fragments and rounding against NVIDIA's documents.
+ * test_warp.cu - shuffles, votes, fragments and rounding against NVIDIA's documents.
  *
  * The oracles are written from the PTX ISA's text (shfl.sync, vote.sync, the fragment formulas
  * of mma.m16n8k16 and mma.m16n8k8, cvt) and from the CUDA programming guide's on warp

@@ -1,5 +1,5 @@
 /*
- * test_nccl.cc - NCCL over MPI; tests/simt/nccl.sh starts it on several ranks, once for each
+ * test_nccl.cu - NCCL over MPI; tests/simt/nccl.sh starts it on several ranks, once for each
  * scenario.
  */
 #include "testing.h"

@@ -1,5 +1,5 @@
 /*
- * test_blas.cc - cuBLAS: column-major conventions, leading dimensions, beta, types, against a
+ * test_blas.cu - cuBLAS: column-major conventions, leading dimensions, beta, types, against a
  * plain sum. Values are small integers, so that every order of summing gives the same.
  */
 #include "testing.h"
