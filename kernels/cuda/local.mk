@@ -2,11 +2,21 @@
 #
 # All its sources are .cu: nvcc compiles them here, tests/simt/ compiles the same by g++ for
 # the emulated GPU. No libtool and no -rdc. Make targets: cuda, cuda-ptx.
-cuda_sources =
+cuda_sources = \
+	kernels/cuda/backend.cu \
+	kernels/cuda/comm_nccl.cu \
+	kernels/cuda/ends.cu \
+	kernels/cuda/matrix.cu \
+	kernels/cuda/rnn.cu \
+	kernels/cuda/vector.cu \
+	kernels/cuda/vocab.cu
 
 cuda_headers = \
+	kernels/cuda/comm_nccl.h \
+	kernels/cuda/cuda_backend.cuh \
 	kernels/cuda/dialect.cuh \
-	kernels/cuda/plugin.h
+	kernels/cuda/plugin.h \
+	kernels/cuda/rnn.cuh
 # What they depend on besides.
 cuda_depends = $(cuda_headers) kernels/backend.h kernels/cell.h lib/random.h \
 	lib/rnn_dist_enums.h
