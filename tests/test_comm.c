@@ -8,9 +8,11 @@
  */
 #include <check.h>
 #include <math.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "comm.h"
 #include "params.h"
@@ -427,16 +429,61 @@ END_TEST
 
 /* ---- signals ------------------------------------------------------------------------- */
 
+/* A thread from before, as MPI has them: it may take what is sent to the process. */
+static void *bystander(void *end)
+{
+    while (!*(volatile bool *)end)
+        usleep(1000);
+    return NULL;
+}
+
+static int wait_for_mark(int signal)
+{
+    for (int i = 0; i < 1000 && rnnd_stop_requested() != signal; i++)
+        usleep(1000);
+    return rnnd_stop_requested();
+}
+
 START_TEST(signals_leave_a_mark)
 {
     static const int signals[] = {SIGUSR1, SIGUSR2, SIGTERM, SIGINT, SIGINT};
+    pthread_t thread;
+    bool end = false;
+    ck_assert_int_eq(pthread_create(&thread, NULL, bystander, &end), 0);
     rnnd_stop_install();
     rnnd_stop_install();
     ck_assert_int_eq(rnnd_stop_requested(), 0);
     for (size_t i = 0; i < sizeof signals / sizeof *signals; i++) {
-        raise(signals[i]);
+        raise(signals[i]); /* to this thread */
         ck_assert_int_eq(rnnd_stop_requested(), signals[i]);
     }
+    kill(getpid(), SIGUSR1);
+    ck_assert_int_eq(wait_for_mark(SIGUSR1), SIGUSR1);
+    end = true;
+    pthread_join(thread, NULL);
+    kill(getpid(), SIGTERM);
+    ck_assert_int_eq(wait_for_mark(SIGTERM), SIGTERM);
+}
+END_TEST
+
+/* What the computing thread was asked did not run on its stack. */
+static bool ran_here;
+
+static void note(int signal)
+{
+    (void)signal;
+    ran_here = true;
+}
+
+START_TEST(no_handler_runs_on_a_computing_thread)
+{
+    rnnd_stop_install();
+    struct sigaction action = {.sa_handler = note}, before;
+    sigaction(SIGUSR2, &action, &before);
+    raise(SIGUSR2);
+    usleep(1000);
+    ck_assert(!ran_here && rnnd_stop_requested() == SIGUSR2 && !ran_here);
+    sigaction(SIGUSR2, &before, NULL);
 }
 END_TEST
 
@@ -460,6 +507,7 @@ static Suite *comm_suite(void)
     tcase_add_loop_test(t, a_failing_rank_joins, 0, 2);
     tcase_add_test(t, a_failed_device_is_told);
     tcase_add_test(t, signals_leave_a_mark);
+    tcase_add_test(t, no_handler_runs_on_a_computing_thread);
     suite_add_tcase(s, t);
     return s;
 }
