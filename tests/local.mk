@@ -88,6 +88,7 @@ program_tests = \
 	tests/cli/results.sh \
 	tests/mpi/faults.sh \
 	tests/mpi/ranks.sh \
+	tests/oracle/compare.sh \
 	tests/slurm/launch.sh
 
 repository_tests = \
@@ -117,6 +118,7 @@ endif
 
 dist_check_SCRIPTS += $(program_tests) $(repository_tests) $(unit_scripts)
 EXTRA_DIST += \
+	tests/cases/README \
 	tests/cases/checkpoint.py \
 	tests/cases/lib.sh \
 	tests/golden/golden.h5 \
