@@ -12,6 +12,7 @@
 struct place {
     char host[65];
     char device[191];
+    char plan[160];
 };
 
 static void print_build(void)
@@ -27,7 +28,12 @@ static void print_build(void)
 #elif defined RNND_GEMM_CBLAS
     puts("products   CBLAS");
 #endif
-    puts("back ends  cpu; cuda is not built yet");
+    char why[256];
+    int devices = rnnd_backend_devices(why);
+    if (devices > 0)
+        printf("back ends  cpu; cuda, %d device%s here\n", devices, devices == 1 ? "" : "s");
+    else
+        printf("back ends  cpu; no cuda: %s\n", why);
 }
 
 static void print_map(const struct place *place, int ranks)
@@ -46,6 +52,8 @@ static int find_place(const struct rnnd_options *opt, struct rnnd_comm *comm,
         strcpy(place->host, "?");
     RNND_TRY(rnnd_backend_open(opt, comm, &be));
     snprintf(place->device, sizeof place->device, "%s", rnnd_backend_describe(be));
+    int64_t ranks = rnnd_comm_size(comm), share = (opt->batch + ranks - 1) / ranks;
+    rnnd_backend_explain(be, opt->cell, opt->hidden, share, place->plan);
     rnnd_backend_close(be);
     return 0;
 }
@@ -67,10 +75,7 @@ int cmd_info(struct rnnd_options *opt, struct rnnd_comm *comm, int argc, char **
         print_build();
         print_map(all, ranks);
         if (opt->plan)
-            puts(
-                "plan       the cpu has one path: a product and a fused cell per "
-                "step.\n"
-                "           CUDA, which has several to choose from, is not built yet.");
+            printf("plan       %s\n", ((struct place *)all)->plan);
     }
     free(all);
     free(size);

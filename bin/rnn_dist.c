@@ -112,8 +112,12 @@ static int check_usage(const struct bin_command *command,
         !from_run)
         return rnnd_fail(RNND_EUSAGE, "%s needs --data FILE; see rnn_dist help %s",
                          name, name);
-    /* on resume the stored options are still to come: the trainer checks then */
-    return opt->resume ? 0 : rnnd_options_check_early(opt);
+    if (opt->resume) /* the stored options are still to come: the trainer checks then */
+        return 0;
+    RNND_TRY(rnnd_options_check_early(opt));
+    bool mpi; /* other hosts may have other devices: then all ranks look together */
+    (void)launched_rank(&mpi);
+    return mpi ? 0 : rnnd_backend_check(opt);
 }
 
 /* The command, and its arguments from *argv on; no word, or an option, is train. */

@@ -184,6 +184,9 @@ struct rnnd_backend_ops {
                           int64_t R);
     void (*rnn_forward)(struct rnnd_backend *, const struct rnnd_rnn *);
     void (*rnn_backward)(struct rnnd_backend *, const struct rnnd_rnn *);
+    /* text[160]: by which kernels a loop over N sequences runs, and why not by others. */
+    void (*rnn_explain)(struct rnnd_backend *, enum rnnd_cell, int64_t H, int64_t N,
+                        char *text);
 
     /* both ends. out[r,:] = table[token[r],:] */
     void (*embed_gather)(struct rnnd_backend *, int64_t R, int64_t E, struct rnnd_buf out,
@@ -227,6 +230,7 @@ struct rnnd_backend {
     const struct rnnd_backend_ops *ops;
     int status;        /* first failure since the last sync, 0 = none */
     char error[256];   /* and its text */
+    bool nccl;         /* gradients are summed by NCCL; set by who opened it */
 };
 
 /* What opening a back end needs to know. */

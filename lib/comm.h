@@ -63,6 +63,12 @@ RNND_CHECKED int rnnd_comm_sum_begin(struct rnnd_comm *comm, struct rnnd_backend
 RNND_CHECKED int rnnd_comm_sum_wait(struct rnnd_comm *comm);
 bool rnnd_comm_overlaps(const struct rnnd_comm *comm);
 
+/* A communicator for the gradient sums of a back end: NCCL's where the back end was opened for
+   it, which leaves the rest to comm; NULL where comm's own sums serve. All ranks call it. Close
+   it before both. */
+RNND_CHECKED int rnnd_comm_open_sums(struct rnnd_comm *comm, struct rnnd_backend *be,
+                                     struct rnnd_comm **out);
+
 /* Every rank's record to every rank: all [size * bytes], in rank order. */
 RNND_CHECKED int rnnd_comm_allgather(struct rnnd_comm *comm, const void *record, size_t bytes,
                                      void *all);

@@ -18,11 +18,14 @@ librnn_dist_a_SOURCES = \
 	lib/comm.c \
 	lib/comm.h \
 	lib/comm_mpi.c \
+	lib/comm_nccl.c \
 	lib/dataset.c \
 	lib/dataset.h \
 	lib/dataset_check.c \
 	lib/device.c \
 	lib/device.h \
+	lib/device_cuda.c \
+	lib/device_cuda.h \
 	lib/evaluate.c \
 	lib/file.c \
 	lib/file.h \

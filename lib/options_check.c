@@ -101,6 +101,8 @@ const char *rnnd__option_idle(const struct rnnd_options *opt, int task, int i)
     case OPT_dropout:
     case OPT_dropout_kind:
         return idle_in_model(opt, task, i);
+    case OPT_rnn_path:
+        return opt->device == RNND_DEVICE_CPU ? "with --device cpu" : NULL;
     case OPT_windows:
     case OPT_stream:
         return opt->tbptt > 0 ? NULL : "without --tbptt";
@@ -141,21 +143,16 @@ static int refuse(const char *reason)
     return rnnd_fail(RNND_EUSAGE, "%s", reason);
 }
 
-/* What this version does not have yet. */
+/* What the CPU and this version do not have. What a GPU has is found when it is opened. */
 static int check_built(const struct rnnd_options *opt)
 {
-    if (opt->device == RNND_DEVICE_CUDA)
-        return rnnd_fail(RNND_EDEVICE,
-                         "--device cuda: this build has no CUDA back end, it is "
-                         "not built yet; use --device cpu");
-    if (opt->precision == RNND_TF32 || opt->precision == RNND_BF16)
+    bool cpu = opt->device == RNND_DEVICE_CPU;
+    if (cpu && (opt->precision == RNND_TF32 || opt->precision == RNND_BF16))
         return rnnd_fail(RNND_EUSAGE,
                          "--precision %s is for GPUs: the CPU computes in fp32",
                          opt->precision == RNND_TF32 ? "tf32" : "bf16");
-    if (opt->comm == RNND_COMM_NCCL)
-        return refuse("--comm nccl is not built yet: it comes with the CUDA back end");
-    if (opt->rnn_path != RNND_PATH_AUTO)
-        return refuse("--rnn-path is not built yet: it comes with the CUDA back end");
+    if (cpu && opt->comm == RNND_COMM_NCCL)
+        return refuse("--comm nccl is for GPUs: ranks on CPUs use mpi");
     if (opt->tensorboard)
         return refuse("--tensorboard is not built yet");
     return 0;

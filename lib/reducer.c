@@ -23,6 +23,7 @@ struct rnnd_reducer {
     struct rnnd_model *model;
     const struct rnnd_params *params;
     struct rnnd_comm *comm;
+    struct rnnd_comm *own;     /* the same where it was opened for the sums, else NULL */
     int64_t bucket;            /* floats */
     bool early;
     struct range pending;      /* announced, not begun; empty where begin == end */
@@ -199,10 +200,15 @@ int rnnd_reducer_new(struct rnnd_model *model, struct rnnd_comm *comm, double bu
     struct rnnd_reducer *r = p;
     r->model = model;
     r->params = rnnd_model_params(model);
-    r->comm = comm;
+    int status = rnnd_comm_open_sums(comm, r->params->be, &r->own);
+    if (status < 0) {
+        free(r);
+        return status;
+    }
+    r->comm = r->own ? r->own : comm;
     double floats = bucket_mb * 1e6 / sizeof(float);
     r->bucket = floats < 1 ? 1 : floats < 1e15 ? (int64_t)floats : (int64_t)1e15;
-    r->early = rnnd_comm_overlaps(comm) && rnnd_comm_size(comm) > 1;
+    r->early = rnnd_comm_overlaps(r->comm) && rnnd_comm_size(r->comm) > 1;
     if (r->early)
         rnnd_model_on_ready(model, ready, r);
     *out = r;
@@ -215,6 +221,7 @@ void rnnd_reducer_free(struct rnnd_reducer *r)
         return;
     if (r->early)
         rnnd_model_on_ready(r->model, NULL, NULL);
+    rnnd_comm_close(r->own);
     free(r->seen);
     free(r);
 }

@@ -161,12 +161,21 @@ RNND_CHECKED int rnnd_comm_sharers(struct rnnd_comm *comm, int *sharers);
 
 struct rnnd_backend;
 
-/* The device that opt asks for (device, threads, precision, rnn_path). */
+/* Whether this machine has what opt asks for, without opening it: EDEVICE without the device,
+   EUSAGE for a precision or communicator that the device does not have. */
+RNND_CHECKED int rnnd_backend_check(const struct rnnd_options *opt);
+/* The device that opt asks for (device, threads, precision, rnn_path, comm); of several, one
+   for each rank of a host. All ranks call it, and leave it with one status. */
 RNND_CHECKED int rnnd_backend_open(const struct rnnd_options *opt, struct rnnd_comm *comm,
                                    struct rnnd_backend **out);
 void rnnd_backend_close(struct rnnd_backend *be);
 /* "cpu, 2 threads" and the like. */
 const char *rnnd_backend_describe(const struct rnnd_backend *be);
+/* How many GPUs this process sees; 0 with the reason. */
+int rnnd_backend_devices(char why[256]);
+/* By which kernels a recurrent layer runs, and why. */
+void rnnd_backend_explain(struct rnnd_backend *be, enum rnnd_cell cell, int64_t hidden,
+                          int64_t sequences, char text[160]);
 
 /* ---- data set ----------------------------------------------------------------------- */
 

@@ -40,7 +40,10 @@ cell.h            kernels/*
 cpu.h             kernels/cpu/*
 simd*.h           kernels/cpu/*
 vec.h             kernels/cpu/simd.c
-*plugin.h         kernels/cuda/* lib/device.c tests/*
+*plugin.h         kernels/cuda/* lib/device_cuda.* lib/comm_nccl.c tests/*
+comm_nccl.h       kernels/cuda/*
+rnn.cuh           kernels/cuda/*
+device_cuda.h     lib/device* lib/comm_nccl.c
 *.cuh             kernels/cuda/*
 comm_nccl.h       kernels/cuda/*
 simt.h            kernels/cuda/dialect.cuh
@@ -63,7 +66,7 @@ batch.h           lib/batch.c lib/layer.h lib/sample.c tests/*
 params.h          lib/params.c lib/layer.h lib/reducer.c lib/optim.c lib/checkpoint* lib/statedict* lib/trainer* lib/verify.c tests/*
 layer.h           lib/recurrent.c lib/head.c lib/model.h tests/*
 model.h           lib/model.c lib/passes.c lib/state.c lib/checkpoint* lib/statedict* tests/*
-comm.h            lib/comm* lib/reducer.c lib/timeline.c lib/trainer* bin/rnn_dist.c tests/*
+comm.h            lib/comm* lib/device_cuda.c lib/reducer.c lib/timeline.c lib/trainer* bin/rnn_dist.c tests/*
 optim.h           lib/optim* lib/checkpoint* lib/trainer.h tests/*
 checkpoint.h      lib/checkpoint* lib/inspect.c lib/run_dir* lib/setup.c lib/trainer.h lib/verify.c bin/* tests/*
 statedict.h       lib/statedict* lib/safetensors.c lib/checkpoint* bin/cmd_export.c bin/cmd_import.c tests/*

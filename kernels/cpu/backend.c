@@ -160,6 +160,13 @@ static void cpu_close(struct rnnd_backend *be)
     free(be);
 }
 
+static void cpu_rnn_explain(struct rnnd_backend *be, enum rnnd_cell cell, int64_t H, int64_t N,
+                            char *text)
+{
+    (void)be, (void)cell, (void)H, (void)N;
+    snprintf(text, 160, "the CPU has one path: a product and a fused cell per step");
+}
+
 static const struct rnnd_backend_ops cpu_ops = {
     .name = "cpu",
     .describe = cpu_describe,
@@ -178,6 +185,7 @@ static const struct rnnd_backend_ops cpu_ops = {
     .rnn_scratch = rnnd__cpu_rnn_scratch,
     .rnn_forward = rnnd__cpu_rnn_forward,
     .rnn_backward = rnnd__cpu_rnn_backward,
+    .rnn_explain = cpu_rnn_explain,
     .embed_gather = rnnd__cpu_embed_gather,
     .embed_scatter_add = rnnd__cpu_embed_scatter_add,
     .pool = rnnd__cpu_pool,

@@ -224,6 +224,7 @@ static const struct rnnd_backend_ops cuda_ops = {
     .rnn_scratch = rnnd__cuda_rnn_scratch,
     .rnn_forward = rnnd__cuda_rnn_forward,
     .rnn_backward = rnnd__cuda_rnn_backward,
+    .rnn_explain = rnnd__cuda_rnn_explain,
     .embed_gather = rnnd__cuda_embed_gather,
     .embed_scatter_add = rnnd__cuda_embed_scatter_add,
     .pool = rnnd__cuda_pool,

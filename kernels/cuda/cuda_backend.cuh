@@ -183,6 +183,8 @@ size_t rnnd__cuda_rnn_scratch(struct rnnd_backend *, enum rnnd_cell, int64_t H, 
                               int64_t R);
 void rnnd__cuda_rnn_forward(struct rnnd_backend *, const struct rnnd_rnn *);
 void rnnd__cuda_rnn_backward(struct rnnd_backend *, const struct rnnd_rnn *);
+void rnnd__cuda_rnn_explain(struct rnnd_backend *, enum rnnd_cell, int64_t H, int64_t N,
+                            char *text);
 /* vocab.cu */
 void rnnd__cuda_embed_gather(struct rnnd_backend *, int64_t R, int64_t E,
                              struct rnnd_buf out, struct rnnd_buf table,

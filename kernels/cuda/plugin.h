@@ -12,7 +12,7 @@
 #include "backend.h"
 
 /* Grows with every change of this file or of struct rnnd_backend_ops. */
-enum { RNND_CUDA_PLUGIN_ABI = 1 };
+enum { RNND_CUDA_PLUGIN_ABI = 2 };
 
 #define RNND_CUDA_PLUGIN_SYMBOL "rnnd_cuda_plugin"
 

@@ -19,7 +19,6 @@ refuses 2 "nothing to do; rnn_dist help lists the commands"
 refuses 2 "unknown command trian; did you mean train?" trian
 refuses 2 "unknown command x.h5; rnn_dist help lists them" x.h5
 refuses 2 "the command report is not built yet" report run --out x.html
-refuses 2 "the command bench is not built yet" help bench
 refuses 2 "train needs --data FILE; see rnn_dist help train" train
 refuses 2 "train needs --data FILE; see rnn_dist help train" --hidden 5
 refuses 2 "train: too many operands: x; see rnn_dist help train" train --data d x
@@ -60,10 +59,13 @@ steps" --data none --batch 4 --batch-tokens 100
 refuses 2 "--patience needs --valid: it watches the validation loss" --data none --patience 2
 refuses 2 "--precision bf16 is for GPUs: the CPU computes in fp32" --data none \
     --precision bf16
-refuses 5 "--device cuda: this build has no CUDA back end, it is not built yet; use --device \
-cpu" --data none --device cuda
-refuses 5 "--device cuda: this build has no CUDA back end, it is not built yet; use --device \
-cpu" eval none --data none --device cuda
+refuses 2 "--comm nccl is for GPUs: ranks on CPUs use mpi" --data none --device cpu --comm nccl
+export RNND_CUDA_PLUGIN="$work/none.so"
+no_plugin="--device cuda: there is no CUDA plug-in $RNND_CUDA_PLUGIN (it is built where configure \
+finds CUDA; RNND_CUDA_PLUGIN names another); use --device cpu"
+refuses 5 "$no_plugin" --data none --device cuda
+refuses 5 "$no_plugin" eval none --data none --device cuda
+unset RNND_CUDA_PLUGIN
 refuses 4 "none: No such file or directory" --data none
 
 # ---- configuration files
