@@ -41,16 +41,11 @@ static void outer_part(const struct rnnd_cpu *cpu, const void *arg, int part, in
     const struct rnnd_matmul *s = p->s;
     int64_t range[2];
     rnnd__cpu_range(s->m, part, parts, range);
-    struct rnnd_outer o = {.m = range[1] - range[0], .n = s->n,
-                           .c = p->C + range[0] * s->ldc, .ldc = s->ldc, .lda = s->lda,
+    struct rnnd_outer o = {.m = range[1] - range[0], .n = s->n, .k = s->k,
+                           .c = p->C + range[0] * s->ldc, .ldc = s->ldc,
+                           .a = p->A + range[0], .lda = s->lda, .b = p->B, .ldb = s->ldb,
                            .work = cpu->work + part * (int64_t)RNND__OUTER_WORK};
-    for (int64_t k = 0; k < s->k; k += o.k) {
-        o.k = s->k - k < RNND__OUTER_ROWS ? s->k - k : RNND__OUTER_ROWS;
-        o.a = p->A + k * s->lda + range[0];
-        for (int64_t i = 0; i < o.k; i++)
-            o.b[i] = p->B + (k + i) * s->ldb;
-        cpu->simd->outer(&o);
-    }
+    cpu->simd->outer(&o);
 }
 
 void rnnd__cpu_matmul(struct rnnd_backend *be, const struct rnnd_matmul *s, struct rnnd_buf C,

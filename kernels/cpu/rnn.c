@@ -24,11 +24,12 @@ struct before {
     int64_t ldh;
 };
 
-/* The scratch: packed weights, two carried gradients of the states [N,H], and each thread's
-   sums of bias gradients [G+1] of H padded. */
+/* The scratch: packed weights, two carried gradients of the states [N,H], each thread's sums
+   of bias gradients [G+1] of H padded, and where the state before each row stands [R]. */
 struct scratch {
     float *w, *dh, *dc;
     double *db;
+    const float **rows;
 };
 
 enum { LINE_FLOATS = 16 };
@@ -53,10 +54,10 @@ static float *lined(float *p)
 static struct scratch scratch_of(const struct rnnd_rnn *r)
 {
     int64_t states = r->batch->N * r->H;
-    float *w = lined(rnnd__floats(r->scratch));
+    const float **rows = (const float **)lined(rnnd__floats(r->scratch));
+    float *w = lined((float *)(rows + r->batch->R));
     float *dh = w + packed_floats(rnnd_cell_gates(r->cell), r->H);
-    float *db = lined(dh + 2 * states);
-    return (struct scratch){w, dh, dh + states, (double *)db};
+    return (struct scratch){w, dh, dh + states, (double *)lined(dh + 2 * states), rows};
 }
 
 /* ---- blocks ------------------------------------------------------------------------- */
@@ -270,65 +271,43 @@ static void backward_part(const struct rnnd_cpu *cpu, const void *arg, int part,
 
 /* ---- gradients of the parameters ---------------------------------------------------- */
 
-/* A packed row as step and sequence. */
-struct place {
-    int64_t t, j;
-};
-
-/* The hidden state before a row, NULL where it is zero; moves on to the next row. */
-static const float *next_before(const struct rnnd_rnn *r, struct place *at)
+/* The hidden state before each packed row; NULL where it is zero. */
+static void states_before(const struct rnnd_rnn *r, const float **rows)
 {
     const struct rnnd_packed *b = r->batch;
-    int64_t t = r->reverse ? at->t + 1 : at->t - 1, j = at->j;
-    bool first = t < 0 || t == b->T || j >= b->n[t];
-    if (++at->j == b->n[at->t])
-        *at = (struct place){at->t + 1, 0};
-    if (first)
-        return or_null(r->h0, j * r->H);
-    return rnnd__floats(r->y) + (b->off[t] + j) * r->ldy;
+    for (int64_t t = 0; t < b->T; t++) {
+        int64_t from = r->reverse ? t + 1 : t - 1; /* the step they come from */
+        int64_t old = from < 0 || from == b->T ? 0 : b->n[from];
+        for (int64_t j = 0; j < b->n[t]; j++)
+            *rows++ = j < old ? rnnd__floats(r->y) + (b->off[from] + j) * r->ldy
+                              : or_null(r->h0, j * r->H);
+    }
 }
 
-/* Rows first .. last-1 of dW_hh, of which row g is a gate's unit; g at lies at column 0 of the
-   gradients at. */
-struct gate_rows {
-    int64_t first, last, at, ld;
-    const float *gradient;
-};
-
-static void outer_rows(const struct rnnd_cpu *cpu, const struct rnnd_rnn *r,
-                       struct rnnd_outer *o, int64_t row, const struct gate_rows *g)
+/* Rows range[0] .. range[1]-1 of dW_hh from their gates' gradients g [R,ld]. */
+static void outer_rows(const struct rnnd_cpu *cpu, const struct rnnd_rnn *r, int part,
+                       const int64_t range[2], const float *g, int64_t ld)
 {
-    if (g->first >= g->last)
-        return;
-    o->m = g->last - g->first;
-    o->a = g->gradient + row * g->ld + g->first - g->at;
-    o->lda = g->ld;
-    o->c = rnnd__floats(r->dw_hh) + g->first * r->H;
-    cpu->simd->outer(o);
+    struct rnnd_outer o = {.m = range[1] - range[0], .n = r->H, .k = r->batch->R,
+                           .c = rnnd__floats(r->dw_hh) + range[0] * r->H, .ldc = r->H,
+                           .a = g, .lda = ld, .rows = scratch_of(r).rows,
+                           .work = cpu->work + part * (int64_t)RNND__OUTER_WORK};
+    if (o.m > 0)
+        cpu->simd->outer(&o);
 }
 
-/* A part's rows of dW_hh, over all packed rows. The GRU's n has its gradient in keep. */
+/* A part's rows of dW_hh. Those of the GRU's n have their gradient in keep. */
 static void weight_part(const struct rnnd_cpu *cpu, const void *arg, int part, int parts)
 {
     const struct rnnd_rnn *r = arg;
     int64_t H = r->H, GH = rnnd_cell_gates(r->cell) * H, range[2];
     int64_t own = r->cell == RNND_GRU ? 2 * H : GH; /* rows with their gradient in gates */
     rnnd__cpu_range(GH, part, parts, range);
-    struct gate_rows gates = {range[0], range[1] < own ? range[1] : own, 0, GH,
-                              rnnd__floats(r->gates)};
-    struct gate_rows q = {range[0] > own ? range[0] : own, range[1], own, H,
-                          rnnd__floats(r->keep)};
-    struct rnnd_outer o = {.n = H, .ldc = H,
-                           .work = cpu->work + part * (int64_t)RNND__OUTER_WORK};
-    struct place at = {0, 0};
-    for (int64_t row = 0; row < r->batch->R; row += o.k) {
-        int64_t left = r->batch->R - row;
-        o.k = left < RNND__OUTER_ROWS ? left : RNND__OUTER_ROWS;
-        for (int64_t i = 0; i < o.k; i++)
-            o.b[i] = next_before(r, &at);
-        outer_rows(cpu, r, &o, row, &gates);
-        outer_rows(cpu, r, &o, row, &q);
-    }
+    int64_t gates[2] = {range[0], range[1] < own ? range[1] : own};
+    int64_t keep[2] = {range[0] > own ? range[0] : own, range[1]};
+    outer_rows(cpu, r, part, gates, rnnd__floats(r->gates) + gates[0], GH);
+    if (own < GH)
+        outer_rows(cpu, r, part, keep, rnnd__floats(r->keep) + keep[0] - own, H);
 }
 
 /* Adds the threads' sums, in their order. */
@@ -377,10 +356,9 @@ size_t rnnd__cpu_rnn_scratch(struct rnnd_backend *be, enum rnnd_cell cell, int64
                              int64_t N, int64_t R)
 {
     int G = rnnd_cell_gates(cell);
-    int64_t doubles = rnnd__cpu(be)->threads * bias_doubles(G, H);
-    (void)R;
-    return (size_t)(packed_floats(G, H) + 2 * N * H + 2 * LINE_FLOATS) * sizeof(float) +
-           (size_t)doubles * sizeof(double);
+    size_t floats = (size_t)(packed_floats(G, H) + 2 * N * H + 3 * LINE_FLOATS);
+    size_t doubles = (size_t)(rnnd__cpu(be)->threads * bias_doubles(G, H));
+    return floats * sizeof(float) + doubles * sizeof(double) + (size_t)R * sizeof(float *);
 }
 
 static int loop_parts(const struct rnnd_cpu *cpu, const struct rnnd_rnn *r)
@@ -407,6 +385,7 @@ void rnnd__cpu_rnn_backward(struct rnnd_backend *be, const struct rnnd_rnn *r)
     rnnd__cpu_share(cpu, parts, backward_part, r);
     if (r->batch->R == 0)
         return;
+    states_before(r, scratch_of(r).rows);
     rnnd__cpu_share(cpu, parts, weight_part, r);
     bias_gradient(r, parts);
 }

@@ -7,6 +7,7 @@
 #include "simd.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "vec.h"
 

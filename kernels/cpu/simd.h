@@ -41,15 +41,17 @@ struct rnnd_step {
                                       q, [G+1] of H padded; accumulates */
 };
 
-/* C [m,n] += A^T B over a few rows. */
-enum { RNND__OUTER_ROWS = 128, RNND__OUTER_WORK = 1 << 16 };
+/* C [m,n] += A^T B. */
+enum { RNND__OUTER_WORK = 1 << 16 };
 struct rnnd_outer {
-    int64_t m, n, k;               /* k at most RNND__OUTER_ROWS */
+    int64_t m, n, k;
     float *c;                      /* [m,ldc] */
     int64_t ldc;
     const float *a;                /* [k,lda] */
     int64_t lda;
-    const float *b[RNND__OUTER_ROWS]; /* k rows [n]; NULL = zeros */
+    const float *b;                /* [k,ldb] */
+    int64_t ldb;
+    const float *const *rows;      /* [k] the rows of B instead, each NULL = zeros */
     float *work;                   /* RNND__OUTER_WORK floats from a 64-byte boundary */
 };
 

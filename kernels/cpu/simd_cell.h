@@ -113,6 +113,34 @@ INLINE void tile_forward(enum rnnd_cell cell, const struct rnnd_step *s, const s
     }
 }
 
+/* Asks for the lines that the cells of a tile will read and write: in a large layer they are
+   far away since the product that wrote them, and come while this one is summed. */
+static bool is_large(const struct rnnd_step *s)
+{
+    return s->H >= 96;
+}
+
+INLINE void prefetch_rows(const float *p, int64_t ld, const struct tile *t, int vectors)
+{
+    for (int r = 0; r < t->rows; r++)
+        for (int j = 0; j < vectors * VL; j += 16)
+            __builtin_prefetch(p + (t->first + r) * ld + j, 1);
+}
+
+INLINE void prefetch_forward(enum rnnd_cell cell, const struct rnnd_step *s,
+                             const struct tile *t, const int64_t from[2])
+{
+    int G = rnnd_cell_gates(cell), units = (int)(from[1] - from[0]);
+    int64_t j = from[0] * VL;
+    for (int g = 0; g < G; g++)
+        prefetch_rows(s->gates + g * s->H + j, G * s->H, t, units);
+    prefetch_rows(s->y + j, s->ldy, t, units);
+    if (G > 1)
+        prefetch_rows(s->keep + j, s->H, t, units);
+    if (cell == RNND_LSTM && s->c_prev)
+        prefetch_rows(s->c_prev + j, s->H, t, units);
+}
+
 INLINE void step_forward_of(enum rnnd_cell cell, const struct rnnd_step *s)
 {
     int64_t H = s->H;
@@ -127,6 +155,8 @@ INLINE void step_forward_of(enum rnnd_cell cell, const struct rnnd_step *s)
         for (int64_t b = 0; b < blocks; b++) {
             t.first = block_at(s->rows, b, blocks);
             t.rows = (int)(block_at(s->rows, b + 1, blocks) - t.first);
+            if (is_large(s))
+                prefetch_forward(cell, s, &t, from);
             if (s->h_prev)
                 tile_product(&t, false, s->h_prev, s->ldh, H, s->w + from[0] * VL * G * H);
             else
@@ -280,6 +310,25 @@ INLINE void tile_backward_product(enum rnnd_cell cell, const struct rnnd_step *s
         tile_product(t, true, s->next_q, H, H, w + 2 * H * t->nv * VL);
 }
 
+INLINE void prefetch_backward(enum rnnd_cell cell, const struct rnnd_step *s,
+                              const struct tile *t, const int64_t from[2])
+{
+    int G = rnnd_cell_gates(cell), units = (int)(from[1] - from[0]);
+    int64_t j = from[0] * VL;
+    for (int g = 0; g < G; g++)
+        prefetch_rows(s->gates + g * s->H + j, G * s->H, t, units);
+    if (s->dy)
+        prefetch_rows(s->dy + j, s->ldy, t, units);
+    if (G > 1)
+        prefetch_rows(s->keep + j, s->H, t, units);
+    if (cell == RNND_LSTM && s->c_prev)
+        prefetch_rows(s->c_prev + j, s->H, t, units);
+    if (cell == RNND_GRU && s->h_prev)
+        prefetch_rows(s->h_prev + j, s->ldh, t, units);
+    if (G == 1)
+        prefetch_rows(s->y + j, s->ldy, t, units);
+}
+
 INLINE void step_backward_of(enum rnnd_cell cell, const struct rnnd_step *s, bool state)
 {
     for (int64_t panel = 0; panel < panels_backward(cell, s->H); panel++) {
@@ -291,6 +340,8 @@ INLINE void step_backward_of(enum rnnd_cell cell, const struct rnnd_step *s, boo
         for (int64_t b = 0; b < blocks; b++) {
             t.first = block_at(s->rows, b, blocks);
             t.rows = (int)(block_at(s->rows, b + 1, blocks) - t.first);
+            if (!state && is_large(s))
+                prefetch_backward(cell, s, &t, from);
             tile_backward_product(cell, s, &t,
                                   s->w + from[0] * VL * rnnd_cell_gates(cell) * s->H);
             tile_backward(cell, s, &t, from, state);

@@ -1,22 +1,43 @@
 /*
  * simd_outer.h - sums of outer products: the gradients of weights, C += A^T B.
  *
- * Part of simd.c. Takes at most OUTER_ROWS rows of A and B at a time, given row by row for B,
- * so that shifted rows need no copy. Both are packed: A in blocks of OUTER_BLOCK columns
- * [k][OUTER_BLOCK], B in the panels of simd_product.h, one at a time; a panel stays in the
- * first-level cache while all blocks pass.
+ * Part of simd.c. Rows are taken OUTER_ROWS at a time. The columns of one side are packed in
+ * blocks of OUTER_BLOCK [k][OUTER_BLOCK], which the inner loop broadcasts, those of the other
+ * in panels of vectors as in simd_product.h, one at a time; a panel stays in the first-level
+ * cache while all blocks pass. B is the side of the vectors, unless it is narrow and its last
+ * vector would be half empty: then A is, and C is made transposed first.
  */
 
-/* The blocks of a group share one packed panel of B. */
-enum { OUTER_BLOCK = 6, OUTER_GROUP = 64 };
+/* The blocks of a group share one packed panel. */
+enum { OUTER_ROWS = 128, OUTER_BLOCK = 6, OUTER_GROUP = 64 };
 /* Floats of a packed block; copying whole vectors writes past its end. */
-enum { OUTER_STRIDE = RNND__OUTER_ROWS * OUTER_BLOCK + 16 };
+enum { OUTER_STRIDE = OUTER_ROWS * OUTER_BLOCK + 16, OUTER_PANEL = OUTER_ROWS * TILE_VECTORS * VL };
+/* Where C is made transposed: at most so many rows of so many columns. */
+enum { OUTER_NARROW = 64, OUTER_WIDTH = 512 };
 
-_Static_assert(OUTER_GROUP * OUTER_STRIDE + RNND__OUTER_ROWS * TILE_VECTORS * 16 <=
-                   RNND__OUTER_WORK,
+_Static_assert(OUTER_GROUP * OUTER_STRIDE + OUTER_PANEL <= RNND__OUTER_WORK,
                "the work space holds a group and a panel");
+_Static_assert(OUTER_PANEL + (OUTER_NARROW / OUTER_BLOCK + 1) * OUTER_STRIDE +
+                   OUTER_NARROW * OUTER_WIDTH <= RNND__OUTER_WORK,
+               "the work space holds a panel, a few blocks and a transposed C");
 
-/* c (+)= a b, for `rows` rows of c. */
+/* Columns of A or of B: of row k, p + k ld or rows[k], from column first on. */
+struct side {
+    const float *p;
+    int64_t ld;
+    const float *const *rows;
+    int64_t first, cols;
+};
+
+INLINE const float *side_row(const struct side *s, int64_t k)
+{
+    const float *row = s->rows ? s->rows[k] : s->p + k * s->ld;
+    return row ? row + s->first : NULL;
+}
+
+/* ---- the inner loop ----------------------------------------------------------------- */
+
+/* Sums of K rows for `rows` columns of a block times a panel's. */
 INLINE void outer(vf *sum, const float *a, int64_t K, const float *b, int rows, int nv)
 {
     vf acc[OUTER_BLOCK][TILE_VECTORS];
@@ -74,76 +95,136 @@ static outer_of *const outers[OUTER_BLOCK][TILE_VECTORS] = {
     OUTERS_OF(1), OUTERS_OF(2), OUTERS_OF(3), OUTERS_OF(4), OUTERS_OF(5), OUTERS_OF(6),
 };
 
-/* m columns from a on, in blocks. Whole vectors are copied, of which the next row of the
-   block overwrites the surplus. */
-static void outer_pack_a(float *out, const float *a, int64_t lda, int64_t K, int64_t m)
-{
-    for (int64_t k = 0; k < K; k++)
-        for (int64_t i = 0; i < m; i += OUTER_BLOCK) {
-            float *p = out + i / OUTER_BLOCK * OUTER_STRIDE + k * OUTER_BLOCK;
-            const float *from = a + k * lda + i;
-            for (int64_t j = 0; j < OUTER_BLOCK && i + j < m; j += VL)
-                vstore(p + j, vget(from + j, m - i - j < VL ? (int)(m - i - j) : VL));
-        }
-}
+/* ---- packing ------------------------------------------------------------------------ */
 
-/* Vectors from[0] .. from[1]-1 of the rows of b. */
-static void outer_pack_b(float *out, const struct rnnd_outer *o, const int64_t from[2])
+/* Rows k .. k+K-1 in blocks. Whole vectors are copied, of which the next row of the block
+   overwrites the surplus. */
+static void outer_pack_blocks(float *out, const struct side *s, int64_t k, int64_t K)
 {
-    int64_t nv = from[1] - from[0];
-    for (int64_t k = 0; k < o->k; k++)
-        for (int64_t v = 0; v < nv; v++) {
-            int64_t j = (from[0] + v) * VL;
-            vf x = o->b[k] ? vget(o->b[k] + j, lanes_of(o->n, from[0] + v)) : vset(0);
-            vstore(out + (k * nv + v) * VL, x);
-        }
-}
-
-static void outer_add(const struct rnnd_outer *o, const vf *sum, int64_t row, int rows,
-                      const int64_t from[2])
-{
-    int nv = (int)(from[1] - from[0]);
-    for (int r = 0; r < rows; r++) {
-        float *c = o->c + (row + r) * o->ldc + from[0] * VL;
-        for (int v = 0; v < nv; v++) {
-            int m = lanes_of(o->n, from[0] + v);
-            vput(c + v * VL, vget(c + v * VL, m) + sum[r * nv + v], m);
+    for (int64_t i = 0; i < K; i++, out += OUTER_BLOCK) {
+        const float *row = side_row(s, k + i);
+        for (int64_t c = 0; c < s->cols; c += OUTER_BLOCK) {
+            float *block = out + c / OUTER_BLOCK * OUTER_STRIDE;
+            for (int64_t j = 0; j < OUTER_BLOCK && c + j < s->cols; j += VL) {
+                int m = s->cols - c - j < VL ? (int)(s->cols - c - j) : VL;
+                vstore(block + j, row ? vget(row + c + j, m) : vset(0));
+            }
         }
     }
 }
 
-/* Asks for the lines of C early: they come while the sums are made. */
-static void outer_prefetch(const struct rnnd_outer *o, int64_t row, int rows, int64_t column)
+/* nv vectors of rows k .. k+K-1 from vector v on; the last has m elements. */
+INLINE void outer_pack_vectors(float *out, const struct side *s, int64_t k, int64_t K,
+                               int64_t v, int nv, int m)
 {
-    for (int r = 0; r < rows; r++)
-        for (int64_t j = 0; j < TILE_VECTORS * VL; j += 16)
-            __builtin_prefetch(o->c + (row + r) * o->ldc + column + j, 1);
+    for (int64_t i = 0; i < K; i++, out += nv * VL) {
+        const float *row = side_row(s, k + i);
+        UNROLL
+        for (int j = 0; j < nv; j++) {
+            const float *p = row + (v + j) * VL;
+            vstore(out + j * VL, !row ? vset(0) : j < nv - 1 ? vload(p) : vget(p, m));
+        }
+    }
 }
 
-/* Rows first .. first+m-1 of C, at most a group of blocks. */
-static void outer_group(const struct rnnd_outer *o, int64_t first, int64_t m)
+/* Vectors from[0] .. from[1]-1. */
+static void outer_pack_panel(float *out, const struct side *s, int64_t k, int64_t K,
+                             const int64_t from[2])
 {
-    float *a = o->work, *b = a + OUTER_GROUP * OUTER_STRIDE;
-    int64_t panels = blocks_of(vectors_of(o->n), TILE_VECTORS);
-    outer_pack_a(a, o->a + first, o->lda, o->k, m);
-    for (int64_t panel = 0; panel < panels; panel++) {
-        int64_t from[2];
-        panel_vectors(o->n, panel, from);
-        outer_pack_b(b, o, from);
-        for (int64_t i = 0; i < m; i += OUTER_TILE) {
-            vf sum[OUTER_BLOCK * TILE_VECTORS];
-            int rows = m - i < OUTER_TILE ? (int)(m - i) : OUTER_TILE;
-            const float *block = a + i / OUTER_BLOCK * OUTER_STRIDE + i % OUTER_BLOCK;
-            outer_prefetch(o, first + i, rows, from[0] * VL);
-            outers[rows - 1][from[1] - from[0] - 1](sum, block, o->k, b);
-            outer_add(o, sum, first + i, rows, from);
+    int64_t v = from[0];
+    int m = lanes_of(s->cols, from[1] - 1);
+    switch (from[1] - v) {
+    case 1: outer_pack_vectors(out, s, k, K, v, 1, m); break;
+    case 2: outer_pack_vectors(out, s, k, K, v, 2, m); break;
+    case 3: outer_pack_vectors(out, s, k, K, v, 3, m); break;
+    case 4: outer_pack_vectors(out, s, k, K, v, 4, m); break;
+    }
+}
+
+/* ---- C += A^T B --------------------------------------------------------------------- */
+
+/* Where a tile of C lies. */
+struct outer_tile {
+    float *c;
+    int64_t ldc, cols;             /* from its first vector on */
+    int rows, nv;
+};
+
+/* Asks for the lines of C early: they come while the sums are made. */
+static void outer_prefetch(const struct outer_tile *t)
+{
+    for (int r = 0; r < t->rows; r++)
+        for (int64_t j = 0; j < t->nv * VL; j += 16)
+            __builtin_prefetch(t->c + r * t->ldc + j, 1);
+}
+
+static void outer_add(const struct outer_tile *t, const vf *sum)
+{
+    for (int r = 0; r < t->rows; r++)
+        for (int v = 0; v < t->nv; v++) {
+            float *c = t->c + r * t->ldc + v * VL;
+            int m = lanes_of(t->cols, v);
+            vput(c, vget(c, m) + sum[r * t->nv + v], m);
         }
+}
+
+/* Adds rows k .. k+K-1 to c, whose rows are the columns of `blocks`. */
+static void outer_rows(float *c, int64_t ldc, const struct side *blocks,
+                       const struct side *panels, int64_t k, int64_t K, float *work)
+{
+    float *panel = work, *packed = work + OUTER_PANEL;
+    int64_t count = blocks_of(vectors_of(panels->cols), TILE_VECTORS);
+    outer_pack_blocks(packed, blocks, k, K);
+    for (int64_t p = 0; p < count; p++) {
+        int64_t from[2];
+        panel_vectors(panels->cols, p, from);
+        outer_pack_panel(panel, panels, k, K, from);
+        for (int64_t i = 0; i < blocks->cols; i += OUTER_TILE) {
+            vf sum[OUTER_BLOCK * TILE_VECTORS];
+            int rows = blocks->cols - i < OUTER_TILE ? (int)(blocks->cols - i) : OUTER_TILE;
+            struct outer_tile t = {c + i * ldc + from[0] * VL, ldc,
+                                   panels->cols - from[0] * VL, rows,
+                                   (int)(from[1] - from[0])};
+            outer_prefetch(&t);
+            outers[rows - 1][t.nv - 1](
+                sum, packed + i / OUTER_BLOCK * OUTER_STRIDE + i % OUTER_BLOCK, K, panel);
+            outer_add(&t, sum);
+        }
+    }
+}
+
+static void outer_direct(const struct rnnd_outer *o, struct side a, const struct side *b)
+{
+    enum { GROUP = OUTER_GROUP * OUTER_BLOCK };
+    for (int64_t k = 0; k < o->k; k += OUTER_ROWS)
+        for (a.first = 0; a.first < o->m; a.first += GROUP) {
+            a.cols = o->m - a.first < GROUP ? o->m - a.first : GROUP;
+            outer_rows(o->c + a.first * o->ldc, o->ldc, &a, b, k,
+                       o->k - k < OUTER_ROWS ? o->k - k : OUTER_ROWS, o->work);
+        }
+}
+
+static void outer_transposed(const struct rnnd_outer *o, struct side a, const struct side *b)
+{
+    float *t = o->work, *work = t + OUTER_NARROW * OUTER_WIDTH;
+    for (a.first = 0; a.first < o->m; a.first += OUTER_WIDTH) {
+        a.cols = o->m - a.first < OUTER_WIDTH ? o->m - a.first : OUTER_WIDTH;
+        memset(t, 0, sizeof(float) * (size_t)(o->n * OUTER_WIDTH));
+        for (int64_t k = 0; k < o->k; k += OUTER_ROWS)
+            outer_rows(t, OUTER_WIDTH, b, &a, k,
+                       o->k - k < OUTER_ROWS ? o->k - k : OUTER_ROWS, work);
+        for (int64_t i = 0; i < a.cols; i++)
+            for (int64_t j = 0; j < o->n; j++)
+                o->c[(a.first + i) * o->ldc + j] += t[j * OUTER_WIDTH + i];
     }
 }
 
 static void outer_products(const struct rnnd_outer *o)
 {
-    enum { GROUP = OUTER_GROUP * OUTER_BLOCK };
-    for (int64_t i = 0; i < o->m; i += GROUP)
-        outer_group(o, i, o->m - i < GROUP ? o->m - i : GROUP);
+    struct side a = {o->a, o->lda, NULL, 0, o->m}, b = {o->b, o->ldb, o->rows, 0, o->n};
+    bool wasteful = 8 * (vectors_of(o->n) * VL - o->n) > o->n;
+    if (o->n <= OUTER_NARROW && wasteful && o->m > o->n)
+        outer_transposed(o, a, &b);
+    else
+        outer_direct(o, a, &b);
 }

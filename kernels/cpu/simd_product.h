@@ -149,14 +149,6 @@ static int lanes_of(int64_t H, int64_t vector)
     return H - vector * VL < VL ? (int)(H - vector * VL) : VL;
 }
 
-/* Rows of w, H long, become the lanes of a vector; lanes from m on are 0. */
-static void pack_rows(float *out, int64_t step, const float *w, int64_t H, int m)
-{
-    for (int lane = 0; lane < VL; lane++)
-        for (int64_t k = 0; k < H; k++)
-            out[k * step + lane] = lane < m ? w[lane * H + k] : 0.0f;
-}
-
 /* Columns are rows of W_hh: the G gates of a vector of units, or vectors of units. */
 static void pack_forward(enum rnnd_cell cell, int64_t H, int64_t panel, float *out,
                          const float *w)
@@ -169,7 +161,9 @@ static void pack_forward(enum rnnd_cell cell, int64_t H, int64_t panel, float *o
     float *p = out + from[0] * VL * G * H;
     for (int64_t u = from[0]; u < from[1]; u++)
         for (int g = 0; g < G; g++, p += VL)
-            pack_rows(p, nv * VL, w + (g * H + u * VL) * H, H, lanes_of(H, u));
+            for (int64_t k = 0; k < H; k++)
+                vstore(p + k * nv * VL, vgather(w + (g * H + u * VL) * H + k, H,
+                                                lanes_of(H, u)));
 }
 
 /* Columns are columns of W_hh. */

@@ -102,6 +102,25 @@ INLINE void vput(float *p, vf x, int m)
         vstore_part(p, x, m);
 }
 
+/* The m elements p[i*step]; the others are 0. */
+INLINE vf vgather(const float *p, int64_t step, int m)
+{
+#if defined(__AVX512F__)
+    const vi lane = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+    return _mm512_mask_i32gather_ps(vset(0), (__mmask16)((1u << m) - 1),
+                                    (__m512i)(lane * (int32_t)step), p, 4);
+#elif defined(__AVX2__)
+    const vi lane = {0, 1, 2, 3, 4, 5, 6, 7};
+    return _mm256_mask_i32gather_ps(vset(0), p, (__m256i)(lane * (int32_t)step),
+                                    (__m256)vmask(m), 4);
+#else
+    vf x = vset(0);
+    for (int i = 0; i < m; i++)
+        x[i] = p[i * step];
+    return x;
+#endif
+}
+
 INLINE vf vselect(vi mask, vf yes, vf no)
 {
     return (vf)(((vi)yes & mask) | ((vi)no & ~mask));
