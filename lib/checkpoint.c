@@ -8,8 +8,8 @@
  *   /state/...                position, schedule, sums of the log line, carried states
  *   /classes                  texts of classes or tokens
  *
- * Every array carries a checksum, and so does the file. Files of other tools may have less:
- * a model needs the arrays and a task, a run that goes on needs all.
+ * Every array carries a checksum, and so does the file. Files of other tools may have
+ * less: a model needs the arrays and a task, a run that goes on needs all.
  */
 #include "checkpoint.h"
 
@@ -27,7 +27,7 @@
 enum { VERSION = 1 };
 static const char format[] = "rnn_dist-checkpoint";
 
-/* ---- which files are checkpoints ------------------------------------------------------ */
+/* ---- which files are checkpoints */
 
 static int check_format(struct rnnd_hdf *f)
 {
@@ -35,8 +35,9 @@ static int check_format(struct rnnd_hdf *f)
     int64_t version;
     RNND_TRY(rnnd_hdf_get_string(f, "format", &text));
     bool known = strcmp(text, format) == 0;
-    int status = known ? 0 : rnnd_fail(RNND_EFILE, "%s: attribute format is %s, not %s",
-                                       rnnd_hdf_path(f), text, format);
+    int status = known ? 0
+                       : rnnd_fail(RNND_EFILE, "%s: attribute format is %s, not %s",
+                                   rnnd_hdf_path(f), text, format);
     free(text);
     RNND_TRY(status);
     RNND_TRY(rnnd_hdf_get_int(f, "version", &version));
@@ -66,7 +67,8 @@ int rnnd__checkpoint_open(const char *path, struct rnnd_hdf **out)
     return status;
 }
 
-/* What other tools wrote cannot be told from what was damaged since: the user should know. */
+/* What other tools wrote cannot be told from what was damaged since: the user should
+   know. */
 struct unchecked {
     struct rnnd_hdf *file;
     int count;
@@ -86,12 +88,14 @@ static int note_unchecked(struct rnnd_hdf *f)
     struct unchecked u = {f, 0};
     RNND_TRY(rnnd_hdf_each(f, "/", count_unchecked, &u));
     if (u.count)
-        rnnd_log_info("%s: %d arrays carry no checksum: another tool wrote them, and damage "
-                      "would go unseen", rnnd_hdf_path(f), u.count);
+        rnnd_log_info(
+            "%s: %d arrays carry no checksum: another tool wrote them, and damage "
+            "would go unseen",
+            rnnd_hdf_path(f), u.count);
     return 0;
 }
 
-/* ---- arrays under parameters' names --------------------------------------------------- */
+/* ---- arrays under parameters' names */
 
 static int shape_of(const struct rnnd_param *p, int64_t *dim)
 {
@@ -101,8 +105,8 @@ static int shape_of(const struct rnnd_param *p, int64_t *dim)
 }
 
 /* One array a parameter, from an arena. */
-static int save_arena(struct rnnd_hdf *f, const struct rnnd_params *par, const char *group,
-                      struct rnnd_buf arena)
+static int save_arena(struct rnnd_hdf *f, const struct rnnd_params *par,
+                      const char *group, struct rnnd_buf arena)
 {
     float *host = NULL;
     int status = 0;
@@ -114,16 +118,16 @@ static int save_arena(struct rnnd_hdf *f, const struct rnnd_params *par, const c
         int64_t dim[2];
         int rank = shape_of(p, dim);
         snprintf(object, sizeof object, "%s/%s", group, p->name);
-        RNND_TRY_GOTO(rnnd_hdf_write(f, object, RNND_F32, rank, dim, true,
-                                     host + p->offset));
+        RNND_TRY_GOTO(
+            rnnd_hdf_write(f, object, RNND_F32, rank, dim, true, host + p->offset));
     }
 done:
     free(host);
     return status;
 }
 
-static int load_arena(struct rnnd_hdf *f, const struct rnnd_params *par, const char *group,
-                      struct rnnd_buf arena)
+static int load_arena(struct rnnd_hdf *f, const struct rnnd_params *par,
+                      const char *group, struct rnnd_buf arena)
 {
     float *host = NULL;
     int status = 0;
@@ -136,8 +140,10 @@ static int load_arena(struct rnnd_hdf *f, const struct rnnd_params *par, const c
         int rank = shape_of(p, dim);
         snprintf(object, sizeof object, "%s/%s", group, p->name);
         RNND_TRY_GOTO(rnnd_hdf_shape(f, object, &shape));
-        if (shape.rank != rank || memcmp(shape.dim, dim, (size_t)rank * sizeof *dim) != 0)
-            RNND_TRY_GOTO(rnnd_fail(RNND_EFILE, "%s: %s has not the shape of its parameter",
+        if (shape.rank != rank ||
+            memcmp(shape.dim, dim, (size_t)rank * sizeof *dim) != 0)
+            RNND_TRY_GOTO(rnnd_fail(RNND_EFILE,
+                                    "%s: %s has not the shape of its parameter",
                                     rnnd_hdf_path(f), object));
         RNND_TRY_GOTO(rnnd_hdf_read(f, object, 0, p->rows, RNND_F32, host + p->offset));
     }
@@ -148,7 +154,7 @@ done:
     return status;
 }
 
-/* ---- optimizer ------------------------------------------------------------------------- */
+/* ---- optimizer */
 
 static int save_optimizer(struct rnnd_hdf *f, const struct rnnd_params *par,
                           const struct rnnd_optim *optim)
@@ -156,7 +162,8 @@ static int save_optimizer(struct rnnd_hdf *f, const struct rnnd_params *par,
     const int64_t one = 1, steps = rnnd_optim_step_count(optim);
     for (int i = 0; i < rnnd_optim_moments(optim); i++) {
         char group[64];
-        snprintf(group, sizeof group, "/optimizer/%s", rnnd_optim_moment_name(optim, i));
+        snprintf(group, sizeof group, "/optimizer/%s",
+                 rnnd_optim_moment_name(optim, i));
         RNND_TRY(save_arena(f, par, group, rnnd_optim_moment(optim, i)));
     }
     return rnnd_hdf_write(f, "/optimizer/step", RNND_I64, 1, &one, true, &steps);
@@ -173,7 +180,8 @@ static int load_optimizer(struct rnnd_hdf *f, const struct rnnd_params *par,
     for (int i = 0; i < rnnd_optim_moments(optim); i++) {
         struct rnnd_buf moment = rnnd_optim_moment(optim, i);
         char group[64];
-        snprintf(group, sizeof group, "/optimizer/%s", rnnd_optim_moment_name(optim, i));
+        snprintf(group, sizeof group, "/optimizer/%s",
+                 rnnd_optim_moment_name(optim, i));
         if (rnnd_hdf_has(f, group)) {
             RNND_TRY(load_arena(f, par, group, moment));
             continue;
@@ -188,7 +196,7 @@ static int load_optimizer(struct rnnd_hdf *f, const struct rnnd_params *par,
     return 0;
 }
 
-/* ---- saving ---------------------------------------------------------------------------- */
+/* ---- saving */
 
 static int save_classes(struct rnnd_hdf *f, const struct rnnd_model *model)
 {
@@ -236,8 +244,9 @@ static int save_attributes(struct rnnd_hdf *f, const struct rnnd_model *model,
     return status;
 }
 
-static int save_all(struct rnnd_hdf *f, struct rnnd_model *model, struct rnnd_optim *optim,
-                    const struct rnnd_options *opt, const struct rnnd_train_state *state)
+static int save_all(struct rnnd_hdf *f, struct rnnd_model *model,
+                    struct rnnd_optim *optim, const struct rnnd_options *opt,
+                    const struct rnnd_train_state *state)
 {
     const struct rnnd_params *par = rnnd_model_params(model);
     RNND_TRY(save_attributes(f, model, opt, state));
@@ -250,8 +259,9 @@ static int save_all(struct rnnd_hdf *f, struct rnnd_model *model, struct rnnd_op
     return rnnd__checkpoint_save_state(f, state);
 }
 
-int rnnd_checkpoint_save(const char *path, struct rnnd_model *model, struct rnnd_optim *optim,
-                         const struct rnnd_options *opt, const struct rnnd_train_state *state)
+int rnnd_checkpoint_save(const char *path, struct rnnd_model *model,
+                         struct rnnd_optim *optim, const struct rnnd_options *opt,
+                         const struct rnnd_train_state *state)
 {
     struct rnnd_hdf *f;
     RNND_TRY(rnnd_hdf_create(path, &f));
@@ -269,7 +279,7 @@ int rnnd_checkpoint_save_model(const char *path, struct rnnd_model *model,
     return rnnd_checkpoint_save(path, model, NULL, opt, NULL);
 }
 
-/* ---- loading --------------------------------------------------------------------------- */
+/* ---- loading */
 
 /* By name, from a file that is open. */
 static int load_parameters(struct rnnd_hdf *f, struct rnnd_model *model)
@@ -281,8 +291,8 @@ static int load_parameters(struct rnnd_hdf *f, struct rnnd_model *model)
     return status;
 }
 
-int rnnd_checkpoint_load(const char *path, struct rnnd_model *model, struct rnnd_optim *optim,
-                         struct rnnd_train_state *state)
+int rnnd_checkpoint_load(const char *path, struct rnnd_model *model,
+                         struct rnnd_optim *optim, struct rnnd_train_state *state)
 {
     const struct rnnd_model_spec *spec = rnnd_model_spec(model);
     int64_t width = spec->layers * (spec->bidirectional ? 2 : 1) * spec->hidden;
@@ -339,7 +349,8 @@ int rnnd_checkpoint_read_info(const char *path, struct rnnd_checkpoint_info *out
 }
 
 int rnnd_checkpoint_load_model(const char *path, struct rnnd_backend *be,
-                               struct rnnd_model **out, struct rnnd_checkpoint_info *info)
+                               struct rnnd_model **out,
+                               struct rnnd_checkpoint_info *info)
 {
     struct rnnd_checkpoint_info own = {0, 0, NULL};
     struct rnnd_model *model = NULL;

@@ -1,6 +1,6 @@
 /*
- * checkpoint_dir.c - the checkpoints of a run folder: the newest that is intact, the best, and
- * which of them to keep.
+ * checkpoint_dir.c - the checkpoints of a run folder: the newest that is intact, the
+ * best, and which of them to keep.
  */
 #include "checkpoint.h"
 
@@ -82,7 +82,7 @@ int rnnd_checkpoint_path(const char *run_dir, int64_t update, char **path)
     return rnnd_run_dir_file(run_dir, name, path);
 }
 
-/* ---- intact or not ------------------------------------------------------------------ */
+/* ---- intact or not */
 
 static int read_texts(struct rnnd_hdf *f, const char *object)
 {
@@ -110,8 +110,9 @@ static int read_all(void *context, const char *object)
         block = rows;
     RNND_TRY(rnnd_new((size_t)(block * width), 8, object, &values));
     for (int64_t at = 0; status == 0 && at < rows; at += block)
-        status = rnnd_hdf_read(f, object, at, block < rows - at ? block : rows - at,
-                               shape.kind == RNND_HDF_INT ? RNND_I64 : RNND_F64, values);
+        status =
+            rnnd_hdf_read(f, object, at, block < rows - at ? block : rows - at,
+                          shape.kind == RNND_HDF_INT ? RNND_I64 : RNND_F64, values);
     free(values);
     return status;
 }
@@ -189,7 +190,7 @@ int rnnd_checkpoint_find(const char *model_path, char **path)
     return 0;
 }
 
-/* ---- keeping few -------------------------------------------------------------------- */
+/* ---- keeping few */
 
 /* A file of ours that was being written when its program ended: PATH.tmp-PID. */
 static bool is_left_over(const char *name)
@@ -214,7 +215,8 @@ static int remove_file(char *path)
 {
     int status = 0;
     if (unlink(path) != 0 && errno != ENOENT)
-        status = rnnd_fail(RNND_EFILE, "%s: cannot be removed: %s", path, strerror(errno));
+        status =
+            rnnd_fail(RNND_EFILE, "%s: cannot be removed: %s", path, strerror(errno));
     free(path);
     return status;
 }
@@ -242,7 +244,8 @@ static bool is_newer(const struct timespec *a, const struct timespec *b)
     return a->tv_sec != b->tv_sec ? a->tv_sec > b->tv_sec : a->tv_nsec > b->tv_nsec;
 }
 
-/* The place of the file that was written last; of the foremost where that is not plain. */
+/* The place of the file that was written last; of the foremost where that is not
+   plain. */
 static int written_last(const char *run_dir, const struct found *found, size_t *out)
 {
     struct timespec latest = {0, 0};
@@ -261,8 +264,8 @@ static int written_last(const char *run_dir, const struct found *found, size_t *
     return 0;
 }
 
-/* A run that went on from an older checkpoint, the newer ones being damaged, has those still
-   in its folder; counted, they would push out the intact ones. */
+/* A run that went on from an older checkpoint, the newer ones being damaged, has those
+   still in its folder; counted, they would push out the intact ones. */
 int rnnd_checkpoint_prune(const char *run_dir, int64_t keep)
 {
     struct found found;
@@ -271,7 +274,8 @@ int rnnd_checkpoint_prune(const char *run_dir, int64_t keep)
     int status = list(run_dir, &found);
     if (status == 0 && keep > 0)
         status = written_last(run_dir, &found, &last);
-    for (size_t i = last + (size_t)keep; keep > 0 && status == 0 && i < found.count; i++) {
+    for (size_t i = last + (size_t)keep; keep > 0 && status == 0 && i < found.count;
+         i++) {
         char *path;
         status = rnnd_checkpoint_path(run_dir, found.update[i], &path);
         if (status == 0)

@@ -20,7 +20,7 @@ void rnnd_carry_clear(struct rnnd_carry *carry)
     memset(carry, 0, sizeof *carry);
 }
 
-/* ---- numbers ------------------------------------------------------------------------- */
+/* ---- numbers */
 
 /* Each is a dataset /state/NAME of one element. */
 static const struct number {
@@ -28,8 +28,9 @@ static const struct number {
     size_t offset;
     enum rnnd_hdf_type type;
 } numbers[] = {
-#define INTEGER(field) {#field, offsetof(struct rnnd_train_state, field), RNND_I64}
-#define REAL(field) {#field, offsetof(struct rnnd_train_state, field), RNND_F64}
+#define NUMBER(field, type) {#field, offsetof(struct rnnd_train_state, field), type}
+#define INTEGER(field) NUMBER(field, RNND_I64)
+#define REAL(field) NUMBER(field, RNND_F64)
     INTEGER(update),         INTEGER(applied),       INTEGER(epoch),
     INTEGER(entry),          INTEGER(group),         INTEGER(validated),
     INTEGER(patience_count), INTEGER(plateau_count), INTEGER(log_updates),
@@ -38,6 +39,7 @@ static const struct number {
     REAL(log_loss),          REAL(log_targets),      REAL(log_steps),
     REAL(log_seconds),       REAL(log_wait),         REAL(log_straggler),
     REAL(last_lr),           REAL(last_norm),
+#undef NUMBER
 #undef INTEGER
 #undef REAL
 };
@@ -72,14 +74,15 @@ static int load_numbers(struct rnnd_hdf *file, struct rnnd_train_state *state)
     return 0;
 }
 
-/* ---- carried states ------------------------------------------------------------------ */
+/* ---- carried states */
 
 static int save_carry(struct rnnd_hdf *file, const struct rnnd_carry *carry)
 {
     int64_t dim[] = {carry->count, carry->width};
     if (carry->count == 0)
         return 0;
-    RNND_TRY(rnnd_hdf_write(file, "/state/carry/id", RNND_I64, 1, dim, true, carry->id));
+    RNND_TRY(
+        rnnd_hdf_write(file, "/state/carry/id", RNND_I64, 1, dim, true, carry->id));
     RNND_TRY(rnnd_hdf_write(file, "/state/carry/h", RNND_F32, 2, dim, true, carry->h));
     if (!carry->c)
         return 0;
@@ -87,14 +90,15 @@ static int save_carry(struct rnnd_hdf *file, const struct rnnd_carry *carry)
 }
 
 /* An array [rows, width], the rows being those of the ids. */
-static int load_rows(struct rnnd_hdf *file, const char *object, const struct rnnd_carry *carry,
-                     float **out)
+static int load_rows(struct rnnd_hdf *file, const char *object,
+                     const struct rnnd_carry *carry, float **out)
 {
     struct rnnd_hdf_shape shape;
     RNND_TRY(rnnd_hdf_shape(file, object, &shape));
     if (shape.rank != 2 || shape.dim[0] != carry->count || shape.dim[1] != carry->width)
-        return rnnd_fail(RNND_EFILE, "%s: %s is not of %lld rows of %lld", rnnd_hdf_path(file),
-                         object, (long long)carry->count, (long long)carry->width);
+        return rnnd_fail(RNND_EFILE, "%s: %s is not of %lld rows of %lld",
+                         rnnd_hdf_path(file), object, (long long)carry->count,
+                         (long long)carry->width);
     RNND_TRY(rnnd_new((size_t)(carry->count * carry->width), sizeof(float), object,
                       (void **)out));
     return rnnd_hdf_read(file, object, 0, carry->count, RNND_F32, *out);
@@ -111,16 +115,18 @@ static int load_carry(struct rnnd_hdf *file, int64_t width, struct rnnd_carry *c
     carry->width = width;
     RNND_TRY(rnnd_new((size_t)carry->count, sizeof *carry->id, "carried states",
                       (void **)&carry->id));
-    RNND_TRY(rnnd_hdf_read(file, "/state/carry/id", 0, carry->count, RNND_I64, carry->id));
+    RNND_TRY(
+        rnnd_hdf_read(file, "/state/carry/id", 0, carry->count, RNND_I64, carry->id));
     RNND_TRY(load_rows(file, "/state/carry/h", carry, &carry->h));
     if (!rnnd_hdf_has(file, "/state/carry/c"))
         return 0;
     return load_rows(file, "/state/carry/c", carry, &carry->c);
 }
 
-/* ---- both ---------------------------------------------------------------------------- */
+/* ---- both */
 
-int rnnd__checkpoint_save_state(struct rnnd_hdf *file, const struct rnnd_train_state *state)
+int rnnd__checkpoint_save_state(struct rnnd_hdf *file,
+                                const struct rnnd_train_state *state)
 {
     RNND_TRY(save_numbers(file, state));
     return save_carry(file, &state->carry);
@@ -131,8 +137,10 @@ int rnnd__checkpoint_load_state(struct rnnd_hdf *file, int64_t width,
 {
     struct rnnd_train_state read = {.update = 0};
     if (!rnnd_hdf_has(file, "/state"))
-        return rnnd_fail(RNND_EFILE, "%s: has no /state: a run can start from it (--init), not "
-                         "go on from it", rnnd_hdf_path(file));
+        return rnnd_fail(RNND_EFILE,
+                         "%s: has no /state: a run can start from it (--init), not "
+                         "go on from it",
+                         rnnd_hdf_path(file));
     int status = load_numbers(file, &read);
     if (status == 0)
         status = load_carry(file, width, &read.carry);

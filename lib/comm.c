@@ -1,9 +1,9 @@
 /*
  * comm.c - the public functions of the communicator, and the world of one.
  *
- * Picks MPI or a world of one from the launcher's variables, keeps the rule that a broken
- * communicator fails at once instead of waiting again, and builds agreement and host tables
- * on the few operations of the table. Must not know MPI.
+ * Picks MPI or a world of one from the launcher's variables, keeps the rule that a
+ * broken communicator fails at once instead of waiting again, and builds agreement and
+ * host tables on the few operations of the table. Must not know MPI.
  */
 #include "comm.h"
 
@@ -15,7 +15,7 @@
 #include "log.h"
 #include "status.h"
 
-/* ---- the world of one --------------------------------------------------------------- */
+/* ---- the world of one */
 
 static void self_close(struct rnnd_comm *comm)
 {
@@ -45,7 +45,8 @@ static int self_broadcast(struct rnnd_comm *comm, void *data, size_t bytes)
     return 0;
 }
 
-static int self_allgather(struct rnnd_comm *comm, const void *record, size_t bytes, void *all)
+static int self_allgather(struct rnnd_comm *comm, const void *record, size_t bytes,
+                          void *all)
 {
     (void)comm;
     if (bytes)
@@ -53,13 +54,14 @@ static int self_allgather(struct rnnd_comm *comm, const void *record, size_t byt
     return 0;
 }
 
-static int self_gather(struct rnnd_comm *comm, const void *data, const size_t *size, void *all)
+static int self_gather(struct rnnd_comm *comm, const void *data, const size_t *size,
+                       void *all)
 {
     return self_allgather(comm, data, size[0], all);
 }
 
-static int self_sum_begin(struct rnnd_comm *comm, struct rnnd_backend *be, struct rnnd_buf buf,
-                          int64_t count, const char *label)
+static int self_sum_begin(struct rnnd_comm *comm, struct rnnd_backend *be,
+                          struct rnnd_buf buf, int64_t count, const char *label)
 {
     (void)comm, (void)be, (void)buf, (void)count, (void)label;
     return 0;
@@ -96,17 +98,19 @@ static int self_open(struct rnnd_comm **out)
     return 0;
 }
 
-/* ---- open and close ----------------------------------------------------------------- */
+/* ---- open and close */
 
-/* srun without PMIx starts copies that do not know of each other; each would train alone and
-   write to the same folder. Only a step of srun has SLURM_STEP_NUM_TASKS: a batch script and
-   a shell of salloc have not, whatever the job's -n is. */
+/* srun without PMIx starts copies that do not know of each other; each would train
+   alone and write to the same folder. Only a step of srun has SLURM_STEP_NUM_TASKS: a
+   batch script and a shell of salloc have not, whatever the job's -n is. */
 static int refuse_single_copies(void)
 {
     const char *rank = getenv("SLURM_PROCID"), *tasks = getenv("SLURM_STEP_NUM_TASKS");
     if (rank && tasks && atoi(tasks) > 1)
-        return rnnd_fail(RNND_ECOMM, "task %s of %s of a Slurm step has no MPI world: use "
-                         "`srun --mpi=pmix`", rank, tasks);
+        return rnnd_fail(RNND_ECOMM,
+                         "task %s of %s of a Slurm step has no MPI world: use "
+                         "`srun --mpi=pmix`",
+                         rank, tasks);
     return 0;
 }
 
@@ -188,7 +192,7 @@ void rnnd_comm_at_update(struct rnnd_comm *comm, int64_t update)
     comm->update = update;
 }
 
-/* ---- collectives -------------------------------------------------------------------- */
+/* ---- collectives */
 
 /* Peers are lost: waiting for them again would only cost another deadline. */
 static int intact(const struct rnnd_comm *comm)
@@ -223,14 +227,15 @@ int rnnd_comm_broadcast(struct rnnd_comm *comm, void *data, size_t bytes)
     return keep(comm, comm->ops->broadcast(comm, data, bytes));
 }
 
-int rnnd_comm_allgather(struct rnnd_comm *comm, const void *record, size_t bytes, void *all)
+int rnnd_comm_allgather(struct rnnd_comm *comm, const void *record, size_t bytes,
+                        void *all)
 {
     RNND_TRY(intact(comm));
     return keep(comm, comm->ops->allgather(comm, record, bytes, all));
 }
 
-int rnnd_comm_sum_begin(struct rnnd_comm *comm, struct rnnd_backend *be, struct rnnd_buf buf,
-                        int64_t count, const char *label)
+int rnnd_comm_sum_begin(struct rnnd_comm *comm, struct rnnd_backend *be,
+                        struct rnnd_buf buf, int64_t count, const char *label)
 {
     RNND_TRY(intact(comm));
     return keep(comm, comm->ops->sum_begin(comm, be, buf, count, label));
@@ -242,13 +247,14 @@ int rnnd_comm_sum_wait(struct rnnd_comm *comm)
     return keep(comm, comm->ops->sum_wait(comm));
 }
 
-/* Sizes go to all ranks, and rank 0 says whether it has the room, before anything is sent:
-   nobody is left sending to a rank that gave up. */
+/* Sizes go to all ranks, and rank 0 says whether it has the room, before anything is
+   sent: nobody is left sending to a rank that gave up. */
 int rnnd_comm_gather(struct rnnd_comm *comm, const void *data, size_t bytes, void **all,
                      size_t *size)
 {
     void *sizes = NULL, *joined = NULL;
-    int status = rnnd_new((size_t)comm->size, sizeof(size_t), "sizes to gather", &sizes);
+    int status =
+        rnnd_new((size_t)comm->size, sizeof(size_t), "sizes to gather", &sizes);
     RNND_TRY_GOTO(rnnd_comm_agree(comm, status));
     RNND_TRY_GOTO(rnnd_comm_allgather(comm, &bytes, sizeof bytes, sizes));
     const size_t *each = sizes;
@@ -287,7 +293,7 @@ int rnnd_comm_agree(struct rnnd_comm *comm, int status)
     return rnnd_fail((enum rnnd_status)common, "rank %d failed", failed);
 }
 
-/* ---- cores -------------------------------------------------------------------------- */
+/* ---- cores */
 
 /* Room for 8192 processors, the most that Linux is built for. */
 enum { MASK_BYTES = 1024 };

@@ -1,11 +1,12 @@
 /*
  * comm_mpi.c - the communicator over MPI; the only file that includes <mpi.h>.
  *
- * Every operation is nonblocking and waited for with a deadline, so that a peer that died,
- * hangs or left ends the job instead of hanging it. Gradient sums run a ring of its own over
- * point-to-point messages: measured twice as fast as MPI_Iallreduce, as fast as the blocking
- * MPI_Allreduce (which could not keep a deadline), and each element is summed in one place
- * and copied from there, so that all ranks hold the same bits by construction.
+ * Every operation is nonblocking and waited for with a deadline, so that a peer that
+ * died, hangs or left ends the job instead of hanging it. Gradient sums run a ring of
+ * its own over point-to-point messages: measured twice as fast as MPI_Iallreduce, as
+ * fast as the blocking MPI_Allreduce (which could not keep a deadline), and each
+ * element is summed in one place and copied from there, so that all ranks hold the same
+ * bits by construction.
  */
 #include <mpi.h>
 #include <sched.h>
@@ -19,31 +20,32 @@
 #include "status.h"
 
 enum {
-    PIECE_BYTES = 1 << 30,     /* counts of MPI are int */
-    SEGMENT = 1 << 17,         /* floats of one message of the ring */
-    RING_FLOATS = 1 << 14,     /* shorter sums: latency counts, MPI's own is quicker */
+    PIECE_BYTES = 1 << 30, /* counts of MPI are int */
+    SEGMENT = 1 << 17,     /* floats of one message of the ring */
+    RING_FLOATS = 1 << 14, /* shorter sums: latency counts, MPI's own is quicker */
     RING_TAG = 1,
     GATHER_TAG = 2
 };
 
-/* A sum that was begun. Nothing would progress it before the wait, so it only stands here. */
+/* A sum that was begun. Nothing would progress it before the wait, so it only stands
+   here. */
 struct flight {
     struct rnnd_backend *be;
     struct rnnd_buf buf;
     int64_t count;
     const char *label;
-    float *data;               /* host memory of the back end, or stage */
-    float *stage;              /* owned, kept for the next update */
-    int64_t room;              /* of stage */
+    float *data;  /* host memory of the back end, or stage */
+    float *stage; /* owned, kept for the next update */
+    int64_t room; /* of stage */
 };
 
 struct mpi_comm {
     struct rnnd_comm base;
-    bool owned;                /* this file initialised MPI */
-    MPI_Comm world;            /* own contexts: control, gradient sums, leaving together */
+    bool owned;     /* this file initialised MPI */
+    MPI_Comm world; /* own contexts: control, gradient sums, leaving together */
     MPI_Comm sums, leave;
-    float *segment;            /* [SEGMENT] what a neighbour sent */
-    struct flight *flight;     /* [room] */
+    float *segment;        /* [SEGMENT] what a neighbour sent */
+    struct flight *flight; /* [room] */
     int flights, room;
 };
 
@@ -52,7 +54,7 @@ static struct mpi_comm *own(struct rnnd_comm *comm)
     return (struct mpi_comm *)comm;
 }
 
-/* ---- waiting ------------------------------------------------------------------------ */
+/* ---- waiting */
 
 static double now(void)
 {
@@ -69,11 +71,11 @@ static int fail_mpi(int code, const char *what)
     return rnnd_fail(RNND_ECOMM, "%s: MPI: %s", what, text);
 }
 
-#define TRY_MPI(call, what)                        \
-    do {                                           \
-        int code_ = (call);                        \
-        if (code_ != MPI_SUCCESS)                  \
-            return fail_mpi(code_, what);          \
+#define TRY_MPI(call, what)               \
+    do {                                  \
+        int code_ = (call);               \
+        if (code_ != MPI_SUCCESS)         \
+            return fail_mpi(code_, what); \
     } while (0)
 
 static int fail_late(const struct rnnd_comm *comm, const char *what)
@@ -81,16 +83,17 @@ static int fail_late(const struct rnnd_comm *comm, const char *what)
     char when[48] = "before the first update";
     if (comm->update >= 0)
         snprintf(when, sizeof when, "in update %lld", (long long)comm->update);
-    return rnnd_fail(RNND_ECOMM, "rank %d on %s waited %g s (--comm-timeout) for the %s %s: "
-                     "a peer died, hangs or is late", comm->rank,
-                     comm->host ? comm->host[comm->rank] : "this host", comm->timeout, what,
-                     when);
+    return rnnd_fail(RNND_ECOMM,
+                     "rank %d on %s waited %g s (--comm-timeout) for the %s %s: "
+                     "a peer died, hangs or is late",
+                     comm->rank, comm->host ? comm->host[comm->rank] : "this host",
+                     comm->timeout, what, when);
 }
 
-/* MPI moves data only inside its calls, and a sleeper slows its peers down as well: messages
-   between processes of a host took ten times as long. So it is tested without pause while a
-   transfer may be under way; the processor is offered to others after the first microseconds,
-   and left to them once a peer is really late. */
+/* MPI moves data only inside its calls, and a sleeper slows its peers down as well:
+   messages between processes of a host took ten times as long. So it is tested without
+   pause while a transfer may be under way; the processor is offered to others after the
+   first microseconds, and left to them once a peer is really late. */
 static void pause_after(double waited)
 {
     const double busy = 20e-6, patient = 2e-3, longest = 50e-6;
@@ -101,13 +104,16 @@ static void pause_after(double waited)
         return;
     }
     double s = (waited - patient) / 64;
-    struct timespec t = {0, (long)(1e9 * (s < 1e-6 ? 1e-6 : s < longest ? s : longest))};
+    struct timespec t = {0, (long)(1e9 * (s < 1e-6      ? 1e-6
+                                          : s < longest ? s
+                                                        : longest))};
     nanosleep(&t, NULL);
 }
 
 /* Time that this process itself stood still (stopped, suspended) counts little: after a
    suspended job goes on, nobody is late. */
-static int wait_all(struct rnnd_comm *comm, int count, MPI_Request *request, const char *what)
+static int wait_all(struct rnnd_comm *comm, int count, MPI_Request *request,
+                    const char *what)
 {
     const double longest_step = 1.0;
     double waited = 0, last = now();
@@ -125,21 +131,23 @@ static int wait_all(struct rnnd_comm *comm, int count, MPI_Request *request, con
     }
 }
 
-/* ---- small collectives -------------------------------------------------------------- */
+/* ---- small collectives */
 
 static int mpi_sum(struct rnnd_comm *comm, double *value, int count)
 {
     MPI_Request r;
-    TRY_MPI(MPI_Iallreduce(MPI_IN_PLACE, value, count, MPI_DOUBLE, MPI_SUM, own(comm)->world,
-                           &r), "sum");
+    TRY_MPI(MPI_Iallreduce(MPI_IN_PLACE, value, count, MPI_DOUBLE, MPI_SUM,
+                           own(comm)->world, &r),
+            "sum");
     return wait_all(comm, 1, &r, "sum");
 }
 
 static int mpi_max(struct rnnd_comm *comm, int64_t *value, int count)
 {
     MPI_Request r;
-    TRY_MPI(MPI_Iallreduce(MPI_IN_PLACE, value, count, MPI_INT64_T, MPI_MAX, own(comm)->world,
-                           &r), "maximum");
+    TRY_MPI(MPI_Iallreduce(MPI_IN_PLACE, value, count, MPI_INT64_T, MPI_MAX,
+                           own(comm)->world, &r),
+            "maximum");
     return wait_all(comm, 1, &r, "maximum");
 }
 
@@ -153,29 +161,34 @@ static int mpi_broadcast(struct rnnd_comm *comm, void *data, size_t bytes)
     for (size_t at = 0; at < bytes; at += PIECE_BYTES) {
         MPI_Request r;
         TRY_MPI(MPI_Ibcast((char *)data + at, piece_of(bytes - at), MPI_BYTE, 0,
-                           own(comm)->world, &r), "broadcast");
+                           own(comm)->world, &r),
+                "broadcast");
         RNND_TRY(wait_all(comm, 1, &r, "broadcast"));
     }
     return 0;
 }
 
-static int mpi_allgather(struct rnnd_comm *comm, const void *record, size_t bytes, void *all)
+static int mpi_allgather(struct rnnd_comm *comm, const void *record, size_t bytes,
+                         void *all)
 {
     if (bytes > PIECE_BYTES)
         return rnnd_fail(RNND_ECOMM, "allgather: %zu bytes are no small record", bytes);
     MPI_Request r;
     TRY_MPI(MPI_Iallgather(record, (int)bytes, MPI_BYTE, all, (int)bytes, MPI_BYTE,
-                           own(comm)->world, &r), "allgather");
+                           own(comm)->world, &r),
+            "allgather");
     return wait_all(comm, 1, &r, "allgather");
 }
 
-static int mpi_gather(struct rnnd_comm *comm, const void *data, const size_t *size, void *all)
+static int mpi_gather(struct rnnd_comm *comm, const void *data, const size_t *size,
+                      void *all)
 {
     MPI_Request r;
     if (comm->rank != 0) {
         for (size_t at = 0; at < size[comm->rank]; at += PIECE_BYTES) {
             TRY_MPI(MPI_Isend((const char *)data + at, piece_of(size[comm->rank] - at),
-                              MPI_BYTE, 0, GATHER_TAG, own(comm)->world, &r), "gather");
+                              MPI_BYTE, 0, GATHER_TAG, own(comm)->world, &r),
+                    "gather");
             RNND_TRY(wait_all(comm, 1, &r, "gather"));
         }
         return 0;
@@ -186,14 +199,15 @@ static int mpi_gather(struct rnnd_comm *comm, const void *data, const size_t *si
     to += size[0];
     for (int from = 1; from < comm->size; to += size[from++])
         for (size_t at = 0; at < size[from]; at += PIECE_BYTES) {
-            TRY_MPI(MPI_Irecv(to + at, piece_of(size[from] - at), MPI_BYTE, from, GATHER_TAG,
-                              own(comm)->world, &r), "gather");
+            TRY_MPI(MPI_Irecv(to + at, piece_of(size[from] - at), MPI_BYTE, from,
+                              GATHER_TAG, own(comm)->world, &r),
+                    "gather");
             RNND_TRY(wait_all(comm, 1, &r, "gather"));
         }
     return 0;
 }
 
-/* ---- sums of floats ----------------------------------------------------------------- */
+/* ---- sums of floats */
 
 /* Part p of n floats cut into `size` parts of equal length but for the last ones. */
 static int64_t part_begin(const struct rnnd_comm *comm, int64_t n, int p)
@@ -202,24 +216,29 @@ static int64_t part_begin(const struct rnnd_comm *comm, int64_t n, int p)
     return each * p < n ? each * p : n;
 }
 
-/* One round: part `give` to the right neighbour, part `take` from the left one into `into`. */
+/* One round: part `give` to the right neighbour, part `take` from the left one into
+   `into`. */
 static int ring_round(struct rnnd_comm *comm, float *x, int64_t n, int give, int take,
                       float *into, const char *label)
 {
     struct mpi_comm *mc = own(comm);
-    int left = (comm->rank + comm->size - 1) % comm->size, right = (comm->rank + 1) % comm->size;
+    int left = (comm->rank + comm->size - 1) % comm->size,
+        right = (comm->rank + 1) % comm->size;
     int64_t at = part_begin(comm, n, give);
     MPI_Request r[2];
-    TRY_MPI(MPI_Irecv(into, (int)(part_begin(comm, n, take + 1) - part_begin(comm, n, take)),
-                      MPI_FLOAT, left, RING_TAG, mc->sums, &r[0]), label);
-    TRY_MPI(MPI_Isend(x + at, (int)(part_begin(comm, n, give + 1) - at), MPI_FLOAT, right,
-                      RING_TAG, mc->sums, &r[1]), label);
+    TRY_MPI(MPI_Irecv(into,
+                      (int)(part_begin(comm, n, take + 1) - part_begin(comm, n, take)),
+                      MPI_FLOAT, left, RING_TAG, mc->sums, &r[0]),
+            label);
+    TRY_MPI(MPI_Isend(x + at, (int)(part_begin(comm, n, give + 1) - at), MPI_FLOAT,
+                      right, RING_TAG, mc->sums, &r[1]),
+            label);
     return wait_all(comm, 2, r, label);
 }
 
-/* x [n] becomes the sum over ranks, n <= size * SEGMENT. After round k of the first loop part
-   rank-k-1 holds the sum of k+2 ranks; after the last one, part rank+1 is whole here, and the
-   second loop passes the whole parts around. */
+/* x [n] becomes the sum over ranks, n <= size * SEGMENT. After round k of the first
+   loop part rank-k-1 holds the sum of k+2 ranks; after the last one, part rank+1 is
+   whole here, and the second loop passes the whole parts around. */
 static int ring_sum(struct rnnd_comm *comm, float *x, int64_t n, const char *label)
 {
     struct mpi_comm *mc = own(comm);
@@ -227,9 +246,11 @@ static int ring_sum(struct rnnd_comm *comm, float *x, int64_t n, const char *lab
     for (int k = 0; k < size - 1; k++) {
         int take = (rank - k - 1 + size) % size;
         int64_t at = part_begin(comm, n, take);
-        RNND_TRY(ring_round(comm, x, n, (rank - k + size) % size, take, mc->segment, label));
+        RNND_TRY(
+            ring_round(comm, x, n, (rank - k + size) % size, take, mc->segment, label));
         TRY_MPI(MPI_Reduce_local(mc->segment, x + at,
-                                 (int)(part_begin(comm, n, take + 1) - at), MPI_FLOAT, MPI_SUM),
+                                 (int)(part_begin(comm, n, take + 1) - at), MPI_FLOAT,
+                                 MPI_SUM),
                 label);
     }
     for (int k = 0; k < size - 1; k++) {
@@ -244,8 +265,9 @@ static int sum_floats(struct rnnd_comm *comm, float *x, int64_t n, const char *l
 {
     if (n <= RING_FLOATS) {
         MPI_Request r;
-        TRY_MPI(MPI_Iallreduce(MPI_IN_PLACE, x, (int)n, MPI_FLOAT, MPI_SUM, own(comm)->sums,
-                               &r), label);
+        TRY_MPI(MPI_Iallreduce(MPI_IN_PLACE, x, (int)n, MPI_FLOAT, MPI_SUM,
+                               own(comm)->sums, &r),
+                label);
         return wait_all(comm, 1, &r, label);
     }
     int64_t piece = (int64_t)comm->size * SEGMENT;
@@ -263,7 +285,8 @@ static int stage_down(struct flight *f)
         return ops->sync(f->be) < 0 ? rnnd_fail(RNND_EDEVICE, "%s", f->be->error) : 0;
     if (f->room < f->count) {
         void *p = f->stage;
-        RNND_TRY(rnnd_grow((size_t)f->count, sizeof(float), "staging of gradients", &p));
+        RNND_TRY(
+            rnnd_grow((size_t)f->count, sizeof(float), "staging of gradients", &p));
         f->stage = p;
         f->room = f->count;
     }
@@ -273,8 +296,8 @@ static int stage_down(struct flight *f)
     return 0;
 }
 
-static int mpi_sum_begin(struct rnnd_comm *comm, struct rnnd_backend *be, struct rnnd_buf buf,
-                         int64_t count, const char *label)
+static int mpi_sum_begin(struct rnnd_comm *comm, struct rnnd_backend *be,
+                         struct rnnd_buf buf, int64_t count, const char *label)
 {
     struct mpi_comm *mc = own(comm);
     if (count <= 0 || comm->size == 1)
@@ -284,7 +307,8 @@ static int mpi_sum_begin(struct rnnd_comm *comm, struct rnnd_backend *be, struct
         int room = mc->room ? 2 * mc->room : 16;
         RNND_TRY(rnnd_grow((size_t)room, sizeof *mc->flight, "gradient sums", &p));
         mc->flight = p;
-        memset(mc->flight + mc->room, 0, (size_t)(room - mc->room) * sizeof *mc->flight);
+        memset(mc->flight + mc->room, 0,
+               (size_t)(room - mc->room) * sizeof *mc->flight);
         mc->room = room;
     }
     struct flight *f = &mc->flight[mc->flights];
@@ -304,22 +328,24 @@ static int mpi_sum_wait(struct rnnd_comm *comm)
         struct flight *f = &mc->flight[i];
         RNND_TRY(sum_floats(comm, f->data, f->count, f->label));
         if (f->data == f->stage)
-            f->be->ops->upload(f->be, f->buf, f->stage, (size_t)f->count * sizeof(float));
+            f->be->ops->upload(f->be, f->buf, f->stage,
+                               (size_t)f->count * sizeof(float));
     }
     mc->flights = 0;
     return 0;
 }
 
-/* ---- open and close ----------------------------------------------------------------- */
+/* ---- open and close */
 
-/* Open MPI learns of its world from its own variables or from PMIx; others from PMI, which
-   srun may set for an Open MPI that cannot use it. */
+/* Open MPI learns of its world from its own variables or from PMIx; others from PMI,
+   which srun may set for an Open MPI that cannot use it. */
 bool rnnd__comm_mpi_launched(void)
 {
     int up;
     if (MPI_Initialized(&up) == MPI_SUCCESS && up)
         return true;
-    if (getenv("OMPI_COMM_WORLD_SIZE") || (getenv("PMIX_RANK") && getenv("PMIX_NAMESPACE")))
+    if (getenv("OMPI_COMM_WORLD_SIZE") ||
+        (getenv("PMIX_RANK") && getenv("PMIX_NAMESPACE")))
         return true;
 #ifdef OPEN_MPI
     return false;
@@ -340,14 +366,15 @@ static int leave_together(struct mpi_comm *mc)
 {
     MPI_Request r;
     int code = MPI_Ibarrier(mc->leave, &r);
-    int status = code == MPI_SUCCESS ? wait_all(&mc->base, 1, &r, "end") : fail_mpi(code, "end");
+    int status =
+        code == MPI_SUCCESS ? wait_all(&mc->base, 1, &r, "end") : fail_mpi(code, "end");
     if (status < 0)
         rnnd_log_error("%s", rnnd_status_detail());
     return status;
 }
 
-/* MPI_Finalize waits for all ranks without a deadline, so they meet under one first. A broken
-   communicator has no such meeting: the job ends here. */
+/* MPI_Finalize waits for all ranks without a deadline, so they meet under one first. A
+   broken communicator has no such meeting: the job ends here. */
 static void mpi_close(struct rnnd_comm *comm)
 {
     struct mpi_comm *mc = own(comm);
@@ -390,7 +417,8 @@ static int initialise(bool *owned)
     TRY_MPI(MPI_Finalized(&over), "start");
     if (over)
         return rnnd_fail(RNND_ECOMM, "MPI was finalised and cannot start again");
-    setenv("OMPI_MCA_mpi_yield_when_idle", "1", 0); /* waiting ranks leave the cores to others */
+    setenv("OMPI_MCA_mpi_yield_when_idle", "1",
+           0); /* waiting ranks leave the cores to others */
     TRY_MPI(MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &level), "start");
     return 0;
 }

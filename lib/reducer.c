@@ -1,11 +1,11 @@
 /*
  * reducer.c - sums the gradients of a model over all ranks.
  *
- * Takes the ranges that the model announces as final, joins neighbours into buckets, and gives
- * them to the communicator. Where sums make progress on their own (NCCL) a bucket starts as
- * soon as it is full, below the rest of the backward pass; where they do not (MPI on hosts:
- * nothing moves inside the time loop) all starts in finish, after the ranks have met.
- * Knows the gradient arena as one flat array, no layers.
+ * Takes the ranges that the model announces as final, joins neighbours into buckets,
+ * and gives them to the communicator. Where sums make progress on their own (NCCL) a
+ * bucket starts as soon as it is full, below the rest of the backward pass; where they
+ * do not (MPI on hosts: nothing moves inside the time loop) all starts in finish, after
+ * the ranks have met. Knows the gradient arena as one flat array, no layers.
  */
 #include <stdlib.h>
 
@@ -23,17 +23,17 @@ struct rnnd_reducer {
     struct rnnd_model *model;
     const struct rnnd_params *params;
     struct rnnd_comm *comm;
-    struct rnnd_comm *own;     /* the same where it was opened for the sums, else NULL */
-    int64_t bucket;            /* floats */
+    struct rnnd_comm *own; /* the same where it was opened for the sums, else NULL */
+    int64_t bucket;        /* floats */
     bool early;
-    struct range pending;      /* announced, not begun; empty where begin == end */
-    struct range *seen;        /* [room] ranges announced in this update */
+    struct range pending; /* announced, not begun; empty where begin == end */
+    struct range *seen;   /* [room] ranges announced in this update */
     int seen_count, room;
     int64_t seen_floats;
     double wait;
 };
 
-/* ---- buckets ------------------------------------------------------------------------ */
+/* ---- buckets */
 
 static int begin(struct rnnd_reducer *r, struct range range)
 {
@@ -41,7 +41,8 @@ static int begin(struct rnnd_reducer *r, struct range range)
     for (int64_t at = range.begin; at < range.end; at += r->bucket) {
         int64_t left = range.end - at;
         RNND_TRY(rnnd_comm_sum_begin(r->comm, p->be, rnnd_at(p->grad, at),
-                                     left < r->bucket ? left : r->bucket, "gradient sum"));
+                                     left < r->bucket ? left : r->bucket,
+                                     "gradient sum"));
     }
     return 0;
 }
@@ -91,8 +92,9 @@ static int remember(struct rnnd_reducer *r, struct range range)
     return 0;
 }
 
-/* What the model calls. A rank that failed half-way announces all from the start: what was
-   announced before is passed over, so that the buckets are those of the other ranks. */
+/* What the model calls. A rank that failed half-way announces all from the start: what
+   was announced before is passed over, so that the buckets are those of the other
+   ranks. */
 static int ready(void *context, int64_t offset, int64_t count)
 {
     struct rnnd_reducer *r = context;
@@ -110,7 +112,7 @@ static int ready(void *context, int64_t offset, int64_t count)
     return length(r->pending) >= r->bucket ? flush(r) : 0;
 }
 
-/* ---- the end of an update ------------------------------------------------------------ */
+/* ---- the end of an update */
 
 /* What a rank brings to the small sum at an update's end, and takes from it. */
 struct shared {
@@ -121,11 +123,12 @@ struct shared {
 
 enum { FLAGS = 8 };
 
-/* Failures and flags are counted in the sum that carries the loss; who failed, and of what, is
-   asked only where somebody did. */
+/* Failures and flags are counted in the sum that carries the loss; who failed, and of
+   what, is asked only where somebody did. */
 static int share(struct rnnd_reducer *r, struct shared *s)
 {
-    double value[4 + FLAGS] = {s->loss.loss, s->loss.targets, s->loss.correct, s->status < 0};
+    double value[4 + FLAGS] = {s->loss.loss, s->loss.targets, s->loss.correct,
+                               s->status < 0};
     for (int i = 0; i < FLAGS; i++)
         value[4 + i] = s->flags >> i & 1;
     RNND_TRY(rnnd_comm_sum(r->comm, value, 4 + FLAGS));
@@ -153,8 +156,8 @@ static int finish_early(struct rnnd_reducer *r, struct shared *s)
     return share(r, s);
 }
 
-/* The ranks meet in the small sum, where a late one is waited for; then all exchange at full
-   speed, or, where one failed, not at all. */
+/* The ranks meet in the small sum, where a late one is waited for; then all exchange at
+   full speed, or, where one failed, not at all. */
 static int finish_late(struct rnnd_reducer *r, struct shared *s)
 {
     const struct rnnd_params *p = r->params;

@@ -1,8 +1,9 @@
 /*
  * statedict.c - from named arrays to a model: what it must be, and its parameters.
  *
- * Takes arrays whose names are settled (statedict_names.c); knows of HDF5 and safetensors only
- * how to open and read an array. Nothing of a model changes unless all of it fits.
+ * Takes arrays whose names are settled (statedict_names.c); knows of HDF5 and
+ * safetensors only how to open and read an array. Nothing of a model changes unless all
+ * of it fits.
  */
 #include "statedict.h"
 
@@ -19,7 +20,7 @@
 #include "params.h"
 #include "status.h"
 
-/* ---- open and close ------------------------------------------------------------------ */
+/* ---- open and close */
 
 static int add_array(void *context, const char *object)
 {
@@ -46,7 +47,8 @@ static int add_array(void *context, const char *object)
 static int get_text(struct rnnd_hdf *file, const char *attribute, char **out)
 {
     return rnnd_hdf_has_attribute(file, attribute)
-               ? rnnd_hdf_get_string(file, attribute, out) : 0;
+               ? rnnd_hdf_get_string(file, attribute, out)
+               : 0;
 }
 
 static int read_hdf(struct rnnd_statedict *sd)
@@ -57,7 +59,8 @@ static int read_hdf(struct rnnd_statedict *sd)
     RNND_TRY(get_text(sd->hdf, "task", &sd->task));
     RNND_TRY(get_text(sd->hdf, "config", &sd->config));
     if (rnnd_hdf_has(sd->hdf, "/classes"))
-        RNND_TRY(rnnd_hdf_read_strings(sd->hdf, "/classes", &sd->classes, &sd->class_count));
+        RNND_TRY(
+            rnnd_hdf_read_strings(sd->hdf, "/classes", &sd->classes, &sd->class_count));
     return rnnd__statedict_name(sd);
 }
 
@@ -87,8 +90,8 @@ static bool looks_like_hdf(int fd)
 {
     static const char signature[8] = "\211HDF\r\n\032\n";
     char head[sizeof signature];
-    return pread(fd, head, sizeof head, 0) == sizeof head
-           && memcmp(head, signature, sizeof head) == 0;
+    return pread(fd, head, sizeof head, 0) == sizeof head &&
+           memcmp(head, signature, sizeof head) == 0;
 }
 
 int rnnd_statedict_open(const char *path, struct rnnd_statedict *out)
@@ -96,7 +99,7 @@ int rnnd_statedict_open(const char *path, struct rnnd_statedict *out)
     struct rnnd_statedict sd;
     int status = 0;
     RNND_TRY(start(&sd, path));
-    sd.fd = open(path, O_RDONLY | O_CLOEXEC);
+    sd.fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
     if (sd.fd < 0)
         RNND_TRY_GOTO(rnnd_fail(RNND_EFILE, "%s: %s", path, strerror(errno)));
     if (looks_like_hdf(sd.fd)) {
@@ -129,10 +132,11 @@ void rnnd_statedict_close(struct rnnd_statedict *sd)
     *sd = (struct rnnd_statedict){.fd = -1};
 }
 
-/* ---- what model it is ---------------------------------------------------------------- */
+/* ---- what model it is */
 
 /* Widths, from the shapes of the arrays. */
-static int measure(const struct rnnd_statedict *sd, struct rnnd_model_spec *spec, int *gates)
+static int measure(const struct rnnd_statedict *sd, struct rnnd_model_spec *spec,
+                   int *gates)
 {
     const struct rnnd_tensor *ih = rnnd__statedict_find(sd, "rnn.weight_ih_l0");
     const struct rnnd_tensor *hh = rnnd__statedict_find(sd, "rnn.weight_hh_l0");
@@ -141,9 +145,11 @@ static int measure(const struct rnnd_statedict *sd, struct rnnd_model_spec *spec
     if (!ih || !hh || !bias || hh->cols < 1 || hh->rows % hh->cols != 0) {
         char found[1200];
         rnnd__statedict_list(sd, found, sizeof found);
-        return rnnd_fail(RNND_EUSAGE, "%s: a model needs at least rnn.weight_ih_l0 [G*H, I], "
-                         "rnn.weight_hh_l0 [G*H, H] and head.bias [O]; the file holds %s",
-                         sd->path, found);
+        return rnnd_fail(
+            RNND_EUSAGE,
+            "%s: a model needs at least rnn.weight_ih_l0 [G*H, I], "
+            "rnn.weight_hh_l0 [G*H, H] and head.bias [O]; the file holds %s",
+            sd->path, found);
     }
     *gates = (int)(hh->rows / hh->cols);
     spec->hidden = hh->cols;
@@ -160,15 +166,16 @@ static int measure(const struct rnnd_statedict *sd, struct rnnd_model_spec *spec
     return 0;
 }
 
-static int settle_cell(const struct rnnd_statedict *sd, const struct rnnd_options *o, int gates,
-                       enum rnnd_cell *out)
+static int settle_cell(const struct rnnd_statedict *sd, const struct rnnd_options *o,
+                       int gates, enum rnnd_cell *out)
 {
     enum rnnd_cell cell = o->cell;
     if (!rnnd_options_given(o, "cell"))
         cell = gates == 4 ? RNND_LSTM : gates == 3 ? RNND_GRU : RNND_RNN_TANH;
     if (rnnd_cell_gates(cell) != gates)
-        return rnnd_fail(RNND_EUSAGE, "%s: arrays of %d gates, but --cell says otherwise",
-                         sd->path, gates);
+        return rnnd_fail(RNND_EUSAGE,
+                         "%s: arrays of %d gates, but --cell says otherwise", sd->path,
+                         gates);
     *out = cell;
     return 0;
 }
@@ -181,7 +188,8 @@ static int settle_task(const struct rnnd_statedict *sd, const struct rnnd_option
         return 0;
     }
     if (spec->vocab == 0 || spec->vocab != spec->outputs)
-        return rnnd_fail(RNND_EUSAGE, "%s: does not say what task its model is for", sd->path);
+        return rnnd_fail(RNND_EUSAGE, "%s: does not say what task its model is for",
+                         sd->path);
     *out = RNND_LM;
     return 0;
 }
@@ -208,8 +216,8 @@ int rnnd_statedict_spec(const struct rnnd_statedict *sd, const struct rnnd_optio
     RNND_TRY_GOTO(measure(sd, &spec, &gates));
     RNND_TRY_GOTO(settle_cell(sd, &o, gates, &spec.cell));
     RNND_TRY_GOTO(settle_task(sd, &o, &spec, &spec.task));
-    spec.tie_weights = spec.vocab
-                       && (o.tie_weights || !rnnd__statedict_find(sd, "head.weight"));
+    spec.tie_weights =
+        spec.vocab && (o.tie_weights || !rnnd__statedict_find(sd, "head.weight"));
     spec.pool = o.pool;
     spec.dropout = spec.layers > 1 ? o.dropout : 0;
     spec.dropout_embed = spec.vocab ? o.dropout_embed : 0;
@@ -221,8 +229,8 @@ done:
     return status;
 }
 
-int rnnd_statedict_config(const struct rnnd_model *model, const struct rnnd_options *opt,
-                          char **text)
+int rnnd_statedict_config(const struct rnnd_model *model,
+                          const struct rnnd_options *opt, char **text)
 {
     const struct rnnd_model_spec *spec = rnnd_model_spec(model);
     struct rnnd_options defaults, o;
@@ -249,7 +257,7 @@ int rnnd_statedict_config(const struct rnnd_model *model, const struct rnnd_opti
     return status;
 }
 
-/* ---- parameters ---------------------------------------------------------------------- */
+/* ---- parameters */
 
 static void describe(int64_t rows, int64_t cols, char text[64])
 {
@@ -278,20 +286,22 @@ static int fail_names(const struct rnnd_statedict *sd, const struct rnnd_model *
         strcpy(wanted + n, one);
         n += strlen(one);
     }
-    return rnnd_fail(RNND_EUSAGE, "%s: %s %s; it holds %s; the model needs %s", sd->path, verb,
-                     name, found, wanted);
+    return rnnd_fail(RNND_EUSAGE, "%s: %s %s; it holds %s; the model needs %s",
+                     sd->path, verb, name, found, wanted);
 }
 
 /* Of a tied matrix one name is enough. */
 static const struct rnnd_tensor *find_for(const struct rnnd_statedict *sd,
-                                          const struct rnnd_model *model, const char *name)
+                                          const struct rnnd_model *model,
+                                          const char *name)
 {
     const struct rnnd_tensor *t = rnnd__statedict_find(sd, name);
     if (t || !rnnd_model_spec(model)->tie_weights)
         return t;
     if (strcmp(name, "head.weight") == 0)
         return rnnd__statedict_find(sd, "embed.weight");
-    return strcmp(name, "embed.weight") == 0 ? rnnd__statedict_find(sd, "head.weight") : NULL;
+    return strcmp(name, "embed.weight") == 0 ? rnnd__statedict_find(sd, "head.weight")
+                                             : NULL;
 }
 
 static bool is_normalization(const char *name)
@@ -309,11 +319,11 @@ static int check_one(const struct rnnd_statedict *sd, const struct rnnd_tensor *
         return rnnd_fail(RNND_EUSAGE, "%s: %s has %d dimensions, the model's %s is %s",
                          sd->path, t->name, t->rank, name, want);
     if (t->rows != rows || t->cols != cols)
-        return rnnd_fail(RNND_EUSAGE, "%s: %s is %s, the model's %s is %s", sd->path, t->name,
-                         got, name, want);
+        return rnnd_fail(RNND_EUSAGE, "%s: %s is %s, the model's %s is %s", sd->path,
+                         t->name, got, name, want);
     if (t->type == RNND_TENSOR_OTHER)
-        return rnnd_fail(RNND_EUSAGE, "%s: %s is no array of floating-point numbers", sd->path,
-                         t->name);
+        return rnnd_fail(RNND_EUSAGE, "%s: %s is no array of floating-point numbers",
+                         sd->path, t->name);
     return 0;
 }
 
@@ -338,7 +348,8 @@ static int check_all(const struct rnnd_statedict *sd, const struct rnnd_model *m
     return 0;
 }
 
-static int read_tensor(const struct rnnd_statedict *sd, const struct rnnd_tensor *t, float *out)
+static int read_tensor(const struct rnnd_statedict *sd, const struct rnnd_tensor *t,
+                       float *out)
 {
     if (!sd->hdf)
         return rnnd__safetensors_read(sd, t, out);
@@ -360,8 +371,10 @@ static int check_tied(const struct rnnd_statedict *sd, const struct rnnd_params 
     RNND_TRY(rnnd_new(size, sizeof *other, "embed.weight", (void **)&other));
     int status = read_tensor(sd, t, other);
     if (status == 0 && memcmp(other, host + p->offset, size * sizeof *other) != 0)
-        status = rnnd_fail(RNND_EUSAGE, "%s: embed.weight and head.weight differ, but the "
-                           "model ties them", sd->path);
+        status = rnnd_fail(RNND_EUSAGE,
+                           "%s: embed.weight and head.weight differ, but the "
+                           "model ties them",
+                           sd->path);
     free(other);
     return status;
 }

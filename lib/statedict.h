@@ -1,9 +1,10 @@
 /*
  * statedict.h - named arrays of a file against the parameters of a model.
  *
- * A file is a checkpoint (/model/NAME) or safetensors. Names are our own, which are PyTorch's
- * for a module with `embed`, `rnn` and `head`, or those of another module where it is plain
- * which array is which ("lstm.weight_ih_l0", "encoder.weight", "decoder.bias").
+ * A file is a checkpoint (/model/NAME) or safetensors. Names are our own, which are
+ * PyTorch's for a module with `embed`, `rnn` and `head`, or those of another module
+ * where it is plain which array is which ("lstm.weight_ih_l0", "encoder.weight",
+ * "decoder.bias").
  */
 #ifndef RNND_STATEDICT_H
 #define RNND_STATEDICT_H
@@ -12,27 +13,32 @@
 
 struct rnnd_hdf;
 
-enum rnnd_float_type { RNND_TENSOR_OTHER, RNND_TENSOR_F32, RNND_TENSOR_F64, RNND_TENSOR_F16,
-                       RNND_TENSOR_BF16 };
+enum rnnd_float_type {
+    RNND_TENSOR_OTHER,
+    RNND_TENSOR_F32,
+    RNND_TENSOR_F64,
+    RNND_TENSOR_F16,
+    RNND_TENSOR_BF16
+};
 
 struct rnnd_tensor {
-    char *name;                    /* in the file */
-    char ours[48];                 /* here; "" = not understood */
+    char *name;    /* in the file */
+    char ours[48]; /* here; "" = not understood */
     int rank;
-    int64_t rows, cols;            /* cols 0: a vector. Of other ranks both are 0 */
-    enum rnnd_float_type type;     /* safetensors: what its elements are */
-    int64_t at;                    /* safetensors: where they begin in the file */
+    int64_t rows, cols;        /* cols 0: a vector. Of other ranks both are 0 */
+    enum rnnd_float_type type; /* safetensors: what its elements are */
+    int64_t at;                /* safetensors: where they begin in the file */
 };
 
 struct rnnd_statedict {
     char *path;
-    struct rnnd_hdf *hdf;          /* NULL: safetensors, open as fd */
-    bool borrowed;                 /* hdf is the caller's */
+    struct rnnd_hdf *hdf; /* NULL: safetensors, open as fd */
+    bool borrowed;        /* hdf is the caller's */
     int fd;
-    struct rnnd_tensor *tensor;    /* [count] */
+    struct rnnd_tensor *tensor; /* [count] */
     int count;
-    char *task, *config;           /* what the file says of its model, or NULL */
-    char **classes;                /* one block, or NULL */
+    char *task, *config; /* what the file says of its model, or NULL */
+    char **classes;      /* one block, or NULL */
     int64_t class_count;
 };
 
@@ -43,14 +49,17 @@ RNND_CHECKED int rnnd_statedict_open(const char *path, struct rnnd_statedict *ou
 RNND_CHECKED int rnnd_statedict_of(struct rnnd_hdf *file, struct rnnd_statedict *out);
 void rnnd_statedict_close(struct rnnd_statedict *sd);
 
-/* The model that a file holds: widths from its arrays, the rest from what it says and, over
-   that, from what opt was given (may be NULL). EUSAGE where the task is not told. */
+/* The model that a file holds: widths from its arrays, the rest from what it says and,
+   over that, from what opt was given (may be NULL). EUSAGE where the task is not
+   told. */
 RNND_CHECKED int rnnd_statedict_spec(const struct rnnd_statedict *sd,
                                      const struct rnnd_options *opt,
                                      struct rnnd_model_spec *out);
-/* All parameters of the model; every array must have its place there and the same shape, else
-   EUSAGE with both. input.mean and input.std may be missing, or left over. */
-RNND_CHECKED int rnnd_statedict_load(struct rnnd_statedict *sd, struct rnnd_model *model);
+/* All parameters of the model; every array must have its place there and the same
+   shape, else EUSAGE with both. input.mean and input.std may be missing, or left
+   over. */
+RNND_CHECKED int rnnd_statedict_load(struct rnnd_statedict *sd,
+                                     struct rnnd_model *model);
 /* Both; classes too. */
 RNND_CHECKED int rnnd_statedict_model(struct rnnd_statedict *sd,
                                       const struct rnnd_options *opt,
@@ -61,8 +70,8 @@ RNND_CHECKED int rnnd_statedict_model(struct rnnd_statedict *sd,
 RNND_CHECKED int rnnd_statedict_export(const char *path, struct rnnd_model *model,
                                        const struct rnnd_options *opt);
 
-/* Train options as text, with those that shape the model as it is; malloc'ed, taken. opt may
-   be NULL: the defaults. */
+/* Train options as text, with those that shape the model as it is; malloc'ed, taken.
+   opt may be NULL: the defaults. */
 RNND_CHECKED int rnnd_statedict_config(const struct rnnd_model *model,
                                        const struct rnnd_options *opt, char **text);
 
@@ -76,7 +85,8 @@ const struct rnnd_tensor *rnnd__statedict_find(const struct rnnd_statedict *sd,
 /* "name [rows, cols], ..." of the arrays of a file, cut at size. */
 void rnnd__statedict_list(const struct rnnd_statedict *sd, char *text, size_t size);
 /* Adds an array; takes name. */
-RNND_CHECKED int rnnd__statedict_add(struct rnnd_statedict *sd, const struct rnnd_tensor *t);
+RNND_CHECKED int rnnd__statedict_add(struct rnnd_statedict *sd,
+                                     const struct rnnd_tensor *t);
 
 RNND_CHECKED int rnnd__safetensors_open(struct rnnd_statedict *sd);
 RNND_CHECKED int rnnd__safetensors_read(const struct rnnd_statedict *sd,

@@ -1,10 +1,10 @@
 /*
  * statedict_names.c - which array of a file is which parameter.
  *
- * Our own names stand for themselves. Of what they leave open, the recurrent layers are what
- * shares a prefix with the one "weight_ih_l0"; the head is the one other module with weight and
- * bias; the embedding is the one weight without a bias. Where two could be meant, nothing is
- * guessed.
+ * Our own names stand for themselves. Of what they leave open, the recurrent layers are
+ * what shares a prefix with the one "weight_ih_l0"; the head is the one other module
+ * with weight and bias; the embedding is the one weight without a bias. Where two could
+ * be meant, nothing is guessed.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -62,9 +62,10 @@ static int fail_listing(const struct rnnd_statedict *sd, const char *what)
                      sd->count ? found : "no arrays");
 }
 
-/* ---- parts of names ------------------------------------------------------------------ */
+/* ---- parts of names */
 
-/* Whether a name is PREFIX + tail, the prefix being empty or ending in a dot; its length. */
+/* Whether a name is PREFIX + tail, the prefix being empty or ending in a dot; its
+   length. */
 static bool ends_in(const char *name, const char *tail, size_t *prefix)
 {
     size_t n = strlen(name), m = strlen(tail);
@@ -99,7 +100,7 @@ static bool is_free(const struct rnnd_tensor *t)
     return t->ours[0] == 0;
 }
 
-/* ---- one kind after the other --------------------------------------------------------- */
+/* ---- one kind after the other */
 
 static int name_recurrent(struct rnnd_statedict *sd)
 {
@@ -109,16 +110,18 @@ static int name_recurrent(struct rnnd_statedict *sd)
         if (!ends_in(sd->tensor[i].name, "weight_ih_l0", &n))
             continue;
         if (first)
-            return fail_listing(sd, "several recurrent modules, and none of them is `rnn`");
+            return fail_listing(sd,
+                                "several recurrent modules, and none of them is `rnn`");
         first = sd->tensor[i].name;
         prefix = n;
     }
     if (!first)
-        return fail_listing(sd, "no recurrent layers (a name that ends in weight_ih_l0)");
+        return fail_listing(sd,
+                            "no recurrent layers (a name that ends in weight_ih_l0)");
     for (int i = 0; i < sd->count; i++) {
         struct rnnd_tensor *t = &sd->tensor[i];
-        if (strncmp(t->name, first, prefix) == 0 && is_recurrent(t->name + prefix)
-            && strlen(t->name + prefix) + sizeof "rnn." <= sizeof t->ours)
+        if (strncmp(t->name, first, prefix) == 0 && is_recurrent(t->name + prefix) &&
+            strlen(t->name + prefix) + sizeof "rnn." <= sizeof t->ours)
             snprintf(t->ours, sizeof t->ours, "rnn.%s", t->name + prefix);
     }
     return 0;
@@ -131,8 +134,9 @@ static struct rnnd_tensor *weight_beside(struct rnnd_statedict *sd, const char *
     for (int i = 0; i < sd->count; i++) {
         struct rnnd_tensor *t = &sd->tensor[i];
         size_t n;
-        if (is_free(t) && t->rank == 2 && t->rows == rows && ends_in(t->name, "weight", &n)
-            && n == prefix && strncmp(t->name, name, n) == 0)
+        if (is_free(t) && t->rank == 2 && t->rows == rows &&
+            ends_in(t->name, "weight", &n) && n == prefix &&
+            strncmp(t->name, name, n) == 0)
             return t;
     }
     return NULL;
@@ -159,8 +163,9 @@ static int name_head(struct rnnd_statedict *sd)
         }
     }
     if (modules > 1)
-        return fail_listing(sd, "several modules could be the head, and none of them is "
-                                "`head`");
+        return fail_listing(sd,
+                            "several modules could be the head, and none of them is "
+                            "`head`");
     if (weight) {
         call(weight, "head.weight");
         call(bias, "head.bias");
@@ -179,8 +184,9 @@ static int name_embedding(struct rnnd_statedict *sd)
         if (!is_free(t) || t->rank != 2 || !ends_in(t->name, "weight", &prefix))
             continue;
         if (found)
-            return fail_listing(sd, "several arrays could be the embedding, and none of them "
-                                    "is `embed.weight`");
+            return fail_listing(
+                sd, "several arrays could be the embedding, and none of them "
+                    "is `embed.weight`");
         found = t;
     }
     if (found)

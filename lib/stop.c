@@ -1,12 +1,12 @@
 /*
  * stop.c - the mark that a signal leaves for the loop to find.
  *
- * The threads that compute block these signals and look for them: code that oneDNN generates
- * keeps data below the stack pointer, where the frame of a signal handler would overwrite them
- * (its heap was corrupted in most of the runs that were signalled). Threads that were there
- * before, such as MPI's, may still be chosen by the kernel; for them there is a handler.
- * Launchers send the same signal several times, so nothing is counted. Knows no ranks: who was
- * signalled is agreed on elsewhere.
+ * The threads that compute block these signals and look for them: code that oneDNN
+ * generates keeps data below the stack pointer, where the frame of a signal handler
+ * would overwrite them (its heap was corrupted in most of the runs that were
+ * signalled). Threads that were there before, such as MPI's, may still be chosen by the
+ * kernel; for them there is a handler. Launchers send the same signal several times, so
+ * nothing is counted. Knows no ranks: who was signalled is agreed on elsewhere.
  */
 #include "stop.h"
 

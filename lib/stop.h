@@ -6,8 +6,8 @@
 
 #include "rnn_dist.h"
 
-/* From now on these signals only wait to be asked for, in this thread and in those it makes
-   afterwards. To be called before the back end is opened; may be called again. */
+/* From now on these signals only wait to be asked for, in this thread and in those it
+   makes afterwards. To be called before the back end is opened; may be called again. */
 void rnnd_stop_install(void);
 /* The signal that came last, 0 = none. */
 int rnnd_stop_requested(void);

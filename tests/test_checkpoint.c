@@ -1,8 +1,9 @@
 /*
- * test_checkpoint.c - checkpoints: to the bit, damaged, cut, half written, and in a folder.
+ * test_checkpoint.c - checkpoints: to the bit, damaged, cut, half written, and in a
+ * folder.
  *
- * `test_checkpoint saver DIR` and `test_checkpoint full DIR` are the processes that some of
- * the tests kill, or give a full disk.
+ * `test_checkpoint saver DIR` and `test_checkpoint full DIR` are the processes that
+ * some of the tests kill, or give a full disk.
  */
 #include <fcntl.h>
 #include <spawn.h>
@@ -40,16 +41,17 @@ static void tear_down(void)
     rnnd_backend_close(be);
 }
 
-/* ---- a run's state -------------------------------------------------------------------- */
+/* ---- a run's state */
 
 static void fill_state(struct rnnd_train_state *s, const struct rnnd_model_spec *spec)
 {
-    int64_t *whole[] = {&s->update, &s->applied, &s->epoch, &s->entry, &s->group,
-                        &s->validated, &s->patience_count, &s->plateau_count,
-                        &s->log_updates};
-    double *real[] = {&s->seconds, &s->best_loss, &s->patience_loss, &s->plateau_loss,
-                      &s->plateau_factor, &s->log_loss, &s->log_targets, &s->log_steps,
-                      &s->log_seconds, &s->log_wait, &s->log_straggler, &s->last_lr,
+    int64_t *whole[] = {&s->update,         &s->applied,       &s->epoch,
+                        &s->entry,          &s->group,         &s->validated,
+                        &s->patience_count, &s->plateau_count, &s->log_updates};
+    double *real[] = {&s->seconds,      &s->best_loss,      &s->patience_loss,
+                      &s->plateau_loss, &s->plateau_factor, &s->log_loss,
+                      &s->log_targets,  &s->log_steps,      &s->log_seconds,
+                      &s->log_wait,     &s->log_straggler,  &s->last_lr,
                       &s->last_norm};
     memset(s, 0, sizeof *s);
     for (size_t i = 0; i < sizeof whole / sizeof *whole; i++)
@@ -76,12 +78,14 @@ static void fill_state(struct rnnd_train_state *s, const struct rnnd_model_spec 
         fill_odd(c->c, (int64_t)floats, 88);
 }
 
-static void same_states(const struct rnnd_train_state *a, const struct rnnd_train_state *b)
+static void same_states(const struct rnnd_train_state *a,
+                        const struct rnnd_train_state *b)
 {
     struct rnnd_train_state x = *a, y = *b;
     size_t floats = (size_t)(a->carry.count * a->carry.width) * sizeof(float);
     ck_assert(a->carry.count == b->carry.count && a->carry.width == b->carry.width);
-    ck_assert_mem_eq(a->carry.id, b->carry.id, (size_t)a->carry.count * sizeof(int64_t));
+    ck_assert_mem_eq(a->carry.id, b->carry.id,
+                     (size_t)a->carry.count * sizeof(int64_t));
     ck_assert_mem_eq(a->carry.h, b->carry.h, floats);
     ck_assert((a->carry.c == NULL) == (b->carry.c == NULL));
     if (a->carry.c)
@@ -118,7 +122,7 @@ static void save_small(const char *name, int64_t update)
     rnnd_model_free(m);
 }
 
-/* ---- to the bit ------------------------------------------------------------------------ */
+/* ---- to the bit */
 
 static void round_trip(const struct rnnd_model_spec *spec)
 {
@@ -146,7 +150,8 @@ static void round_trip(const struct rnnd_model_spec *spec)
 
 START_TEST(everything_comes_back)
 {
-    static const enum rnnd_optimizer kinds[] = {RNND_SGD, RNND_SGD, RNND_ADAM, RNND_ADAMW};
+    static const enum rnnd_optimizer kinds[] = {RNND_SGD, RNND_SGD, RNND_ADAM,
+                                                RNND_ADAMW};
     for (int k = 0; k < 4; k++) {
         opt.optimizer = kinds[k];
         opt.momentum = k == 1 ? 0.9 : 0;
@@ -157,7 +162,8 @@ END_TEST
 
 START_TEST(a_model_is_made_of_its_file)
 {
-    static const char *const texts[] = {"a", "", "ö ü", "d", "e", "f", "a very long name"};
+    static const char *const texts[] = {
+        "a", "", "ö ü", "d", "e", "f", "a very long name"};
     const struct rnnd_model_spec *spec = &specs[_i];
     struct rnnd_model *m = new_model(spec, 5), *n;
     struct rnnd_checkpoint_info info;
@@ -193,7 +199,8 @@ START_TEST(info_is_read_alone)
     ck_assert(info.update == 42 && info.epoch == 3);
     must(rnnd_options_init(&read));
     must(rnnd_options_read_text(&read, info.config, "config", RNND_FROM_FILE));
-    ck_assert(read.lr == opt.lr && read.cell == RNND_RNN_RELU && read.task == RNND_REGRESS);
+    ck_assert(read.lr == opt.lr && read.cell == RNND_RNN_RELU &&
+              read.task == RNND_REGRESS);
     rnnd_options_clear(&read);
     free(info.config);
 }
@@ -233,7 +240,7 @@ START_TEST(another_model_is_refused)
 }
 END_TEST
 
-/* ---- damage ---------------------------------------------------------------------------- */
+/* ---- damage */
 
 static size_t read_file(const char *name, unsigned char *all, size_t room)
 {
@@ -351,12 +358,13 @@ START_TEST(other_files_are_no_checkpoints)
     must(rnnd_hdf_set_int(f, "version", 1));
     must(rnnd_hdf_commit(f));
     must_fail(RNND_EFILE, rnnd_checkpoint_verify(in_folder("data.h5")));
-    ck_assert_str_eq(rest_of_detail(), "data.h5: attribute format is rnn_dist-data, not "
-                                       "rnn_dist-checkpoint");
+    ck_assert_str_eq(rest_of_detail(),
+                     "data.h5: attribute format is rnn_dist-data, not "
+                     "rnn_dist-checkpoint");
 }
 END_TEST
 
-/* ---- half written ----------------------------------------------------------------------- */
+/* ---- half written */
 
 /* Where the other process tells how far it is. */
 enum { TOLD = 9 };
@@ -394,7 +402,8 @@ static int64_t last_said(int fd)
     return strtoll(line ? line + 1 : text, NULL, 10);
 }
 
-/* Killed at any moment: what was announced is there, or something newer, and is intact. */
+/* Killed at any moment: what was announced is there, or something newer, and is
+   intact. */
 START_TEST(a_killed_save_loses_nothing)
 {
     int64_t announced = 0;
@@ -450,7 +459,8 @@ START_TEST(saver)
 }
 END_TEST
 
-/* The disk fills up at every size that a file may reach: the older file stays as it is. */
+/* The disk fills up at every size that a file may reach: the older file stays as it
+   is. */
 START_TEST(full)
 {
     struct rnnd_model *m;
@@ -465,9 +475,10 @@ START_TEST(full)
     signal(SIGXFSZ, SIG_IGN);
     /* no assertion in between: they write files, too */
     for (limit.rlim_cur = 0; limit.rlim_cur < limit.rlim_max; limit.rlim_cur += 997)
-        failures += setrlimit(RLIMIT_FSIZE, &limit) == 0
-                    && rnnd_checkpoint_save(in_folder("a.h5"), m, o, &opt, &s) == RNND_EFILE
-                    && strstr(rnnd_status_detail(), "a.h5");
+        failures +=
+            setrlimit(RLIMIT_FSIZE, &limit) == 0 &&
+            rnnd_checkpoint_save(in_folder("a.h5"), m, o, &opt, &s) == RNND_EFILE &&
+            strstr(rnnd_status_detail(), "a.h5");
     limit.rlim_cur = limit.rlim_max;
     setrlimit(RLIMIT_FSIZE, &limit);
     dprintf(TOLD, "%d\n", failures);
@@ -508,7 +519,7 @@ START_TEST(a_folder_that_is_not_there)
 }
 END_TEST
 
-/* ---- in a folder ------------------------------------------------------------------------ */
+/* ---- in a folder */
 
 static void damage(const char *name)
 {

@@ -1,10 +1,11 @@
 /*
- * test_comm.c - communicator, gradient sums and the mark of a signal, on any number of ranks.
+ * test_comm.c - communicator, gradient sums and the mark of a signal, on any number of
+ * ranks.
  *
- * Started alone it tests the world of one; tests/mpi/comm.sh starts it on several ranks. The
- * back end and the model are stand-ins: host memory, once reachable and once only by download
- * and upload, and an arena whose ranges the test announces. Sums are of small integers, so
- * that every order gives the same floats, and are compared by ==.
+ * Started alone it tests the world of one; tests/mpi/comm.sh starts it on several
+ * ranks. The back end and the model are stand-ins: host memory, once reachable and once
+ * only by download and upload, and an arena whose ranges the test announces. Sums are
+ * of small integers, so that every order gives the same floats, and are compared by ==.
  */
 #include <check.h>
 #include <math.h>
@@ -22,7 +23,7 @@
 static struct rnnd_comm *comm;
 static int rank, size;
 
-/* ---- stand-ins ---------------------------------------------------------------------- */
+/* ---- stand-ins */
 
 static int downloads, uploads;
 
@@ -43,24 +44,28 @@ static int sync_status(struct rnnd_backend *be)
     return be->status;
 }
 
-static int download(struct rnnd_backend *be, void *dst, struct rnnd_buf src, size_t bytes)
+static int download(struct rnnd_backend *be, void *dst, struct rnnd_buf src,
+                    size_t bytes)
 {
     downloads++;
     memcpy(dst, src.dev, bytes);
     return be->status;
 }
 
-static void upload(struct rnnd_backend *be, struct rnnd_buf dst, const void *src, size_t bytes)
+static void upload(struct rnnd_backend *be, struct rnnd_buf dst, const void *src,
+                   size_t bytes)
 {
     (void)be;
     uploads++;
     memcpy(dst.dev, src, bytes);
 }
 
-static const struct rnnd_backend_ops host_ops = {.name = "host", .host = reachable,
-                                                 .sync = sync_status};
-static const struct rnnd_backend_ops device_ops = {.name = "device", .host = unreachable,
-                                                   .sync = sync_status, .download = download,
+static const struct rnnd_backend_ops host_ops = {
+    .name = "host", .host = reachable, .sync = sync_status};
+static const struct rnnd_backend_ops device_ops = {.name = "device",
+                                                   .host = unreachable,
+                                                   .sync = sync_status,
+                                                   .download = download,
                                                    .upload = upload};
 
 struct rnnd_model {
@@ -68,7 +73,7 @@ struct rnnd_model {
     struct rnnd_params params;
     rnnd_bucket_ready ready;
     void *context;
-    const int64_t *cut;            /* ends of the ranges it announces */
+    const int64_t *cut; /* ends of the ranges it announces */
     int cuts;
     int announced;
 };
@@ -78,7 +83,8 @@ const struct rnnd_params *rnnd_model_params(const struct rnnd_model *model)
     return &model->params;
 }
 
-void rnnd_model_on_ready(struct rnnd_model *model, rnnd_bucket_ready ready, void *context)
+void rnnd_model_on_ready(struct rnnd_model *model, rnnd_bucket_ready ready,
+                         void *context)
 {
     model->ready = ready;
     model->context = context;
@@ -113,7 +119,7 @@ static void model_new(struct rnnd_model *m, const int64_t *cut, int cuts)
     ck_assert_ptr_nonnull(m->params.grad.dev);
 }
 
-/* ---- small integers ------------------------------------------------------------------ */
+/* ---- small integers */
 
 static float part(int r, int64_t i)
 {
@@ -135,11 +141,11 @@ static void check_whole(const float *x, int64_t n)
 {
     for (int64_t i = 0; i < n; i++)
         if (x[i] != whole(i))
-            ck_abort_msg("element %lld of %lld is %g, not %g", (long long)i, (long long)n,
-                         x[i], whole(i));
+            ck_abort_msg("element %lld of %lld is %g, not %g", (long long)i,
+                         (long long)n, x[i], whole(i));
 }
 
-/* ---- communicator ------------------------------------------------------------------- */
+/* ---- communicator */
 
 START_TEST(sums_of_doubles)
 {
@@ -233,11 +239,11 @@ START_TEST(agrees_on_the_lowest_failing_rank)
 }
 END_TEST
 
-/* ---- sums of floats ----------------------------------------------------------------- */
+/* ---- sums of floats */
 
 /* Around the lengths where the way of summing and the cut into pieces change. */
-static const int64_t lengths[] = {0, 1, 2, 3, 5, 1000, 16384, 16385, 100003, 131072,
-                                  131073 * 2, 700001, 1500000};
+static const int64_t lengths[] = {
+    0, 1, 2, 3, 5, 1000, 16384, 16385, 100003, 131072, 131073 * 2, 700001, 1500000};
 
 START_TEST(sums_of_floats)
 {
@@ -246,8 +252,8 @@ START_TEST(sums_of_floats)
     struct rnnd_backend be = {.ops = &host_ops};
     fill(x, n);
     x[n] = -1;
-    ck_assert_int_eq(rnnd_comm_sum_begin(comm, &be, (struct rnnd_buf){(char *)x}, n, "test"),
-                     0);
+    ck_assert_int_eq(
+        rnnd_comm_sum_begin(comm, &be, (struct rnnd_buf){(char *)x}, n, "test"), 0);
     ck_assert_int_eq(rnnd_comm_sum_wait(comm), 0);
     check_whole(x, n);
     ck_assert(x[n] == -1);
@@ -265,9 +271,10 @@ START_TEST(sums_of_device_floats)
         downloads = uploads = 0;
         fill(x, N * EACH);
         for (int i = N - 1; i >= 0; i--)
-            ck_assert_int_eq(rnnd_comm_sum_begin(comm, &be,
-                                                 (struct rnnd_buf){(char *)(x + i * EACH)},
-                                                 i == 3 ? 77 : EACH, "test"), 0);
+            ck_assert_int_eq(rnnd_comm_sum_begin(
+                                 comm, &be, (struct rnnd_buf){(char *)(x + i * EACH)},
+                                 i == 3 ? 77 : EACH, "test"),
+                             0);
         ck_assert_int_eq(rnnd_comm_sum_wait(comm), 0);
         ck_assert_int_eq(downloads, size > 1 ? N : 0);
         ck_assert_int_eq(uploads, size > 1 ? N : 0);
@@ -282,8 +289,8 @@ START_TEST(sums_of_device_floats)
 }
 END_TEST
 
-/* Numbers that do not add up exactly: whatever the order, all ranks hold the same bits, and
-   the same again in a second run. */
+/* Numbers that do not add up exactly: whatever the order, all ranks hold the same bits,
+   and the same again in a second run. */
 START_TEST(all_ranks_get_the_same_bits)
 {
     int64_t n = lengths[_i];
@@ -292,10 +299,12 @@ START_TEST(all_ranks_get_the_same_bits)
     uint64_t hash[2] = {1, 1};
     for (int round = 0; round < 2; round++) {
         for (int64_t i = 0; i < n; i++)
-            x[i] = (rnnd_uniform(rnnd_philox(5, (uint32_t)i, (uint32_t)rank, 0, 0).word[0]) -
-                    0.5f) * powf(10, (float)(i % 13 - 6));
-        ck_assert_int_eq(rnnd_comm_sum_begin(comm, &be, (struct rnnd_buf){(char *)x}, n,
-                                             "test"), 0);
+            x[i] = (rnnd_uniform(
+                        rnnd_philox(5, (uint32_t)i, (uint32_t)rank, 0, 0).word[0]) -
+                    0.5f) *
+                   powf(10, (float)(i % 13 - 6));
+        ck_assert_int_eq(
+            rnnd_comm_sum_begin(comm, &be, (struct rnnd_buf){(char *)x}, n, "test"), 0);
         ck_assert_int_eq(rnnd_comm_sum_wait(comm), 0);
         for (int64_t i = 0; i < n; i++) {
             uint32_t word;
@@ -312,7 +321,7 @@ START_TEST(all_ranks_get_the_same_bits)
 }
 END_TEST
 
-/* ---- reducer ------------------------------------------------------------------------- */
+/* ---- reducer */
 
 static const int64_t cuts[] = {10, 5000, 5001, 40000, 150000, 300007};
 enum { CUTS = sizeof cuts / sizeof *cuts };
@@ -322,8 +331,8 @@ static struct rnnd_loss own_loss(void)
     return (struct rnnd_loss){.loss = 0.5 * rank, .targets = rank + 1, .correct = 1};
 }
 
-/* The real communicator once as it is, once posing as one whose sums progress by themselves,
-   so that buckets begin with the announcements. */
+/* The real communicator once as it is, once posing as one whose sums progress by
+   themselves, so that buckets begin with the announcements. */
 static struct rnnd_reducer *reducer_new(struct rnnd_model *m, bool early)
 {
     static struct rnnd_comm_ops ops;
@@ -361,7 +370,8 @@ START_TEST(reduces_gradients)
     for (int update = 0; update < 3; update++) {
         fill(grad, m.params.count);
         ck_assert_int_eq(update % 2 && rank % 2 ? rnnd_model_announce(&m)
-                                                : announce(&m, 0, CUTS), 0);
+                                                : announce(&m, 0, CUTS),
+                         0);
         struct rnnd_loss loss = own_loss();
         unsigned flags = 4u + (rank == size - 1 ? 129u : 0);
         ck_assert_int_eq(rnnd_reducer_finish(r, 0, update ? &flags : NULL, &loss), 0);
@@ -376,8 +386,8 @@ START_TEST(reduces_gradients)
 }
 END_TEST
 
-/* The last rank fails after some of its announcements, or before any; all learn of it in the
-   same update, and the next update is whole again. */
+/* The last rank fails after some of its announcements, or before any; all learn of it
+   in the same update, and the next update is whole again. */
 START_TEST(a_failing_rank_joins)
 {
     bool early = _i & 1;
@@ -427,7 +437,7 @@ START_TEST(a_failed_device_is_told)
 }
 END_TEST
 
-/* ---- signals ------------------------------------------------------------------------- */
+/* ---- signals */
 
 /* A thread from before, as MPI has them: it may take what is sent to the process. */
 static void *bystander(void *end)

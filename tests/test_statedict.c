@@ -1,8 +1,8 @@
 /*
  * test_statedict.c - parameters by name: our files, other modules' names, safetensors.
  *
- * Files of other tools are written here byte by byte, so that the format's own words are what
- * is tested.
+ * Files of other tools are written here byte by byte, so that the format's own words
+ * are what is tested.
  */
 #include <math.h>
 
@@ -23,7 +23,7 @@ static void tear_down(void)
     rnnd_backend_close(be);
 }
 
-/* ---- files of other tools -------------------------------------------------------------- */
+/* ---- files of other tools */
 
 /* An array of a file: element i of it is start + i. */
 struct array {
@@ -62,8 +62,8 @@ static void put_f16(unsigned char *to, int value)
     int exponent = 0;
     while (value >> (exponent + 1))
         exponent++;
-    unsigned bits = value ? (unsigned)(exponent + 15) << 10
-                                | ((unsigned)value << 10 >> exponent & 1023)
+    unsigned bits = value ? (unsigned)(exponent + 15) << 10 |
+                                ((unsigned)value << 10 >> exponent & 1023)
                           : 0;
     to[0] = (unsigned char)bits;
     to[1] = (unsigned char)(bits >> 8);
@@ -81,7 +81,8 @@ static const struct dtype f32 = {"F32", 4, put_f32}, f64 = {"F64", 8, put_f64},
                           f16 = {"F16", 2, put_f16}, bf16 = {"BF16", 2, put_bf16},
                           i64 = {"I64", 8, put_f64};
 
-static void write_raw(const char *name, const char *header, const void *data, size_t bytes)
+static void write_raw(const char *name, const char *header, const void *data,
+                      size_t bytes)
 {
     FILE *f = fopen(in_folder(name), "wb");
     uint64_t length = strlen(header);
@@ -103,8 +104,10 @@ static void write_safetensors(const char *name, const struct dtype *dtype,
         char shape[64], *end = header + strlen(header);
         int bytes = size_of(a) * dtype->size;
         snprintf(shape, sizeof shape, a->cols ? "%d, %d" : "%d", a->rows, a->cols);
-        sprintf(end, "%s\"%s\": {\"dtype\": \"%s\", \"shape\": [%s], \"data_offsets\": "
-                "[%d, %d]}", i ? ", " : "", a->name, dtype->name, shape, at, at + bytes);
+        sprintf(end,
+                "%s\"%s\": {\"dtype\": \"%s\", \"shape\": [%s], \"data_offsets\": "
+                "[%d, %d]}",
+                i ? ", " : "", a->name, dtype->name, shape, at, at + bytes);
         for (int k = 0; k < size_of(a); k++)
             dtype->put(data + at + k * dtype->size, a->start + k);
         at += bytes;
@@ -131,12 +134,20 @@ static void write_hdf(const char *name, const struct array *arrays, int count)
     must(rnnd_hdf_commit(f));
 }
 
-/* LSTM 2 -> 3, 4 classes; and an embedding of 5 before it, tied or not, in the lm one. */
-static const struct rnnd_model_spec features = {.task = RNND_CLASSIFY, .cell = RNND_LSTM,
-                                                .inputs = 2, .hidden = 3, .layers = 1,
+/* LSTM 2 -> 3, 4 classes; and an embedding of 5 before it, tied or not, in the lm
+   one. */
+static const struct rnnd_model_spec features = {.task = RNND_CLASSIFY,
+                                                .cell = RNND_LSTM,
+                                                .inputs = 2,
+                                                .hidden = 3,
+                                                .layers = 1,
                                                 .outputs = 4};
-static const struct rnnd_model_spec tokens = {.task = RNND_LM, .cell = RNND_GRU, .vocab = 5,
-                                              .embed = 3, .hidden = 3, .layers = 1,
+static const struct rnnd_model_spec tokens = {.task = RNND_LM,
+                                              .cell = RNND_GRU,
+                                              .vocab = 5,
+                                              .embed = 3,
+                                              .hidden = 3,
+                                              .layers = 1,
                                               .outputs = 5};
 
 static void check_values(struct rnnd_model *m, const char *name, int start, int count)
@@ -168,7 +179,7 @@ static const struct array theirs[] = {
     {"net.lstm.bias_ih_l0", 12, 0, 80},   {"net.lstm.bias_hh_l0", 12, 0, 100},
     {"net.fc.weight", 4, 3, 120},         {"net.fc.bias", 4, 0, 140}};
 
-/* ---- reading them ---------------------------------------------------------------------- */
+/* ---- reading them */
 
 START_TEST(floats_of_all_sizes)
 {
@@ -199,8 +210,9 @@ START_TEST(all_halves)
 {
     static unsigned char data[1 << 17];
     static float got[1 << 16];
-    const char *header = "{\"rnn.weight_ih_l0\": {\"dtype\": \"F16\", \"shape\": [65536], "
-                         "\"data_offsets\": [0, 131072]}}";
+    const char *header =
+        "{\"rnn.weight_ih_l0\": {\"dtype\": \"F16\", \"shape\": [65536], "
+        "\"data_offsets\": [0, 131072]}}";
     struct rnnd_statedict sd;
     for (unsigned h = 0; h < 1 << 16; h++) {
         data[2 * h] = (unsigned char)h;
@@ -213,11 +225,12 @@ START_TEST(all_halves)
     for (unsigned h = 0; h < 1 << 16; h++) {
         unsigned exponent = h >> 10 & 31, part = h & 1023;
         double want = exponent == 31 ? (part ? NAN : INFINITY)
-                      : exponent ? ldexp(1024 + part, (int)exponent - 25)
-                                 : ldexp(part, -24);
+                      : exponent     ? ldexp(1024 + part, (int)exponent - 25)
+                                     : ldexp(part, -24);
         want = h & 0x8000 ? -want : want;
-        ck_assert(isnan(want) ? isnan(got[h])
-                              : got[h] == (float)want && !signbit(got[h]) == !signbit(want));
+        ck_assert(isnan(want)
+                      ? isnan(got[h])
+                      : got[h] == (float)want && !signbit(got[h]) == !signbit(want));
     }
 }
 END_TEST
@@ -228,8 +241,8 @@ static const struct array gru[] = {
     {"rnn.bias_hh_l0", 9, 0, 90},   {"decoder.bias", 5, 0, 100},
     {"decoder.weight", 5, 3, 110}};
 
-/* The names of PyTorch's word language model, whose recurrent module is called rnn as here; and
-   tied, where the second name of the matrix may be left out or must agree. */
+/* The names of PyTorch's word language model, whose recurrent module is called rnn as
+   here; and tied, where the second name of the matrix may be left out or must agree. */
 START_TEST(a_language_model)
 {
     struct array a[7];
@@ -246,8 +259,9 @@ START_TEST(a_language_model)
     spec.tie_weights = true;
     m = new_model(&spec, 1);
     must_fail(RNND_EUSAGE, rnnd_checkpoint_init(in_folder("a"), m));
-    ck_assert_str_eq(rest_of_detail(), "a: embed.weight and head.weight differ, but the model "
-                                       "ties them");
+    ck_assert_str_eq(rest_of_detail(),
+                     "a: embed.weight and head.weight differ, but the model "
+                     "ties them");
     a[6].start = a[0].start;
     write_safetensors("a", &f32, a, 7);
     must(rnnd_checkpoint_init(in_folder("a"), m));
@@ -272,8 +286,8 @@ static void refuse(const struct rnnd_model_spec *spec, int status, const char *d
     rnnd_model_free(same);
 }
 
-#define MODEL_NEEDS                                                                      \
-    "the model needs head.weight [4, 3], head.bias [4], rnn.weight_ih_l0 [12, 2], "      \
+#define MODEL_NEEDS                                                                 \
+    "the model needs head.weight [4, 3], head.bias [4], rnn.weight_ih_l0 [12, 2], " \
     "rnn.weight_hh_l0 [12, 3], rnn.bias_ih_l0 [12], rnn.bias_hh_l0 [12]"
 
 START_TEST(what_does_not_fit_is_named)
@@ -286,43 +300,54 @@ START_TEST(what_does_not_fit_is_named)
            "a: net.fc.weight is [3, 3], the model's head.weight is [4, 3]");
 
     write_safetensors("a", &f32, ours, 5);
-    refuse(&features, RNND_EUSAGE, "a: has no head.bias; it holds rnn.weight_ih_l0 [12, 2], "
-           "rnn.weight_hh_l0 [12, 3], rnn.bias_ih_l0 [12], rnn.bias_hh_l0 [12], head.weight "
+    refuse(&features, RNND_EUSAGE,
+           "a: has no head.bias; it holds rnn.weight_ih_l0 [12, 2], "
+           "rnn.weight_hh_l0 [12, 3], rnn.bias_ih_l0 [12], rnn.bias_hh_l0 [12], "
+           "head.weight "
            "[4, 3]; " MODEL_NEEDS);
 
     memcpy(a, ours, sizeof ours);
     a[6] = (struct array){"rnn.weight_ih_l1", 12, 3, 0};
     write_safetensors("a", &f32, a, 7);
-    refuse(&features, RNND_EUSAGE, "a: the model has no place for rnn.weight_ih_l1; it holds "
+    refuse(&features, RNND_EUSAGE,
+           "a: the model has no place for rnn.weight_ih_l1; it holds "
            "rnn.weight_ih_l0 [12, 2], rnn.weight_hh_l0 [12, 3], rnn.bias_ih_l0 [12], "
-           "rnn.bias_hh_l0 [12], head.weight [4, 3], head.bias [4], rnn.weight_ih_l1 [12, 3]; "
-           MODEL_NEEDS);
+           "rnn.bias_hh_l0 [12], head.weight [4, 3], head.bias [4], rnn.weight_ih_l1 "
+           "[12, 3]; " MODEL_NEEDS);
 
     memcpy(a, theirs, sizeof theirs);
     a[6] = (struct array){"other.weight", 4, 3, 0};
     a[7] = (struct array){"other.bias", 4, 0, 0};
     write_safetensors("a", &f32, a, 8);
-    refuse(&features, RNND_EUSAGE, "a: several modules could be the head, and none of them is "
-           "`head`; it holds net.lstm.weight_ih_l0 [12, 2], net.lstm.weight_hh_l0 [12, 3], "
+    refuse(&features, RNND_EUSAGE,
+           "a: several modules could be the head, and none of them is "
+           "`head`; it holds net.lstm.weight_ih_l0 [12, 2], net.lstm.weight_hh_l0 [12, "
+           "3], "
            "net.lstm.bias_ih_l0 [12], net.lstm.bias_hh_l0 [12], net.fc.weight [4, 3], "
            "net.fc.bias [4], other.weight [4, 3], other.bias [4]");
 
     a[0] = (struct array){"x", 1, 0, 0};
     write_safetensors("a", &f32, a, 1);
-    refuse(&features, RNND_EUSAGE, "a: no recurrent layers (a name that ends in weight_ih_l0); "
+    refuse(&features, RNND_EUSAGE,
+           "a: no recurrent layers (a name that ends in weight_ih_l0); "
            "it holds x [1]");
 
     write_safetensors("a", &i64, ours, 6);
-    refuse(&features, RNND_EUSAGE, "a: head.weight is no array of floating-point numbers");
+    refuse(&features, RNND_EUSAGE,
+           "a: head.weight is no array of floating-point numbers");
 }
 END_TEST
 
-/* ---- files that are no safetensors ----------------------------------------------------- */
+/* ---- files that are no safetensors */
 
 START_TEST(broken_files_are_refused)
 {
     static const char *const headers[] = {
-        "", "[]", "{", "{\"a\": 1}", "{\"a\": {}}",
+        "",
+        "[]",
+        "{",
+        "{\"a\": 1}",
+        "{\"a\": {}}",
         "{\"a\": {\"dtype\": \"F32\", \"shape\": [2], \"data_offsets\": [0, 4]}}",
         "{\"a\": {\"dtype\": \"F32\", \"shape\": [2], \"data_offsets\": [4, 12]}}",
         "{\"a\": {\"dtype\": \"F32\", \"shape\": [2], \"data_offsets\": [-8, 0]}}",
@@ -366,13 +391,14 @@ START_TEST(cut_files_are_refused)
         fwrite(all, 1, n, f);
         fclose(f);
         int status = rnnd_checkpoint_init(in_folder("a"), m);
-        ck_assert_msg(status == RNND_EFILE || status == RNND_EDATA, "%zu: %d", n, status);
+        ck_assert_msg(status == RNND_EFILE || status == RNND_EDATA, "%zu: %d", n,
+                      status);
     }
     rnnd_model_free(m);
 }
 END_TEST
 
-/* ---- and back -------------------------------------------------------------------------- */
+/* ---- and back */
 
 START_TEST(an_export_is_the_model)
 {
