@@ -1,10 +1,12 @@
 /*
  * safetensors.c - the file format of that name, read and written.
  *
- * 8 bytes of little-endian length, a header of that many bytes of JSON, then the elements:
+ * 8 bytes of little-endian length, a header of that many bytes of JSON, then the
+ * elements:
  *   {"NAME": {"dtype": "F32", "shape": [..], "data_offsets": [begin, end]}, ...,
  *    "__metadata__": {text: text}}
- * Our metadata hold task, options and classes, so that a model can be made of the file again.
+ * Our metadata hold task, options and classes, so that a model can be made of the file
+ * again.
  */
 #include <endian.h>
 #include <errno.h>
@@ -15,6 +17,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "file.h"
 #include "statedict.h"
 #include "status.h"
 
@@ -27,22 +30,25 @@ static const struct dtype {
     const char *name;
     enum rnnd_float_type type;
     size_t size;
-} dtypes[] = {
-    {"F32", RNND_TENSOR_F32, 4},   {"F64", RNND_TENSOR_F64, 8},  {"F16", RNND_TENSOR_F16, 2},
-    {"BF16", RNND_TENSOR_BF16, 2}, {"I64", RNND_TENSOR_OTHER, 8}, {"U64", RNND_TENSOR_OTHER, 8},
-    {"I32", RNND_TENSOR_OTHER, 4}, {"U32", RNND_TENSOR_OTHER, 4}, {"I16", RNND_TENSOR_OTHER, 2},
-    {"U16", RNND_TENSOR_OTHER, 2}, {"I8", RNND_TENSOR_OTHER, 1},  {"U8", RNND_TENSOR_OTHER, 1},
-    {"BOOL", RNND_TENSOR_OTHER, 1}};
+} dtypes[] = {{"F32", RNND_TENSOR_F32, 4},   {"F64", RNND_TENSOR_F64, 8},
+              {"F16", RNND_TENSOR_F16, 2},   {"BF16", RNND_TENSOR_BF16, 2},
+              {"I64", RNND_TENSOR_OTHER, 8}, {"U64", RNND_TENSOR_OTHER, 8},
+              {"I32", RNND_TENSOR_OTHER, 4}, {"U32", RNND_TENSOR_OTHER, 4},
+              {"I16", RNND_TENSOR_OTHER, 2}, {"U16", RNND_TENSOR_OTHER, 2},
+              {"I8", RNND_TENSOR_OTHER, 1},  {"U8", RNND_TENSOR_OTHER, 1},
+              {"BOOL", RNND_TENSOR_OTHER, 1}};
 
-/* ---- reading the header --------------------------------------------------------------- */
+/* ---- reading the header */
 
-static int fail_format(const struct rnnd_statedict *sd, const char *name, const char *what)
+static int fail_format(const struct rnnd_statedict *sd, const char *name,
+                       const char *what)
 {
     return rnnd_fail(RNND_EDATA, "%s: not safetensors: %s%s%s", sd->path, name,
                      name[0] ? ": " : "", what);
 }
 
-static int read_bytes(const struct rnnd_statedict *sd, void *out, size_t bytes, int64_t at)
+static int read_bytes(const struct rnnd_statedict *sd, void *out, size_t bytes,
+                      int64_t at)
 {
     for (size_t done = 0; done < bytes;) {
         ssize_t n = pread(sd->fd, (char *)out + done, bytes - done, at + (int64_t)done);
@@ -62,8 +68,8 @@ static int64_t elements_of(const json_t *shape)
     int64_t n = 1;
     for (size_t d = 0; d < json_array_size(shape); d++) {
         const json_t *v = json_array_get(shape, d);
-        if (!json_is_integer(v) || json_integer_value(v) < 0
-            || __builtin_mul_overflow(n, (int64_t)json_integer_value(v), &n))
+        if (!json_is_integer(v) || json_integer_value(v) < 0 ||
+            __builtin_mul_overflow(n, (int64_t)json_integer_value(v), &n))
             return -1;
     }
     return json_is_array(shape) ? n : -1;
@@ -100,8 +106,8 @@ static int add_tensor(struct rnnd_statedict *sd, const char *name, const json_t 
         return fail_format(sd, name, "no proper entry");
     if (!dtype)
         return fail_format(sd, name, "dtype is none of F64, F32, F16, BF16");
-    if (__builtin_mul_overflow(elements, (int64_t)dtype->size, &bytes)
-        || !range_of(json_object_get(entry, "data_offsets"), bytes, room, &t.at))
+    if (__builtin_mul_overflow(elements, (int64_t)dtype->size, &bytes) ||
+        !range_of(json_object_get(entry, "data_offsets"), bytes, room, &t.at))
         return fail_format(sd, name, "data_offsets do not fit dtype, shape and file");
     t.type = dtype->type;
     t.at += data;
@@ -126,10 +132,12 @@ static int copy_text(const json_t *text, char **out)
     return 0;
 }
 
-/* A list of texts, itself as JSON in a text, as one block: pointers, then characters. */
+/* A list of texts, itself as JSON in a text, as one block: pointers, then
+   characters. */
 static int copy_classes(const json_t *text, struct rnnd_statedict *sd)
 {
-    json_t *list = json_loads(json_is_string(text) ? json_string_value(text) : "", 0, NULL);
+    json_t *list =
+        json_loads(json_is_string(text) ? json_string_value(text) : "", 0, NULL);
     size_t count = json_array_size(list), bytes = count * sizeof(char *) + 1;
     for (size_t k = 0; k < count; k++)
         bytes += json_string_length(json_array_get(list, k)) + 1;
@@ -152,7 +160,8 @@ static int take_metadata(struct rnnd_statedict *sd, const json_t *meta)
     return copy_classes(json_object_get(meta, key_classes), sd);
 }
 
-static int take_header(struct rnnd_statedict *sd, json_t *header, int64_t data, int64_t room)
+static int take_header(struct rnnd_statedict *sd, json_t *header, int64_t data,
+                       int64_t room)
 {
     const char *name;
     json_t *entry;
@@ -176,17 +185,21 @@ int rnnd__safetensors_open(struct rnnd_statedict *sd)
     json_error_t error;
     int status = 0;
     if (fstat(sd->fd, &info) != 0 || S_ISDIR(info.st_mode))
-        return rnnd_fail(RNND_EFILE, "%s: a folder, not a file of parameters", sd->path);
+        return rnnd_fail(RNND_EFILE, "%s: a folder, not a file of parameters",
+                         sd->path);
     if (info.st_size < 8)
-        return rnnd_fail(RNND_EDATA, "%s: neither a checkpoint nor safetensors: %lld bytes",
+        return rnnd_fail(RNND_EDATA,
+                         "%s: neither a checkpoint nor safetensors: %lld bytes",
                          sd->path, (long long)info.st_size);
     RNND_TRY(read_bytes(sd, &length, sizeof length, 0));
     length = le64toh(length);
     if (length > HEADER_MOST)
-        return rnnd_fail(RNND_EDATA, "%s: neither a checkpoint nor safetensors", sd->path);
+        return rnnd_fail(RNND_EDATA, "%s: neither a checkpoint nor safetensors",
+                         sd->path);
     if ((int64_t)length > info.st_size - 8)
-        return rnnd_fail(RNND_EFILE, "%s: truncated: the header has %llu bytes, %lld are there",
-                         sd->path, (unsigned long long)length, (long long)info.st_size - 8);
+        return rnnd_fail(
+            RNND_EFILE, "%s: truncated: the header has %llu bytes, %lld are there",
+            sd->path, (unsigned long long)length, (long long)info.st_size - 8);
     RNND_TRY_GOTO(rnnd_new(length, 1, "header of safetensors", (void **)&text));
     RNND_TRY_GOTO(read_bytes(sd, text, length, 8));
     header = json_loadb(text, length, JSON_REJECT_DUPLICATES, &error);
@@ -200,7 +213,7 @@ done:
     return status;
 }
 
-/* ---- reading elements ------------------------------------------------------------------ */
+/* ---- reading elements */
 
 static float from_bits(uint32_t bits)
 {
@@ -211,7 +224,8 @@ static float from_bits(uint32_t bits)
 
 static float from_half(uint16_t h)
 {
-    uint32_t sign = (uint32_t)(h & 0x8000) << 16, exponent = h >> 10 & 31, part = h & 1023;
+    uint32_t sign = (uint32_t)(h & 0x8000) << 16, exponent = h >> 10 & 31,
+             part = h & 1023;
     if (exponent == 31)
         return from_bits(sign | 0x7f800000 | part << 13);
     if (exponent)
@@ -233,7 +247,8 @@ static void convert(enum rnnd_float_type type, const unsigned char *raw, size_t 
         case RNND_TENSOR_BF16:
             memcpy(&half, raw + 2 * i, 2);
             half = le16toh(half);
-            out[i] = type == RNND_TENSOR_F16 ? from_half(half) : from_bits((uint32_t)half << 16);
+            out[i] = type == RNND_TENSOR_F16 ? from_half(half)
+                                             : from_bits((uint32_t)half << 16);
             break;
         case RNND_TENSOR_F64:
             memcpy(&wide, raw + 8 * i, 8);
@@ -267,7 +282,7 @@ done:
     return status;
 }
 
-/* ---- writing --------------------------------------------------------------------------- */
+/* ---- writing */
 
 /* Texts that are not UTF-8 are left out: JSON has no way to say them. */
 static void put_text(json_t *object, const char *key, const char *text)
@@ -282,7 +297,8 @@ static int put_classes(json_t *meta, const struct rnnd_model *model)
     int bad = !list;
     for (int64_t k = 0; !bad && (text = rnnd_model_class(model, k)); k++)
         bad = json_array_append_new(list, json_string(text));
-    char *all = bad || json_array_size(list) == 0 ? NULL : json_dumps(list, JSON_COMPACT);
+    char *all =
+        bad || json_array_size(list) == 0 ? NULL : json_dumps(list, JSON_COMPACT);
     if (all)
         put_text(meta, key_classes, all);
     free(all);
@@ -302,7 +318,8 @@ static int put_metadata(json_t *header, const struct rnnd_model *model,
     free(config);
     RNND_TRY(put_classes(meta, model));
     return json_object_set_new(header, "__metadata__", meta) == 0
-               ? 0 : rnnd_fail_memory(0, "header of safetensors");
+               ? 0
+               : rnnd_fail_memory(0, "header of safetensors");
 }
 
 /* The header, padded with blanks so that the elements are aligned; malloc'ed, taken. */
@@ -359,44 +376,27 @@ done:
     return status;
 }
 
-static int write_file(FILE *f, struct rnnd_model *model, const char *header, const char *path)
+static int write_file(FILE *f, struct rnnd_model *model, const char *header,
+                      const char *path)
 {
     uint64_t length = htole64(strlen(header));
     if (fwrite(&length, sizeof length, 1, f) != 1 || fputs(header, f) < 0)
         return fail_system(path, "cannot be written");
-    RNND_TRY(write_tensors(f, model, path));
-    if (fflush(f) != 0 || fsync(fileno(f)) != 0)
-        return fail_system(path, "cannot be written");
-    return 0;
+    return write_tensors(f, model, path);
 }
 
 int rnnd_statedict_export(const char *path, struct rnnd_model *model,
                           const struct rnnd_options *opt)
 {
-    char *header = NULL, *temp = NULL;
-    FILE *f = NULL;
-    int status = 0;
-    RNND_TRY_GOTO(make_header(model, opt, &header));
-    if (asprintf(&temp, "%s.tmp-%ld", path, (long)getpid()) < 0) {
-        temp = NULL;
-        RNND_TRY_GOTO(rnnd_fail_memory(strlen(path), "a file name"));
-    }
-    f = fopen(temp, "wbe");
-    if (!f)
-        RNND_TRY_GOTO(fail_system(path, "cannot be written"));
-    RNND_TRY_GOTO(write_file(f, model, header, path));
-    bool closed = fclose(f) == 0;
-    f = NULL;
-    if (!closed || rename(temp, path) != 0)
-        RNND_TRY_GOTO(fail_system(path, "cannot be written"));
-    free(temp);
-    temp = NULL;
-done:
-    if (f)
-        fclose(f);
-    if (temp)
-        unlink(temp);
-    free(temp);
+    char *header;
+    struct rnnd_file file = {NULL};
+    RNND_TRY(make_header(model, opt, &header));
+    int status = rnnd_file_create(path, &file);
+    if (status == 0)
+        status = write_file(file.stream, model, header, path);
+    if (status == 0)
+        status = rnnd_file_commit(&file);
+    rnnd_file_drop(&file);
     free(header);
     return status;
 }
