@@ -35,7 +35,7 @@ done
 # gradient infinite. `skip` leaves that update out on all ranks, `stop` ends with 7.
 data bad task=regress_steps outputs=1 lengths=9,8,7,6,5,1 \
     targets="$(awk 'BEGIN { for (i = 0; i < 35; i++) printf "%g,", i % 3; print "3e38" }')"
-for n in 1 2 3; do
+for n in 1 3; do
     train "skip$n" "$n" --data "$work/bad.h5" --batch 3 --hidden 5 --epochs 2 --shuffle none \
         --on-nonfinite skip
     equal "skipped updates on $n ranks" "$(table "skip$n" skip update | tr '\n' ' ')" "2 4 "

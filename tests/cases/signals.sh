@@ -7,7 +7,7 @@
 data many task=classify outputs=3 lengths="$(lengths 60 1 40)"
 data other task=classify outputs=3 lengths="$(lengths 60 10 60)" seed=2
 options="--data $work/many.h5 --valid $work/other.h5 --batch 3 --hidden 256 --layers 2
-    --dropout 0.3 --epochs 4"
+    --dropout 0.3 --epochs 2"
 for n in 1 2; do
     # shellcheck disable=SC2086 # a list of options
     train "whole$n" "$n" $options
@@ -32,13 +32,12 @@ stopped() {
 }
 
 stopped 1 USR1 3 head
-stopped 1 TERM 1 head
-stopped 1 INT 25 head
-stopped 2 USR1 4 tail
-stopped 2 TERM 21 tail
-stopped 2 USR2 39 head
+stopped 1 INT 19 head
+stopped 1 TERM 25 head
+stopped 2 USR2 4 tail
+stopped 2 TERM 20 head
 if [ -n "${LONG:-}" ]; then
-    for update in 1 2 19 20 21 40 41 59 60 61 77 78; do
+    for update in 1 2 10 19 20 21 30 37 38; do
         stopped 2 TERM "$update" tail
         stopped 3 USR1 "$update" head
     done
