@@ -23,6 +23,7 @@ const struct kernels_target kernels_targets[] = {
     {"cpu, avx2", "avx2", 1, RNND_PATH_AUTO, RNND_FP32, 1e-5},
     {"cpu, baseline", "baseline", 1, RNND_PATH_AUTO, RNND_FP32, 1e-5},
     {"cuda, stepwise", NULL, 0, RNND_PATH_STEPWISE, RNND_FP32, 1e-5},
+    {"cuda, small", NULL, 0, RNND_PATH_SMALL, RNND_FP32, 1e-5},
 };
 const int kernels_targets_count = sizeof kernels_targets / sizeof *kernels_targets;
 

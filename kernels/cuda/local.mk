@@ -8,6 +8,7 @@ cuda_sources = \
 	kernels/cuda/ends.cu \
 	kernels/cuda/matrix.cu \
 	kernels/cuda/rnn.cu \
+	kernels/cuda/rnn_small.cu \
 	kernels/cuda/vector.cu \
 	kernels/cuda/vocab.cu
 

@@ -1,6 +1,6 @@
 /*
  * rnn.cu - the time loop of one recurrent layer in one direction, forward beside backward:
- * its stepwise path, which takes any cell, size and precision.
+ * its stepwise path, which takes any cell, size and precision, and the choice between paths.
  *
  * A step is one product of cuBLAS over the rows alive and one kernel with the cells. The host
  * knows how many rows those are, so nothing waits inside the loop.
@@ -8,6 +8,7 @@
 #include "rnn.cuh"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "cell.h"
 
@@ -159,7 +160,7 @@ static void step_forward(struct rnnd_backend *be, const struct rnnd_rnn *r,
                                    dim3(RNND__BLOCK), 0, cuda->stream, s), "cells");
 }
 
-void rnnd__cuda_rnn_forward(struct rnnd_backend *be, const struct rnnd_rnn *r)
+static void stepwise_forward(struct rnnd_backend *be, const struct rnnd_rnn *r)
 {
     int64_t T = r->batch->T, states = r->batch->N * r->H;
     bool lstm = r->cell == RNND_LSTM;
@@ -358,7 +359,7 @@ static void parameter_gradients(struct rnnd_backend *be, const struct rnnd_rnn *
     }
 }
 
-void rnnd__cuda_rnn_backward(struct rnnd_backend *be, const struct rnnd_rnn *r)
+static void stepwise_backward(struct rnnd_backend *be, const struct rnnd_rnn *r)
 {
     int64_t T = r->batch->T, states = r->batch->N * r->H;
     bool lstm = r->cell == RNND_LSTM, wanted = !rnnd_buf_is_null(r->dh0);
@@ -375,12 +376,58 @@ void rnnd__cuda_rnn_backward(struct rnnd_backend *be, const struct rnnd_rnn *r)
     end_states(be, r->dh0, x.h, states);
     if (lstm)
         end_states(be, r->dc0, x.c, states);
-    parameter_gradients(be, r);
+}
+
+/* ---- which path --------------------------------------------------------------------- */
+
+/* What the planner decides, and says. */
+struct rnnd_plan {
+    enum rnnd_rnn_path path;
+    char why[160];
+};
+
+static rnnd_plan plan_for(const struct rnnd_cuda *cuda, enum rnnd_cell cell, int64_t H)
+{
+    rnnd_plan p = {RNND_PATH_STEPWISE, "stepwise: a product of cuBLAS and a kernel of cells "
+                                       "per step"};
+    int most = (int)rnnd__small_units(cell);
+    bool small = H <= most;
+    if (cuda->path == RNND_PATH_STEPWISE) {
+        snprintf(p.why, sizeof p.why, "stepwise: asked for");
+    } else if (small && cuda->path != RNND_PATH_PERSISTENT) {
+        p.path = RNND_PATH_SMALL;
+        snprintf(p.why, sizeof p.why, "small: the weights of %lld units (of up to %d) stay in "
+                 "one multiprocessor", (long long)H, most);
+    } else if (cuda->path == RNND_PATH_PERSISTENT) {
+        snprintf(p.why, sizeof p.why, "stepwise: the persistent path is not built yet");
+    } else {
+        snprintf(p.why, sizeof p.why, "stepwise: %lld units, of which one multiprocessor "
+                 "holds the weights of %d", (long long)H, most);
+    }
+    return p;
 }
 
 void rnnd__cuda_rnn_explain(struct rnnd_backend *be, enum rnnd_cell cell, int64_t H, int64_t N,
                             char *text)
 {
-    (void)be, (void)cell, (void)H, (void)N;
-    snprintf(text, 160, "stepwise: a product of cuBLAS and a kernel of cells per step");
+    (void)N;
+    rnnd_plan p = plan_for(rnnd__cuda(be), cell, H);
+    memcpy(text, p.why, sizeof p.why);
+}
+
+void rnnd__cuda_rnn_forward(struct rnnd_backend *be, const struct rnnd_rnn *r)
+{
+    if (plan_for(rnnd__cuda(be), r->cell, r->H).path == RNND_PATH_SMALL)
+        rnnd__small_forward(be, r);
+    else
+        stepwise_forward(be, r);
+}
+
+void rnnd__cuda_rnn_backward(struct rnnd_backend *be, const struct rnnd_rnn *r)
+{
+    if (plan_for(rnnd__cuda(be), r->cell, r->H).path == RNND_PATH_SMALL)
+        rnnd__small_backward(be, r);
+    else
+        stepwise_backward(be, r);
+    parameter_gradients(be, r);
 }

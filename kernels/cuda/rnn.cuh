@@ -31,4 +31,12 @@ static inline rnnd_before rnnd__before(const struct rnnd_rnn *r, int64_t t)
     return t > 0 ? rnnd_before{b->off[t - 1], b->n[t]} : rnnd_before{0, 0};
 }
 
+/* ---- rnn_small.cu: few units, any precision asked for --------------------------------- */
+
+/* The most units that a block holds the weights of. */
+int64_t rnnd__small_units(enum rnnd_cell cell);
+/* The whole loop, final states included; backward up to the gradients of the gates. */
+void rnnd__small_forward(struct rnnd_backend *, const struct rnnd_rnn *);
+void rnnd__small_backward(struct rnnd_backend *, const struct rnnd_rnn *);
+
 #endif

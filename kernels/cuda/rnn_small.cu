@@ -1,0 +1,359 @@
+/*
+ * rnn_small.cu - the time loop for few hidden units: the recurrent weights live in the
+ * registers of one block for the whole loop.
+ *
+ * Rows of a batch do not meet in the recurrence, so each block takes some neighbouring
+ * sequences and nothing is waited for but its own threads. Thread (q, k) holds the weights of
+ * unit k in gate q: forward the row that makes its sum, backward the column of the gate that
+ * its gradient goes back through. Always in fp32; a row's numbers do not depend on the others.
+ */
+#include "rnn.cuh"
+
+#include <stdio.h>
+
+#include "cell.h"
+
+enum { MOST_ROWS = 8, UNITS_STEP = 16 };
+
+/* What a launch takes. */
+struct rnnd_small {
+    enum rnnd_cell cell;
+    bool reverse;
+    int G, rows;                   /* rows: sequences of a block */
+    int64_t H, N, T, ldy;
+    const int64_t *off;
+    const int32_t *n, *len;
+    const float *w_hh, *b_ih, *b_hh, *h0, *c0, *dy, *dhn, *dcn;
+    float *gates, *y, *keep, *hn, *cn, *dh0, *dc0;
+};
+
+/* The sequences of this block: first .. first+count-1, of which the first is the longest. */
+struct rnnd_small_block {
+    int64_t first, steps;
+    int count;
+};
+
+__device__ __forceinline__ rnnd_small_block own_block(const rnnd_small &s)
+{
+    int64_t first = (int64_t)blockIdx.x * s.rows;
+    int64_t left = s.N - first;
+    return {first, s.len[first], (int)(left < s.rows ? left : s.rows)};
+}
+
+/* How many of them are alive at step t, and the packed row of the first. */
+__device__ __forceinline__ int alive(const rnnd_small &s, const rnnd_small_block &k, int64_t t)
+{
+    int64_t n = __ldg(s.n + t) - k.first;
+    return n < 0 ? 0 : n < k.count ? (int)n : k.count;
+}
+
+__device__ __forceinline__ int64_t row_at(const rnnd_small &s, const rnnd_small_block &k,
+                                          int64_t t)
+{
+    return __ldg(s.off + t) + k.first;
+}
+
+/* sum of w[i] x[i], x in shared memory; four sums side by side, in one order. */
+template <int K>
+__device__ __forceinline__ float product(const float (&w)[K], const float *x)
+{
+    float4 sum = {0, 0, 0, 0};
+    UNROLL
+    for (int i = 0; i < K; i += 4) {
+        float4 v = *reinterpret_cast<const float4 *>(x + i);
+        sum.x = fmaf(w[i], v.x, sum.x);
+        sum.y = fmaf(w[i + 1], v.y, sum.y);
+        sum.z = fmaf(w[i + 2], v.z, sum.z);
+        sum.w = fmaf(w[i + 3], v.w, sum.w);
+    }
+    return (sum.x + sum.y) + (sum.z + sum.w);
+}
+
+/* States of the block's sequences, or zeros, to rows of ld floats, which end in zeros. */
+__device__ __forceinline__ void load_states(float *to, int ld, const float *from,
+                                            const rnnd_small &s, const rnnd_small_block &b)
+{
+    for (int i = (int)threadIdx.x; i < b.count * ld; i += (int)blockDim.x) {
+        int64_t j = b.first + i / ld, k = i % ld;
+        to[i] = from && k < s.H ? from[j * s.H + k] : 0;
+    }
+}
+
+__device__ __forceinline__ void store_states(float *to, const float *from, int ld,
+                                             const rnnd_small &s, const rnnd_small_block &b)
+{
+    for (int i = (int)threadIdx.x; to && i < b.count * (int)s.H; i += (int)blockDim.x)
+        to[b.first * s.H + i] = from[i / (int)s.H * ld + i % (int)s.H];
+}
+
+/* ---- forward ------------------------------------------------------------------------ */
+
+/* Shared memory, rows of the block each: products with the inputs of this step and the next,
+   sums, and the running states. */
+struct rnnd_small_forward {
+    float *h, *x, *sum, *c;
+};
+
+/* The inputs of a step set out for shared memory; each thread fetches what it will use. */
+__device__ __forceinline__ void fetch_inputs(const rnnd_small &s, const rnnd_small_block &b,
+                                             float *x, int64_t t)
+{
+    int GH = s.G * (int)s.H, live = alive(s, b, t);
+    const float *gates = s.gates + row_at(s, b, t) * GH;
+    for (int j = 0; j < live && (int)threadIdx.x < GH; j++)
+        copy_async<4>(x + j * GH + threadIdx.x, gates + (int64_t)j * GH + threadIdx.x);
+    copy_commit();
+}
+
+/* One unit of one sequence, from its sums; returns h. */
+__device__ __forceinline__ float small_unit(const rnnd_small &s, const float *sum,
+                                            const float *x, float before, float *c,
+                                            int64_t row, int k)
+{
+    int H = (int)s.H;
+    float *gates = s.gates + row * s.G * H + k;
+    int64_t at = row * H + k;
+    if (s.cell == RNND_LSTM) {
+        rnnd_lstm cell = {sum[k], sum[H + k], sum[2 * H + k], sum[3 * H + k]};
+        float h = rnnd_lstm_forward(&cell, c);
+        gates[0] = cell.i;
+        gates[H] = cell.f;
+        gates[2 * H] = cell.g;
+        gates[3 * H] = cell.o;
+        s.keep[at] = *c;
+        return h;
+    }
+    if (s.cell == RNND_GRU) {
+        rnnd_gru cell = {sum[k], sum[H + k], x[2 * H + k] + __ldg(s.b_ih + 2 * H + k)};
+        float h = rnnd_gru_forward(&cell, sum[2 * H + k], before);
+        gates[0] = cell.r;
+        gates[H] = cell.z;
+        gates[2 * H] = cell.n;
+        s.keep[at] = sum[2 * H + k];
+        return h;
+    }
+    return s.cell == RNND_RNN_TANH ? rnnd_rnn_tanh_forward(sum[k])
+                                   : rnnd_rnn_relu_forward(sum[k]);
+}
+
+template <int K>
+__device__ __forceinline__ void small_step(const rnnd_small &s, const rnnd_small_block &b,
+                                           const rnnd_small_forward &m, const float (&w)[K],
+                                           const float *x, int64_t t)
+{
+    int H = (int)s.H, GH = s.G * H, live = alive(s, b, t), g = (int)threadIdx.x;
+    int64_t row = row_at(s, b, t);
+    bool apart = s.cell == RNND_GRU && g >= 2 * H; /* inputs of n are added under r */
+    float bias = g < GH ? __ldg(s.b_hh + g) + (apart ? 0 : __ldg(s.b_ih + g)) : 0;
+    for (int j = 0; j < live && g < GH; j++)
+        m.sum[j * GH + g] = product(w, m.h + j * K) + bias + (apart ? 0 : x[j * GH + g]);
+    __syncthreads();
+    for (int i = g; i < live * H; i += (int)blockDim.x) {
+        int j = i / H, k = i % H;
+        float h = small_unit(s, m.sum + j * GH, x + j * GH, m.h[j * K + k], m.c + i, row + j,
+                             k);
+        m.h[j * K + k] = h;
+        s.y[(row + j) * s.ldy + k] = h;
+    }
+    __syncthreads();
+}
+
+template <int K>
+__global__ void __launch_bounds__(K <= 112 ? 4 * K : 3 * K) small_forward(rnnd_small s)
+{
+    SHARED_DYN(float, memory);
+    int H = (int)s.H, GH = s.G * H, g = (int)threadIdx.x;
+    rnnd_small_block b = own_block(s);
+    rnnd_small_forward m = {memory, memory + s.rows * K, memory + s.rows * (K + 2 * GH),
+                            memory + s.rows * (K + 3 * GH)};
+    float w[K];
+    UNROLL
+    for (int i = 0; i < K; i++)
+        w[i] = g < GH && i < H ? __ldg(s.w_hh + (int64_t)g * H + i) : 0;
+    load_states(m.h, K, s.h0, s, b);
+    load_states(m.c, H, s.c0, s, b);
+    if (b.steps > 0)
+        fetch_inputs(s, b, m.x, s.reverse ? b.steps - 1 : 0);
+    __syncthreads();
+    for (int64_t i = 0; i < b.steps; i++) {
+        int64_t t = s.reverse ? b.steps - 1 - i : i;
+        float *x = m.x + (i % 2) * s.rows * GH, *next = m.x + ((i + 1) % 2) * s.rows * GH;
+        copy_wait<0>();
+        if (i + 1 < b.steps)
+            fetch_inputs(s, b, next, s.reverse ? t - 1 : t + 1);
+        small_step<K>(s, b, m, w, x, t);
+    }
+    store_states(s.hn, m.h, K, s, b);
+    store_states(s.cn, m.c, H, s, b);
+}
+
+/* ---- backward ----------------------------------------------------------------------- */
+
+/* Shared memory, rows of the block each: gate gradients [G*K], their products with the
+   weights [G*H], and the running gradients of the states. */
+struct rnnd_small_backward {
+    float *d, *part, *dh, *dc;
+};
+
+/* The states before a unit of a row: those of the step it comes from, or the initial one. */
+__device__ __forceinline__ float state_before(const rnnd_small &s, const rnnd_small_block &b,
+                                              const float *rows, int64_t ld,
+                                              const float *initial, int64_t t, int j, int k)
+{
+    int64_t from = s.reverse ? t + 1 : t - 1;
+    bool old = s.reverse ? from < s.T && b.first + j < __ldg(s.n + from) : from >= 0;
+    if (old)
+        return rows[(row_at(s, b, from) + j) * ld + k];
+    return initial ? initial[(b.first + j) * s.H + k] : 0;
+}
+
+/* One unit of one sequence; d: where its gate gradients go, a gate every K. */
+template <int K>
+__device__ __forceinline__ void small_unit_backward(const rnnd_small &s,
+                                                    const rnnd_small_block &b,
+                                                    const rnnd_small_backward &m, int64_t t,
+                                                    int j, int k)
+{
+    int H = (int)s.H;
+    int64_t row = row_at(s, b, t) + j, at = row * H + k;
+    float *gates = s.gates + row * s.G * H + k;
+    float *d = m.d + j * s.G * K + k, *dh = m.dh + j * H + k;
+    float own = *dh + (s.dy ? s.dy[row * s.ldy + k] : 0.0f);
+    if (s.cell == RNND_LSTM) {
+        rnnd_lstm cell = {gates[0], gates[H], gates[2 * H], gates[3 * H]};
+        rnnd_lstm_backward(&cell, state_before(s, b, s.keep, H, s.c0, t, j, k), s.keep[at],
+                           own, m.dc + j * H + k);
+        gates[0] = d[0] = cell.i;
+        gates[H] = d[K] = cell.f;
+        gates[2 * H] = d[2 * K] = cell.g;
+        gates[3 * H] = d[3 * K] = cell.o;
+        *dh = 0;
+    } else if (s.cell == RNND_GRU) {
+        rnnd_gru cell = {gates[0], gates[H], gates[2 * H]};
+        float q = s.keep[at];
+        rnnd_gru_backward(&cell, &q, state_before(s, b, s.y, s.ldy, s.h0, t, j, k), &own);
+        gates[0] = d[0] = cell.r;
+        gates[H] = d[K] = cell.z;
+        gates[2 * H] = cell.n;
+        s.keep[at] = d[2 * K] = q;
+        *dh = own; /* what goes straight to the step before */
+    } else {
+        float h = s.y[row * s.ldy + k];
+        gates[0] = d[0] = s.cell == RNND_RNN_TANH ? rnnd_rnn_tanh_backward(h, own)
+                                                  : rnnd_rnn_relu_backward(h, own);
+        *dh = 0;
+    }
+}
+
+/* A unit of a sequence has one thread in all steps, so that only products meet at barriers. */
+template <int K>
+__device__ __forceinline__ void small_step_backward(const rnnd_small &s,
+                                                    const rnnd_small_block &b,
+                                                    const rnnd_small_backward &m,
+                                                    const float (&w)[K], int64_t t)
+{
+    int H = (int)s.H, GH = s.G * H, live = alive(s, b, t), g = (int)threadIdx.x, q = g / H;
+    for (int i = g; i < live * H; i += (int)blockDim.x)
+        small_unit_backward<K>(s, b, m, t, i / H, i % H);
+    __syncthreads();
+    for (int j = 0; j < live && g < GH; j++)
+        m.part[j * GH + g] = product(w, m.d + (j * s.G + q) * K);
+    __syncthreads();
+    for (int i = g; i < live * H; i += (int)blockDim.x) {
+        float dh = m.dh[i];
+        for (int p = 0; p < s.G; p++)
+            dh += m.part[i / H * GH + p * H + i % H];
+        m.dh[i] = dh;
+    }
+}
+
+template <int K>
+__global__ void __launch_bounds__(K <= 112 ? 4 * K : 3 * K) small_backward(rnnd_small s)
+{
+    SHARED_DYN(float, memory);
+    int H = (int)s.H, GH = s.G * H, g = (int)threadIdx.x;
+    rnnd_small_block b = own_block(s);
+    rnnd_small_backward m = {memory, memory + s.rows * s.G * K,
+                             memory + s.rows * (s.G * K + GH),
+                             memory + s.rows * (s.G * K + GH + H)};
+    float w[K];
+    UNROLL
+    for (int i = 0; i < K; i++)
+        w[i] = g < GH && i < H ? __ldg(s.w_hh + (int64_t)(g / H * H + i) * H + g % H) : 0;
+    for (int i = g; i < s.rows * s.G * K; i += (int)blockDim.x)
+        m.d[i] = 0; /* what pads the gates stays zero */
+    load_states(m.dh, H, s.dhn, s, b);
+    load_states(m.dc, H, s.dcn, s, b);
+    __syncthreads();
+    for (int64_t i = 0; i < b.steps; i++)
+        small_step_backward<K>(s, b, m, w, s.reverse ? i : b.steps - 1 - i);
+    __syncthreads();
+    store_states(s.dh0, m.dh, H, s, b);
+    store_states(s.dc0, m.dc, H, s, b);
+}
+
+/* ---- launching ---------------------------------------------------------------------- */
+
+typedef void small_kernel(rnnd_small);
+
+/* For up to 16, 32, … 128 units. */
+static small_kernel *const forward_kernels[] = {
+    small_forward<16>, small_forward<32>, small_forward<48>, small_forward<64>,
+    small_forward<80>, small_forward<96>, small_forward<112>, small_forward<128>};
+static small_kernel *const backward_kernels[] = {
+    small_backward<16>, small_backward<32>, small_backward<48>, small_backward<64>,
+    small_backward<80>, small_backward<96>, small_backward<112>, small_backward<128>};
+
+int64_t rnnd__small_units(enum rnnd_cell cell)
+{
+    return cell == RNND_LSTM ? 112 : 128;
+}
+
+static rnnd_small small_of(const struct rnnd_rnn *r)
+{
+    const struct rnnd_packed *b = r->batch;
+    return {r->cell, r->reverse, rnnd_cell_gates(r->cell), 1, r->H, b->N, b->T, r->ldy,
+            rnnd__longs(b->d_off), rnnd__ints(b->d_n), rnnd__ints(b->d_len),
+            rnnd__floats(r->w_hh), rnnd__floats(r->b_ih), rnnd__floats(r->b_hh),
+            rnnd__floats(r->h0), rnnd__floats(r->c0), rnnd__floats(r->dy),
+            rnnd__floats(r->dhn), rnnd__floats(r->dcn), rnnd__floats(r->gates),
+            rnnd__floats(r->y), rnnd__floats(r->keep), rnnd__floats(r->hn),
+            rnnd__floats(r->cn), rnnd__floats(r->dh0), rnnd__floats(r->dc0)};
+}
+
+/* Sequences of a block: enough that all blocks run at once, as many as have room. */
+static int rows_of_block(const struct rnnd_cuda *cuda, int64_t N, size_t row_bytes)
+{
+    const size_t room = 48 << 10;
+    int64_t rows = rnnd__least(rnnd__ratio_up(N, cuda->multiprocessors), MOST_ROWS);
+    return (int)rnnd__most(1, rnnd__least(rows, (int64_t)(room / row_bytes)));
+}
+
+static void launch_small(struct rnnd_backend *be, rnnd_small s, small_kernel *const *kernels,
+                         int64_t row_floats)
+{
+    struct rnnd_cuda *cuda = rnnd__cuda(be);
+    size_t row_bytes = (size_t)row_floats * sizeof(float);
+    unsigned threads = (unsigned)rnnd__ratio_up(s.G * s.H, 32) * 32;
+    if (s.N == 0 || !rnnd__cuda_sound(cuda))
+        return;
+    s.rows = rows_of_block(cuda, s.N, row_bytes);
+    rnnd__cuda_ok(cuda, launch(kernels[(s.H - 1) / UNITS_STEP],
+                               dim3((unsigned)rnnd__ratio_up(s.N, s.rows)), dim3(threads),
+                               (size_t)s.rows * row_bytes, cuda->stream, s),
+                  "a small recurrent layer");
+}
+
+void rnnd__small_forward(struct rnnd_backend *be, const struct rnnd_rnn *r)
+{
+    rnnd_small s = small_of(r);
+    int64_t K = rnnd__ratio_up(s.H, UNITS_STEP) * UNITS_STEP;
+    launch_small(be, s, forward_kernels, K + 3 * s.G * s.H + s.H);
+}
+
+void rnnd__small_backward(struct rnnd_backend *be, const struct rnnd_rnn *r)
+{
+    rnnd_small s = small_of(r);
+    int64_t K = rnnd__ratio_up(s.H, UNITS_STEP) * UNITS_STEP;
+    launch_small(be, s, backward_kernels, s.G * K + s.G * s.H + 2 * s.H);
+}
