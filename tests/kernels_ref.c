@@ -24,6 +24,8 @@ const struct kernels_target kernels_targets[] = {
     {"cpu, baseline", "baseline", 1, RNND_PATH_AUTO, RNND_FP32, 1e-5},
     {"cuda, stepwise", NULL, 0, RNND_PATH_STEPWISE, RNND_FP32, 1e-5},
     {"cuda, small", NULL, 0, RNND_PATH_SMALL, RNND_FP32, 1e-5},
+    {"cuda, stepwise, tf32", NULL, 0, RNND_PATH_STEPWISE, RNND_TF32, 1e-3},
+    {"cuda, stepwise, bf16", NULL, 0, RNND_PATH_STEPWISE, RNND_BF16, 1e-2},
 };
 const int kernels_targets_count = sizeof kernels_targets / sizeof *kernels_targets;
 
@@ -67,8 +69,11 @@ static int open_target(const struct kernels_target *t, struct rnnd_backend **out
 bool rig_open(struct rig *rig, int target)
 {
     const struct kernels_target *t = &kernels_targets[target];
+    const char *wanted = getenv("RNND_TEST_TARGETS");
     char error[256];
     memset(rig, 0, sizeof *rig);
+    if (strncmp(t->name, wanted ? wanted : "cpu", strlen(wanted ? wanted : "cpu")) != 0)
+        return false;
     if (t->isa)
         setenv("RNND_CPU_ISA", t->isa, 1);
     int status = open_target(t, &rig->be, error);

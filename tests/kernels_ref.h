@@ -14,8 +14,9 @@
 
 /* ---- back ends to test -------------------------------------------------------------- */
 
-/* The CPU's, and where RNND_CUDA_PLUGIN names a plug-in, or the emulated one is built, CUDA's
-   by each path and precision. */
+/* The CPU's, and CUDA's by each path and precision. Tests run on those whose names begin with
+   RNND_TEST_TARGETS ("cpu"); for CUDA RNND_CUDA_PLUGIN names the plug-in, or the emulated one
+   is built. */
 struct kernels_target {
     const char *name;
     const char *isa;               /* RNND_CPU_ISA, NULL = the best */
@@ -37,7 +38,7 @@ struct rig {
     int count;
 };
 
-/* false where this machine cannot run the target. */
+/* false where this machine cannot run the target, or nobody asked for it. */
 bool rig_open(struct rig *rig, int target);
 void rig_close(struct rig *rig);
 struct rnnd_buf rig_put(struct rig *rig, const void *src, int64_t bytes);

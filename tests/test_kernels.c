@@ -110,7 +110,8 @@ struct product_case {
     int64_t pad;                   /* of the row strides */
 };
 
-static void check_product(struct rig *rig, const struct product_case *p, bool ta, bool tb)
+static void check_product(struct rig *rig, const struct product_case *p, bool ta, bool tb,
+                          double unit)
 {
     struct rnnd_matmul s = {
         .ta = ta, .tb = tb, .m = p->m, .n = p->n, .k = p->k, .alpha = p->alpha,
@@ -126,7 +127,7 @@ static void check_product(struct rig *rig, const struct product_case *p, bool ta
     struct rnnd_buf C = put_floats(rig, c, cs);
     rig->op->matmul(rig->be, &s, C, A, B);
     float *out = rig_get(rig, C, cs);
-    double bound = 6e-8 * (2 + sqrt((double)p->k)); /* rounding errors walk at random */
+    double bound = unit * (2 + sqrt((double)p->k)); /* rounding errors walk at random */
     for (int64_t i = 0; i < p->m; i++)
         for (int64_t j = 0; j < s.ldc; j++) {
             double sum = 0, size = 0;
@@ -159,10 +160,12 @@ START_TEST(matmul_matches)
         {1, 300, 128, 1, 0, 0}, {300, 1, 128, 1, 0, 0}, {129, 257, 70, 2, 0.5f, 0},
         {33, 34, 300, 0, 1, 0},
     };
+    enum rnnd_precision precision = kernels_targets[_i].precision; /* of the factors */
+    double unit = precision == RNND_TF32 ? 0x1p-11 : precision == RNND_BF16 ? 0x1p-8 : 6e-8;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         for (int t = 0; t < 4; t++) {
             OPEN(rig);
-            check_product(&rig, &cases[i], t & 1, t & 2);
+            check_product(&rig, &cases[i], t & 1, t & 2, unit);
             rig_close(&rig);
         }
 }

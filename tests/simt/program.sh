@@ -1,0 +1,109 @@
+#!/bin/sh
+# program.sh - the whole program on the emulated GPU: training, evaluation and prediction on 1,
+# 2 and 3 ranks say what they say on the CPU. LONG=1 takes every cell by every path.
+# shellcheck source=tests/cases/lib.sh
+. "$(dirname "$0")/../cases/lib.sh"
+
+plugin=$PWD/tests/simt/rnn_dist_cuda_simt.so
+RNND_CUDA_PLUGIN=${RNND_CUDA_PLUGIN:-$plugin}
+[ -r "$RNND_CUDA_PLUGIN" ] || { echo "the emulated GPU is not built"; exit 77; }
+export RNND_CUDA_PLUGIN RNND_SIMT_DEVICES=3
+LONG=${LONG:-}
+
+# compare NAME RANKS OPTIONS...: a run on the CPU by one rank, and on the GPU by some. Plain
+# descent, so that parameters differ as little as gradients do.
+compare() {
+    name=$1 ranks_wanted="$2"
+    shift 2
+    train "$name.cpu" 1 --device cpu --optimizer sgd --lr 0.1 --max-updates 3 "$@"
+    for n in $ranks_wanted; do
+        train "$name.$n" "$n" --device cuda --precision fp32 --optimizer sgd --lr 0.1 \
+            --max-updates 3 "$@"
+        same "$name.$n" "$name.cpu" 1e-5
+        parameters "$name.$n" "$name.cpu" 1e-5
+    done
+}
+
+data classes task=classify lengths=9,1,5,0,7,3,8,2,6,4 features=4 outputs=3
+data tags task=tag lengths=9,1,5,0,7,3,8,2,6,4 features=3 outputs=4
+data values task=regress lengths=6,2,7,3,1,5 features=2 outputs=2
+data notes task=multilabel lengths=6,2,7,3,1,5 features=3 outputs=5
+data text task=lm lengths=14,3,9,1,12,6 vocab=11
+
+# ---- training: cells, directions, layers, tasks, paths
+compare lstm "1 2 3" --data "$work/classes.h5" --batch 5 --hidden 7 --rnn-path stepwise
+compare small "1 3" --data "$work/classes.h5" --batch 5 --hidden 7 --pool mean
+compare gru "1 2" --data "$work/tags.h5" --batch 4 --hidden 6 --cell gru --layers 2 \
+    --bidirectional --dropout 0.3 --rnn-path stepwise
+compare rnn 2 --data "$work/values.h5" --batch 4 --hidden 5 --cell rnn_tanh --pool max
+compare lm "1 2" --data "$work/text.h5" --batch 2 --embed 6 --hidden 6 --tbptt 4 \
+    --cell gru --tie-weights --stream yes
+compare notes 2 --data "$work/notes.h5" --batch 3 --hidden 5 --cell rnn_relu --layers 2 \
+    --dropout-kind sequence --dropout 0.2
+if [ -n "$LONG" ]; then
+    for cell in lstm gru rnn_tanh rnn_relu; do
+        for path in stepwise small; do
+            for more in "" --bidirectional; do
+                for set in classes tags values notes; do
+                    # shellcheck disable=SC2086 # none or one option
+                    compare "$cell.$path.$set.${more:+bi}" 2 --data "$work/$set.h5" --batch 4 \
+                        --hidden 17 --layers 2 --cell $cell --rnn-path $path $more
+                done
+            done
+            compare "$cell.$path.lm" 3 --data "$work/text.h5" --batch 3 --embed 5 --hidden 3 \
+                --cell $cell --rnn-path $path --stream no --tbptt 5 --windows 2
+        done
+    done
+fi
+
+# ---- the same seed gives the same bits, whatever the schedule
+for seed in 1 2 inorder; do
+    RNND_SIMT_SEED=$seed
+    export RNND_SIMT_SEED
+    train "seed.$seed" 2 --device cuda --data "$work/tags.h5" --batch 4 --hidden 6 \
+        --cell gru --layers 2 --dropout 0.3 --epochs 2
+    identical "seed.$seed" seed.1
+done
+unset RNND_SIMT_SEED
+
+# ---- gradients through the host
+train staged 3 --device cuda --comm mpi --precision fp32 --optimizer sgd --lr 0.1 \
+    --max-updates 3 --data "$work/classes.h5" --batch 5 --hidden 7
+parameters staged lstm.cpu 1e-5
+
+# ---- eval and predict
+for n in 1 2 3; do
+    for device in cpu cuda; do
+        expect 0 "$n" eval "$work/gru.cpu" --data "$work/tags.h5" --device $device \
+            --precision fp32 --json
+        mv "$work/out" "$work/eval.$device"
+        expect 0 "$n" predict "$work/gru.cpu" --data "$work/tags.h5" --device $device \
+            --precision fp32 --states --out "$work/predicted.$device.h5"
+    done
+    sed 's/[{},:]/ /g' "$work/eval.cpu" >"$work/a"
+    sed 's/[{},:]/ /g' "$work/eval.cuda" >"$work/b"
+    near 1e-5 "$work/b" "$work/a" || fault "eval differs on $n ranks"
+    for group in / /states; do
+        "$TOOL" diff 1e-5 "$work/predicted.cuda.h5" "$work/predicted.cpu.h5" $group \
+            >"$work/diff" || fault "predictions differ on $n ranks: $(cat "$work/diff")"
+    done
+done
+
+# ---- devices
+RNND_SIMT_DEVICES=2
+expect 5 3 train --data "$work/tags.h5" --device cuda --run-dir "$work/none" --hidden 5
+said "ranks 0 and 2 of the 3" "--comm mpi"
+expect 0 3 eval "$work/gru.cpu" --data "$work/tags.h5" --device cuda --comm mpi
+said "share a GPU"
+RNND_SIMT_DEVICES=0
+expect 5 1 eval "$work/gru.cpu" --data "$work/tags.h5" --device cuda
+said "no CUDA device" "use --device cpu"
+expect 0 1 eval "$work/gru.cpu" --data "$work/tags.h5"
+said "on the CPU: no CUDA device"
+RNND_SIMT_DEVICES=1 RNND_SIMT_ARCH=75
+export RNND_SIMT_ARCH
+expect 0 1 info --plan --hidden 1000
+told "sm_75, fp32" "plan       stepwise"
+expect 2 1 eval "$work/gru.cpu" --data "$work/tags.h5" --device cuda --precision bf16
+said "--precision bf16 needs a GPU of sm_80"
+done_testing
