@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""checkpoint.py check FILE | bare FILE OUT | config FILE OUT | module OUT | same FILE SAFETENSORS
+"""checkpoint.py check FILE | bare FILE OUT | config FILE OUT | filter OUT | module OUT |
+                 same FILE SAFETENSORS
 
 What other tools do with checkpoints, by h5py, safetensors and PyTorch. Exit 77 where a module
 is missing.
@@ -55,6 +56,15 @@ def copy(path, out, keep):
             file["model/" + name] = data[...].astype(np.float64)
 
 
+def lzf(out):
+    """A data set through a filter that no other library has."""
+    with h5py.File(out, "w") as file:
+        file.attrs.update({"format": "rnn_dist-data", "version": 1, "task": "classify",
+                           "num_classes": 2})
+        file.create_dataset("inputs", data=np.zeros((40, 3), "f4"), compression="lzf")
+        file["offsets"], file["targets"] = [0, 30, 40], [0, 1]
+
+
 def module(out):
     """A module of other names."""
     torch.manual_seed(3)
@@ -81,6 +91,8 @@ if __name__ == "__main__":
         copy(*names, keep=["task"])
     elif word == "config":
         copy(*names, keep=["update", "epoch", "config"])
+    elif word == "filter":
+        lzf(*names)
     elif word == "module":
         module(*names)
     else:

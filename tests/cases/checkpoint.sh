@@ -34,6 +34,11 @@ cp "$work/config.h5" "$work/foreign/ckpt-0000000010.h5"
 expect 4 1 train --resume --run-dir "$work/foreign" --data "$work/some.h5"
 said "no /state"
 
+# A filter that only h5py has is named.
+python filter "$work/filter.h5" || fault "h5py cannot write filter.h5"
+expect 3 1 train --data "$work/filter.h5" --run-dir "$work/wrong"
+said "filter.h5: /inputs: cannot be read: written through filter 32000"
+
 # Parameters of a module arrive to the bit: a step of 1e-30 moves none of them.
 # shellcheck disable=SC2086
 train init 1 --data "$work/some.h5" --batch 4 $model --lr 1e-30 --max-updates 1 \

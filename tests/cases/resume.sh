@@ -82,4 +82,21 @@ said "$newest"
 expect 0 1 train --resume --run-dir "$work/broken"
 said "$(basename "$newest")"
 identical broken unbroken
+
+# Where the best is all that is intact, it is that; where nothing is, the run says so.
+train judged 1 --data "$work/many.h5" --valid "$work/other.h5" --batch 3 --hidden 12 --epochs 3 \
+    --dropout-head 0.2 --lr 0.05 --valid-every 5
+cp -r "$work/judged" "$work/best"
+for file in "$work/best"/ckpt-*.h5; do
+    truncate -s -1 "$file"
+done
+expect 0 1 train --resume --run-dir "$work/best"
+said "resuming at update" "best.h5"
+identical best judged
+for file in "$work/best"/*.h5; do
+    truncate -s -1 "$file"
+done
+expect 0 1 train --resume --run-dir "$work/best"
+said "no checkpoint is intact: the run starts anew"
+identical best judged
 done_testing

@@ -526,12 +526,34 @@ static int64_t order_of(struct rnnd_plan *plan, int64_t epoch, int32_t *order)
     return n;
 }
 
-/* CASES 22, 45: every epoch holds every sequence once; epochs differ; a repeat does
- * not. */
+static int by_value(const void *a, const void *b)
+{
+    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* The batches of the epoch laid out, as sets of sequences (bits), in no order. */
+static void batches_of(const struct rnnd_plan *plan, uint32_t *set)
+{
+    int64_t entries = rnnd_plan_entries(plan);
+    for (int64_t e = 0; e < entries; e++) {
+        const int32_t *ids;
+        int64_t count;
+        rnnd_plan_entry(plan, e, &ids, &count);
+        set[e] = 0;
+        for (int64_t j = 0; j < count; j++)
+            set[e] |= UINT32_C(1) << ids[j];
+    }
+    qsort(set, (size_t)entries, sizeof *set, by_value);
+}
+
+/* CASES 22, 45: every epoch holds every sequence once; epochs differ in order and batches; a
+   repeat does not. */
 START_TEST(epochs)
 {
     int64_t offsets[24] = {0};
     int32_t order[3][23], again[23];
+    uint32_t batches[3][23] = {{0}};
     for (int i = 0; i < 23; i++)
         offsets[i + 1] = offsets[i] + i % 7;
     struct rnnd_plan *plan = new_plan(offsets, 23, _i ? 0 : 5, _i ? 9 : 0, true);
@@ -540,10 +562,12 @@ START_TEST(epochs)
         ck_assert_int_eq(order_of(plan, e, order[e]), 23);
         for (int i = 0; i < 23; i++)
             ck_assert_int_eq(seen[order[e][i]]++, 0);
+        batches_of(plan, batches[e]);
     }
-    ck_assert_mem_ne(order[0], order[1], sizeof again);
-    ck_assert_mem_ne(order[1], order[2], sizeof again);
-    ck_assert_mem_ne(order[0], order[2], sizeof again);
+    for (int e = 0; e < 3; e++) {
+        ck_assert_mem_ne(order[e], order[(e + 1) % 3], sizeof again);
+        ck_assert_mem_ne(batches[e], batches[(e + 1) % 3], sizeof batches[e]);
+    }
     order_of(plan, 1, again);
     ck_assert_mem_eq(order[1], again, sizeof again);
     rnnd_plan_free(plan);
