@@ -338,6 +338,38 @@ START_TEST(final_state)
 }
 END_TEST
 
+/* A tie of max goes to the earliest step: the state is the same at all steps, and the gradient
+   of a weight of 0 tells whose input it saw. */
+START_TEST(tie_of_max)
+{
+    const double length[] = {3}, input[] = {5, 7, 11};
+    const struct case_data d = {.task = "regress",
+                                .length = length,
+                                .sequences = 1,
+                                .features = 1,
+                                .outputs = 1,
+                                .inputs = input};
+    const struct rnnd_model_spec spec = {
+        .cell = RNND_RNN_TANH, .hidden = 1, .layers = 1, .pool = RNND_POOL_MAX};
+    const float zero = 0, half = 0.5f;
+    const int32_t id = 0;
+    struct fixture f;
+    open_fixture(&f, &d, &spec);
+    CK_OK(rnnd_model_set(f.model, "rnn.weight_ih_l0", &zero));
+    CK_OK(rnnd_model_set(f.model, "rnn.weight_hh_l0", &zero));
+    CK_OK(rnnd_model_set(f.model, "rnn.bias_ih_l0", &half));
+    add_gradient(&f, &id, 1, 0);
+    int64_t n;
+    float *dw = parameter(&f, "rnn.weight_ih_l0", true, &n);
+    float *db = parameter(&f, "rnn.bias_ih_l0", true, &n);
+    ck_assert_float_ne(db[0], 0);
+    ck_assert_float_eq_tol(dw[0] / db[0], 5, 1e-5);
+    free(dw);
+    free(db);
+    close_fixture(&f);
+}
+END_TEST
+
 /* CASE 13: weights 0, b_hn = 1, h0 = 0: reset after the product gives h1 = 0.5
  * tanh(0.5). */
 START_TEST(gru_definition)
@@ -680,6 +712,7 @@ static Suite *make_suite(void)
     tcase_add_loop_test(tests, neighbours, RNND_RNN_TANH, RNND_GRU + 1);
     tcase_add_test(tests, orders);
     tcase_add_loop_test(tests, final_state, RNND_RNN_TANH, RNND_GRU + 1);
+    tcase_add_test(tests, tie_of_max);
     tcase_add_test(tests, gru_definition);
     tcase_add_loop_test(tests, masks, RNND_DROPOUT_ELEMENT, RNND_DROPOUT_SEQUENCE + 1);
     tcase_add_test(tests, mask_scale);
