@@ -389,7 +389,7 @@ int rnnd_statedict_export(const char *path, struct rnnd_model *model,
                           const struct rnnd_options *opt)
 {
     char *header;
-    struct rnnd_file file = {NULL};
+    struct rnnd_file file = {.stream = NULL};
     RNND_TRY(make_header(model, opt, &header));
     int status = rnnd_file_create(path, &file);
     if (status == 0)
