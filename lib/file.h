@@ -1,5 +1,8 @@
 /*
- * file.h - text files that appear whole or not at all.
+ * file.h - files that appear whole or not at all.
+ *
+ * What is written gets its name only when all of it is on disk. A name that is a device or a
+ * pipe already is written to as it is: a new file must not take its place.
  */
 #ifndef RNND_FILE_H
 #define RNND_FILE_H
@@ -8,14 +11,20 @@
 
 struct rnnd_file {
     FILE *stream;
-    char *path, *temp;             /* owned */
+    char *path;                    /* as given, for messages; owned, as both below */
+    char *target, *temp;           /* NULL where the stream writes in place */
 };
 
-/* A new file beside path, under a temporary name. */
+/* What a new file called path takes the place of: path, with links followed; malloc'ed,
+   taken. NULL where a device, a pipe or a folder has that name. */
+RNND_CHECKED int rnnd_file_target(const char *path, char **out);
+/* A new text file beside path, under a temporary name. */
 RNND_CHECKED int rnnd_file_create(const char *path, struct rnnd_file *out);
 /* Flush, fsync, rename to path; EFILE also where any write before failed. Closed in any case. */
 RNND_CHECKED int rnnd_file_commit(struct rnnd_file *file);
 /* Drops a file that was created and not committed; all zero is accepted. */
 void rnnd_file_drop(struct rnnd_file *file);
+/* Whether rnnd_file_create would do, asked hours before; leaves nothing behind. */
+RNND_CHECKED int rnnd_file_check(const char *path);
 
 #endif

@@ -229,6 +229,7 @@ void rnnd_hdf_close(struct rnnd_hdf *file)
     if (file->temp)
         unlink(file->temp);
     free(file->temp);
+    free(file->target);
     free(file->path);
     free(file);
 }
@@ -311,6 +312,37 @@ void rnnd__hdf_drop_array(struct rnnd_hdf_array *array)
     rnnd__hdf_drop_id(&array->space);
     rnnd__hdf_drop_id(&array->type);
     rnnd__hdf_drop_id(&array->id);
+}
+
+/* The first filter of an array that this library lacks; 0 = none. */
+static int lacking_filter(hid_t array, char *name, size_t size)
+{
+    HELD made = H5Dget_create_plist(array);
+    int filters = made < 0 ? 0 : H5Pget_nfilters(made);
+    for (int i = 0; i < filters; i++) {
+        unsigned flags;
+        size_t values = 0;
+        H5Z_filter_t id = H5Pget_filter2(made, (unsigned)i, &flags, &values, NULL, size,
+                                         name, NULL);
+        name[size - 1] = 0;
+        if (id > 0 && H5Zfilter_avail(id) == 0)
+            return id;
+    }
+    return 0;
+}
+
+int rnnd__hdf_fail_values(const struct rnnd_hdf *file, const char *object, hid_t array)
+{
+    char text[REASON], name[64] = "";
+    library_says(text);
+    int filter = lacking_filter(array, name, sizeof name);
+    if (filter)
+        return rnnd_fail(RNND_EDATA,
+                         "%s: %s%s: cannot be read: written through filter %d%s%s, which "
+                         "this HDF5 library lacks; gzip can be read anywhere", file->path,
+                         AT(object), filter, *name ? " " : "", name);
+    return rnnd_fail(RNND_EFILE, "%s: %s%s: cannot be read: %s", file->path, AT(object),
+                     text);
 }
 
 int rnnd__hdf_array(struct rnnd_hdf *file, const char *object,

@@ -155,7 +155,7 @@ static int read_rows(const struct reading *r, int64_t first, int64_t count, void
          H5Sselect_hyperslab(a->space, H5S_SELECT_SET, start, NULL, size, NULL) < 0) ||
         H5Dread(a->id, wide_type(r->wide, r->want), memory, a->space, H5P_DEFAULT,
                 out) < 0)
-        return rnnd__hdf_fail_object(r->file, r->object, "cannot be read");
+        return rnnd__hdf_fail_values(r->file, r->object, r->array->id);
     return 0;
 }
 
@@ -312,7 +312,7 @@ int rnnd_hdf_read_strings(struct rnnd_hdf *file, const char *object, char ***out
     struct text_source from = {a.id, a.type, a.space, false, a.shape.dim[0]};
     int status = read_texts(&from, out);
     if (status > 0)
-        return rnnd__hdf_fail_object(file, object, "cannot be read");
+        return rnnd__hdf_fail_values(file, object, a.id);
     RNND_TRY(status);
     *count = from.count;
     return 0;

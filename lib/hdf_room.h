@@ -18,10 +18,11 @@ enum { RNND_HDF_MAX_RANK = 4 };
 
 struct rnnd_hdf {
     hid_t id;
-    char *path;  /* as given, for messages */
-    char *temp;  /* what is written until commit; NULL when reading */
-    bool sealed; /* what is read has a checksum over all of it */
-    bool failed; /* a write failed: the file must not get its name */
+    char *path;   /* as given, for messages */
+    char *target; /* what it will be called, links followed; NULL when reading */
+    char *temp;   /* what is written until commit; NULL when reading */
+    bool sealed;  /* what is read has a checksum over all of it */
+    bool failed;  /* a write failed: the file must not get its name */
 };
 
 /* ---- the library: one caller at a time, silent; ids and memory that go by
@@ -52,6 +53,9 @@ void rnnd__hdf_drop_memory(void *pointer);
 RNND_CHECKED int rnnd__hdf_fail(const struct rnnd_hdf *file, const char *doing);
 RNND_CHECKED int rnnd__hdf_fail_object(const struct rnnd_hdf *file, const char *object,
                                        const char *doing);
+/* Values of an array that cannot be read: EDATA where it is a filter that is missing. */
+RNND_CHECKED int rnnd__hdf_fail_values(const struct rnnd_hdf *file, const char *object,
+                                       hid_t array);
 RNND_CHECKED int rnnd__hdf_fail_attribute(const struct rnnd_hdf *file, const char *name,
                                           const char *doing);
 

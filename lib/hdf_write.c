@@ -3,6 +3,7 @@
  *
  * HDF5 may fail to write and still close in peace, so any failure is kept until commit.
  */
+#include "file.h"
 #include "hdf_room.h"
 
 #include <errno.h>
@@ -36,9 +37,12 @@ static hid_t timeless(hid_t class)
 static int create_file(struct rnnd_hdf *file)
 {
     struct stat info;
-    if (stat(file->path, &info) == 0 && S_ISDIR(info.st_mode))
-        return rnnd_fail(RNND_EFILE, "%s: %s: it is a folder", file->path, unwritten);
-    if (asprintf(&file->temp, "%s.tmp-%ld", file->path, (long)getpid()) < 0) {
+    RNND_TRY(rnnd_file_target(file->path, &file->target));
+    if (!file->target)
+        return rnnd_fail(RNND_EFILE, "%s: %s: it is %s", file->path, unwritten,
+                         stat(file->path, &info) == 0 && S_ISDIR(info.st_mode)
+                             ? "a folder" : "not a regular file");
+    if (asprintf(&file->temp, "%s.tmp-%ld", file->target, (long)getpid()) < 0) {
         file->temp = NULL;
         return rnnd_fail_memory(strlen(file->path), "a file name");
     }
@@ -71,9 +75,9 @@ int rnnd_hdf_create(const char *path, struct rnnd_hdf **out)
 /* So that the new name survives too. */
 static int sync_folder(const struct rnnd_hdf *file)
 {
-    OWNED char *folder = strdup(file->path);
+    OWNED char *folder = strdup(file->target);
     if (!folder)
-        return rnnd_fail_memory(strlen(file->path), "a file name");
+        return rnnd_fail_memory(strlen(file->target), "a file name");
     char *slash = strrchr(folder, '/');
     if (slash)
         slash[slash == folder] = 0;
@@ -109,7 +113,7 @@ int rnnd_hdf_commit(struct rnnd_hdf *file)
     RNND_TRY_GOTO(rnnd__hdf_write_seal(fd, file->path));
     if (fsync(fd) != 0)
         RNND_TRY_GOTO(fail_system(file, "cannot be synchronised"));
-    if (rename(file->temp, file->path) != 0)
+    if (rename(file->temp, file->target) != 0)
         RNND_TRY_GOTO(fail_system(file, "cannot be given its name"));
     free(file->temp);
     file->temp = NULL;

@@ -434,7 +434,24 @@ START_TEST(unwritable_paths)
                      "no/such/f.h5: cannot be written: No such file or directory");
     must_fail(RNND_EFILE, rnnd_hdf_create(in_folder("."), &file));
     ck_assert_str_eq(rest_of_detail(), ".: cannot be written: it is a folder");
+    ck_assert_int_eq(mkfifo(in_folder("pipe.h5"), 0666), 0);
+    must_fail(RNND_EFILE, rnnd_hdf_create(in_folder("pipe.h5"), &file));
+    ck_assert_str_eq(rest_of_detail(),
+                     "pipe.h5: cannot be written: it is not a regular file");
     ck_assert_ptr_null(file);
+}
+END_TEST
+
+/* A link stays one, and what it leads to is replaced. */
+START_TEST(through_a_link)
+{
+    struct stat info;
+    one_array("real.h5");
+    ck_assert_int_eq(symlink("real.h5", in_folder("link.h5")), 0);
+    one_array("link.h5");
+    ck_assert_int_eq(lstat(in_folder("link.h5"), &info), 0);
+    ck_assert(S_ISLNK(info.st_mode));
+    ck_assert_int_eq(count_files("real.h5"), 1);
 }
 END_TEST
 
@@ -637,6 +654,7 @@ int main(void)
     tcase_add_test(t, each_visits_in_name_order);
     tcase_add_test(t, commit_is_atomic);
     tcase_add_test(t, unwritable_paths);
+    tcase_add_test(t, through_a_link);
     tcase_add_test(t, full_disk);
     tcase_add_test(t, flips_in_a_sealed_file);
     tcase_add_test(t, flips_in_a_file_without_seal);
