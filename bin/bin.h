@@ -38,6 +38,10 @@ RNND_CHECKED int bin_unknown(const char *name);
 /* --help of a command. */
 void bin_print_help(const struct bin_command *command, FILE *out);
 
+/* Fail where two names of files, NULL = none, are one file. */
+RNND_CHECKED int bin_refuse_same(const char *output, const char *input);
+RNND_CHECKED int bin_refuse_twice(const char *output, const char *other);
+
 /* What eval and predict begin with. */
 struct bin_scorer {
     struct rnnd_options opt; /* those of the model's training, and over them what was
@@ -45,6 +49,7 @@ struct bin_scorer {
     struct rnnd_backend *be;
     struct rnnd_model *model;
     struct rnnd_dataset *data;
+    char *path; /* of the checkpoint that MODEL names */
 };
 
 /* Opens back end, model and data; targets: whether the data must have some. Collective,

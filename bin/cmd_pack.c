@@ -11,7 +11,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 /* ---- what may be given */
 
@@ -36,24 +35,13 @@ static int check_options(const struct rnnd_format *format,
     return 0;
 }
 
-static int refuse_same(const char *output, const char *input)
-{
-    struct stat a, b;
-    if (input && stat(output, &a) == 0 && stat(input, &b) == 0 &&
-        a.st_dev == b.st_dev && a.st_ino == b.st_ino)
-        return rnnd_fail(RNND_EUSAGE,
-                         "%s is read and would be overwritten; name another output",
-                         input);
-    return 0;
-}
-
 static int check_output(const char *output, const struct rnnd_options *opt,
                         char **inputs, int count)
 {
     for (int i = 0; i < count; i++)
-        RNND_TRY(refuse_same(output, inputs[i]));
-    RNND_TRY(refuse_same(output, opt->classes_from));
-    return refuse_same(output, opt->vocab_from);
+        RNND_TRY(bin_refuse_same(output, inputs[i]));
+    RNND_TRY(bin_refuse_same(output, opt->classes_from));
+    return bin_refuse_same(output, opt->vocab_from);
 }
 
 /* "d.h5" gives "d-valid.h5"; malloc'ed, taken. */

@@ -5,6 +5,16 @@
 #include "bin.h"
 #include "status.h"
 
+static int check_outputs(const struct bin_scorer *s)
+{
+    const char *output[] = {s->opt.out, s->opt.csv};
+    for (int i = 0; i < 2; i++) {
+        RNND_TRY(bin_refuse_same(output[i], s->opt.data));
+        RNND_TRY(bin_refuse_same(output[i], s->path));
+    }
+    return bin_refuse_twice(s->opt.out, s->opt.csv);
+}
+
 int cmd_predict(struct rnnd_options *opt, struct rnnd_comm *comm, int argc, char **argv)
 {
     (void)argc;
@@ -12,6 +22,8 @@ int cmd_predict(struct rnnd_options *opt, struct rnnd_comm *comm, int argc, char
     if (!opt->out && !opt->csv)
         return rnnd_fail(RNND_EUSAGE, "predict needs --out FILE or --csv FILE");
     int status = bin_scorer_open(&s, opt, comm, argv[0], false);
+    if (status == 0)
+        status = rnnd_comm_agree(comm, check_outputs(&s));
     if (status == 0)
         status = rnnd_predict(s.model, s.data, comm, &s.opt);
     bin_scorer_close(&s);

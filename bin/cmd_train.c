@@ -31,12 +31,22 @@ static void print_summary(const struct rnnd_options *opt,
                   result->seconds, valid, opt->run_dir);
 }
 
+/* The trace is all that train writes under a name of the user's. */
+static int check_trace(const struct rnnd_options *opt)
+{
+    const char *input[] = {opt->data, opt->valid, opt->init, opt->config};
+    for (size_t i = 0; i < sizeof input / sizeof *input; i++)
+        RNND_TRY(bin_refuse_same(opt->trace, input[i]));
+    return 0;
+}
+
 int cmd_train(struct rnnd_options *opt, struct rnnd_comm *comm, int argc, char **argv)
 {
     (void)argc, (void)argv;
     struct rnnd_train_result result;
     /* a reader of the output that goes away must not take the training with it */
     signal(SIGPIPE, SIG_IGN);
+    RNND_TRY(rnnd_comm_agree(comm, check_trace(opt)));
     int status = rnnd_train(opt, comm, &result);
     if (rnnd_comm_rank(comm) != 0)
         return status;

@@ -12,6 +12,7 @@ bin_rnn_dist_SOURCES = \
 	bin/cmd_sample.c \
 	bin/cmd_train.c \
 	bin/cmd_verify.c \
+	bin/outputs.c \
 	bin/rnn_dist.c \
 	bin/scorer.c
 bin_rnn_dist_LDADD = $(RNND_LIBS)

@@ -51,17 +51,12 @@ static int open_data(struct bin_scorer *s, bool targets)
 int bin_scorer_open(struct bin_scorer *s, const struct rnnd_options *opt,
                     struct rnnd_comm *comm, const char *model, bool targets)
 {
-    char *path;
     memset(s, 0, sizeof *s);
     RNND_TRY(rnnd_options_init(&s->opt));
-    RNND_TRY(find_checkpoint(comm, model, &path));
-    int status = rnnd_comm_agree(comm, rnnd_backend_open(opt, comm, &s->be));
-    if (status == 0)
-        status = rnnd_comm_agree(comm, open_model(s, opt, path));
-    if (status == 0)
-        status = rnnd_comm_agree(comm, open_data(s, targets));
-    free(path);
-    return status;
+    RNND_TRY(find_checkpoint(comm, model, &s->path));
+    RNND_TRY(rnnd_comm_agree(comm, rnnd_backend_open(opt, comm, &s->be)));
+    RNND_TRY(rnnd_comm_agree(comm, open_model(s, opt, s->path)));
+    return rnnd_comm_agree(comm, open_data(s, targets));
 }
 
 void bin_scorer_close(struct bin_scorer *s)
@@ -70,4 +65,5 @@ void bin_scorer_close(struct bin_scorer *s)
     rnnd_model_free(s->model);
     rnnd_backend_close(s->be);
     rnnd_options_clear(&s->opt);
+    free(s->path);
 }

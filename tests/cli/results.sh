@@ -65,6 +65,52 @@ expect 4 1 eval "$model" --data "$work/none.h5"
 expect 2 1 predict "$model" --data "$work/more.h5" --out "$work/p.h5" --pad 6
 [ ! -e "$work/p.h5" ] || fault "a refused prediction left a file"
 
+# ---- outputs: what is read stays as it is, and so does what is no regular file
+predicts() {
+    status=$1
+    shift
+    cp "$model" "$work/m.h5"
+    expect "$status" 1 predict "$work/m.h5" --data "$work/more.h5" "$@"
+    cmp "$work/m.h5" "$model" || fault "predict $* changes its model"
+}
+cp "$work/more.h5" "$work/copy.h5"
+for output in out csv; do
+    for input in more m; do
+        predicts 2 "--$output" "$work/$input.h5"
+        said "$work/$input.h5 is read and would be overwritten"
+    done
+done
+cmp "$work/more.h5" "$work/copy.h5" || fault "predict changes its data"
+predicts 2 --out "$work/p" --csv "$work/p"
+said "$work/p would be written twice"
+[ ! -e "$work/p" ] || fault "a refused prediction left a file"
+expect 2 1 train --data "$work/good.h5" --run-dir "$work/none" --trace "$work/good.h5"
+said "$work/good.h5 is read and would be overwritten"
+
+predicts 0 --csv "$work/plain.csv"
+mkfifo "$work/pipe"
+cat "$work/pipe" >"$work/piped.csv" &
+predicts 0 --csv "$work/pipe"
+wait $!
+cmp "$work/plain.csv" "$work/piped.csv" || fault "a table through a pipe is another"
+predicts 4 --out "$work/pipe"
+said "$work/pipe" "not a regular file"
+[ -p "$work/pipe" ] || fault "a file has taken the place of a pipe"
+expect 4 1 eval "$work/pipe" --data "$work/more.h5"
+: >"$work/real.csv"
+ln -s real.csv "$work/link.csv"
+predicts 0 --csv "$work/link.csv"
+[ -h "$work/link.csv" ] || fault "a file has taken the place of a link"
+cmp "$work/plain.csv" "$work/real.csv" || fault "a table through a link is another"
+
+# A trace that cannot be written is found out before the run, not after it.
+expect 4 1 train --data "$work/good.h5" --run-dir "$work/none" --trace "$work/no/such/file"
+said "$work/no/such/file: No such file or directory"
+[ ! -e "$work/none" ] || fault "a run folder was made"
+expect 0 1 train --data "$work/good.h5" --run-dir "$work/traced" --max-updates 1 --hidden 3 \
+    --trace "$work/traced/trace.json" --progress none
+[ -s "$work/traced/trace.json" ] || fault "no trace in the run's own folder"
+
 # ---- results that cannot be written are a failure of all ranks
 if [ -c /dev/full ]; then
     got=0
