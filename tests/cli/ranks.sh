@@ -36,6 +36,21 @@ own >"$work/own"
 grep -q "^rnn_dist: rank 2: $work/bad.h5: " "$work/own" || fault "it says $(cat "$work/own")"
 [ ! -e "$work/run" ] || fault "a run folder was made"
 
+# The same bits of a loss on any number of ranks, of sequences and of a stream.
+data class task=classify outputs=3 lengths="$(lengths 90 1 15)"
+data text task=lm vocab=9 lengths="$(lengths 40 0 20)"
+train class 1 --data "$work/class.h5" --batch 7 --hidden 12 --epochs 1
+train text 1 --data "$work/text.h5" --batch 20 --tbptt 4 --hidden 12 --embed 6 --epochs 1
+for name in class text; do
+    expect 0 1 eval "$work/$name" --data "$work/$name.h5" --threads 1 --json
+    cp "$work/out" "$work/alone"
+    for ranks in 2 3 5; do
+        expect 0 $ranks eval "$work/$name" --data "$work/$name.h5" --threads 1 --json
+        cmp -s "$work/out" "$work/alone" ||
+            fault "$name on $ranks ranks: $(cat "$work/out"), alone: $(cat "$work/alone")"
+    done
+done
+
 expect 0 3 --version
 [ "$(grep -c '^rnn_dist ' "$work/out")" = 1 ] || fault "the version: $(cat "$work/out")"
 expect 0 3 help
