@@ -362,9 +362,11 @@ static int leave(struct rnnd_trainer *t, int status)
         int saved = rnnd_trainer_save(t);
         if (saved < 0)
             status = saved;
-        else if (status < 0)
-            status = rnnd_fail((enum rnnd_status)status, "update %lld: %s; the state before "
-                               "it is saved", (long long)t->at.update, cause);
+        else if (status == RNND_ENONFINITE)
+            status = rnnd_fail(RNND_ENONFINITE, "update %lld: %s; the state before it is "
+                               "saved", (long long)t->at.update, cause);
+        else if (status < 0) /* of the trace */
+            status = rnnd_fail((enum rnnd_status)status, "%s", cause);
     }
     if (status == 0 && t->stopping)
         status = rnnd_fail(RNND_STOPPED, "stopped by a signal after update %lld; go on with "

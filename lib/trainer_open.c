@@ -8,8 +8,10 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "clock.h"
+#include "file.h"
 #include "log.h"
 #include "options.h"
 #include "status.h"
@@ -30,11 +32,28 @@ static int broadcast_text(struct rnnd_comm *comm, char **text)
     return rnnd_comm_broadcast(comm, *text, (size_t)size);
 }
 
+/* Rank 0: the best checkpoint, where no other is intact; NULL where it is not either. */
+static int find_best(const char *run_dir, char **checkpoint)
+{
+    char *best;
+    RNND_TRY(rnnd_run_dir_file(run_dir, "best.h5", &best));
+    if (access(best, F_OK) == 0 && rnnd_checkpoint_verify(best) == 0) {
+        *checkpoint = best;
+        return 0;
+    }
+    free(best);
+    if (rnnd_run_dir_unused(run_dir) < 0)
+        rnnd_log_warn("%s: no checkpoint is intact: the run starts anew", run_dir);
+    return 0;
+}
+
 /* Rank 0: the options that the run was made with, from its newest valid checkpoint (whose
    path is kept), else from its config.ini; NULL where the folder holds no run. */
 static int find_stored(const char *run_dir, char **checkpoint, char **text)
 {
     RNND_TRY(rnnd_checkpoint_newest(run_dir, checkpoint));
+    if (!*checkpoint)
+        RNND_TRY(find_best(run_dir, checkpoint));
     if (!*checkpoint)
         return rnnd_run_dir_read(run_dir, "config.ini", text);
     struct rnnd_checkpoint_info info;
@@ -133,12 +152,19 @@ static void describe_launch(const struct rnnd_trainer *t, char *text, size_t siz
              rnnd_backend_describe(t->setup.be));
 }
 
+static bool is_best(const char *checkpoint)
+{
+    const char *slash = strrchr(checkpoint, '/');
+    return strcmp(slash ? slash + 1 : checkpoint, "best.h5") == 0;
+}
+
 /* Rank 0's checkpoint, or fresh values where there is none. */
 static int start(struct rnnd_trainer *t, const char *checkpoint)
 {
     char launch[sizeof t->at.launch];
-    int64_t resumes = checkpoint != NULL;
+    int64_t resumes = checkpoint != NULL, best = checkpoint && is_best(checkpoint);
     RNND_TRY(rnnd_comm_broadcast(t->comm, &resumes, sizeof resumes));
+    RNND_TRY(rnnd_comm_broadcast(t->comm, &best, sizeof best));
     describe_launch(t, launch, sizeof launch);
     fresh_state(t);
     if (!resumes) {
@@ -149,6 +175,8 @@ static int start(struct rnnd_trainer *t, const char *checkpoint)
     }
     uint64_t fingerprint = t->at.fingerprint;
     RNND_TRY(rnnd_trainer_restore(t, checkpoint));
+    if (best) /* the run's last checkpoint is another */
+        t->saved_at = -1;
     if (t->at.fingerprint != fingerprint)
         return rnnd_fail(RNND_EUSAGE, "--resume: %s has the fingerprint %016llx, the run was "
                          "made with data of %016llx", t->opt->data,
@@ -163,11 +191,19 @@ static int start(struct rnnd_trainer *t, const char *checkpoint)
     return 0;
 }
 
+static bool lies_in(const char *file, const char *folder)
+{
+    size_t n = strlen(folder);
+    return strncmp(file, folder, n) == 0 && file[n] == '/';
+}
+
 /* Rank 0: the folder, its record of the options, metrics, progress. */
 static int open_folder(struct rnnd_trainer *t)
 {
     const char *path = t->opt->run_dir;
     char *text = NULL;
+    if (t->opt->trace && !lies_in(t->opt->trace, path)) /* not to find out at the end */
+        RNND_TRY(rnnd_file_check(t->opt->trace));
     RNND_TRY(rnnd_run_dir_open(path, t->opt->resume, &t->dir));
     RNND_TRY(rnnd_options_text(t->opt, &text));
     int status = rnnd_run_dir_write(path, "config.ini", text);
