@@ -26,6 +26,15 @@ void rnnd_log_mute(bool muted)
     mute = muted;
 }
 
+/* Names and texts come from files: what they hold must not steer a terminal, or look like a
+   message of its own. */
+static void tame(char *text)
+{
+    for (; *text; text++)
+        if ((unsigned char)*text < ' ' || *text == 0x7f)
+            *text = '?';
+}
+
 static void say(const char *kind, const char *format, va_list args)
 {
     char line[4096], who[32] = "";
@@ -33,6 +42,7 @@ static void say(const char *kind, const char *format, va_list args)
         snprintf(who, sizeof who, "rank %d: ", own_rank);
     int n = snprintf(line, sizeof line, "rnn_dist: %s%s", who, kind);
     vsnprintf(line + n, sizeof line - 1 - (size_t)n, format, args);
+    tame(line);
     strcat(line, "\n");
     if (clear_line)
         clear_line();

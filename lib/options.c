@@ -222,7 +222,7 @@ static int parse_real(const struct rnnd_option *option, const char *value, doubl
                   (v.high_open ? number < high : number <= high);
     if (!inside || !isfinite(number))
         return fail_range(option, value);
-    *out = number;
+    *out = number + 0.0; /* -0 is 0 */
     return 0;
 }
 

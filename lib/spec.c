@@ -13,6 +13,8 @@ int rnnd_model_spec_from(const struct rnnd_options *opt, const struct rnnd_datas
     if (task != data->task)
         return rnnd_fail(RNND_EUSAGE, "--task %s: %s holds targets for %s",
                          rnnd_task_name(task), data->path, rnnd_task_name(data->task));
+    if (opt->normalize && !data->inputs)
+        return rnnd_fail(RNND_EUSAGE, "--normalize on tokens: it is for features");
     *out = (struct rnnd_model_spec){
         .task = task, .cell = opt->cell, .inputs = data->inputs, .vocab = data->vocab,
         .embed = data->inputs ? 0 : opt->embed, .hidden = opt->hidden, .layers = opt->layers,

@@ -67,6 +67,15 @@ refuses 5 "$no_plugin" --data none --device cuda
 refuses 5 "$no_plugin" eval none --data none --device cuda
 unset RNND_CUDA_PLUGIN
 refuses 4 "none: No such file or directory" --data none
+refuses 4 "a?b?[31m: No such file or directory" --data "$(printf 'a\nb\033[31m')"
+
+# ---- combinations with what the data are
+data tokens task=classify outputs=2 vocab=5 lengths=2,3
+refuses 2 "--normalize on tokens: it is for features" --data "$work/tokens.h5" --normalize \
+    --run-dir "$work/none"
+expect 0 1 --data "$work/tokens.h5" --dropout -0 --hidden 3 --epochs 1 --progress none \
+    --run-dir "$work/zero"
+[ ! -s "$work/err" ] || fault "--dropout -0: $(cat "$work/err")"
 
 # ---- configuration files
 printf 'lr = 0.5\n\nhiden = 3\n' >"$work/a.ini"
