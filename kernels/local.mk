@@ -24,6 +24,8 @@ simd_sources = \
 	kernels/cpu/simd.h \
 	kernels/cpu/simd_cell.h \
 	kernels/cpu/simd_ends.h \
+	kernels/cpu/simd_outer.h \
+	kernels/cpu/simd_product.h \
 	kernels/cpu/simd_vector.h \
 	kernels/cpu/vec.h
 
