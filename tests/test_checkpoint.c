@@ -427,7 +427,7 @@ START_TEST(a_killed_save_loses_nothing)
         free(info.config);
         free(path);
     }
-    ck_assert_int_ge(announced, 20);
+    ck_assert_int_gt(announced, 0); /* else nothing was compared */
     must(rnnd_checkpoint_prune(test_folder, 2));
     ck_assert_int_eq(count_files("ckpt-"), 2);
 }
