@@ -14,9 +14,9 @@
  *   blas.cc     cuBLAS over the CPU's matrix library
  *   nccl.cc     NCCL over MPI
  *
- * A fault of the program ends the process with status 86 and a line "simt: error: …" that
- * says what and where; what a program may meet on a GPU (no memory, a launch too large) is
- * returned as CUDA's error.
+ * A fault of the program ends the process with status 86 and a line "simt: error: …"
+ * that says what and where; what a program may meet on a GPU (no memory, a launch too
+ * large) is returned as CUDA's error.
  */
 #ifndef SIMT_CORE_H
 #define SIMT_CORE_H
@@ -30,12 +30,12 @@
 
 namespace simt {
 
-/* ---- report.cc ---------------------------------------------------------------------- */
+/* ---- report.cc ------------------------------------------------------------------- */
 
 struct Settings {
     int arch;             /* RNND_SIMT_ARCH: 75 .. 120 (90) */
     int devices;          /* RNND_SIMT_DEVICES (2) */
-    int multiprocessors;  /* RNND_SIMT_SMS: of each device, 0 = as the architecture has */
+    int multiprocessors; /* RNND_SIMT_SMS: of each device, 0 = as the architecture has */
     bool inorder;         /* RNND_SIMT_SEED=inorder */
     uint64_t seed;        /* RNND_SIMT_SEED (1) */
     size_t memory;        /* RNND_SIMT_MEMORY: MiB of each device (8192) */
@@ -51,13 +51,14 @@ size_t below(size_t n);
 /* Keeps a result for cudaGetLastError. */
 cudaError_t result(cudaError_t status);
 
-/* ---- fiber.cc ----------------------------------------------------------------------- */
+/* ---- fiber.cc -------------------------------------------------------------------- */
 
 struct Fiber;
 Fiber *fiber_host();
 /* Its first switch enters `entry`, which never returns. */
 Fiber *fiber_new(void (*entry)());
-/* Ended and not running: may be given out again, its entry going on behind its switch. */
+/* Ended and not running: may be given out again, its entry going on behind its
+   switch. */
 void fiber_keep(Fiber *fiber);
 /* Its stack is given back; for TSan, which takes a stack used twice for a race. */
 void fiber_delete(Fiber *fiber);
@@ -65,7 +66,7 @@ void fiber_switch(Fiber *from, Fiber *to);
 /* Where a fault at p would mean that a fiber's stack is full. */
 bool fiber_guard(const void *p);
 
-/* ---- sched.cc ----------------------------------------------------------------------- */
+/* ---- sched.cc -------------------------------------------------------------------- */
 
 struct Block;
 struct Warp;
@@ -84,7 +85,7 @@ struct Thread {
     int lane;
     Fiber *fiber;
     void *context;           /* of TSan */
-    const Lane *call;        /* of warp.cc: what it brings, while it waits for other lanes */
+    const Lane *call; /* of warp.cc: what it brings, while it waits for other lanes */
     const char *waits;       /* for what; NULL while it can run */
     Site at;                 /* where it last met others */
     std::vector<Copy> copies;
@@ -101,8 +102,8 @@ struct Warp {
     char token[2];
 };
 
-/* Contexts of TSan that CUDA threads of a stream have left: what they did is ordered before
-   what the stream does later, and before nothing else. */
+/* Contexts of TSan that CUDA threads of a stream have left: what they did is ordered
+   before what the stream does later, and before nothing else. */
 typedef std::vector<void *> Contexts;
 
 struct Launch {
@@ -130,12 +131,12 @@ bool owns_shared(const Block *block, const void *p, size_t bytes);
 /* Static shared memory that a kernel was seen to use. */
 size_t static_shared(const void *function);
 
-/* ---- copy.cc ------------------------------------------------------------------------ */
+/* ---- copy.cc --------------------------------------------------------------------- */
 
 /* A thread ends: what it did not wait for arrives. */
 void copy_abandon(Thread *t);
 
-/* ---- memory.cc ---------------------------------------------------------------------- */
+/* ---- memory.cc ------------------------------------------------------------------- */
 
 /* Lets work on this device touch its memory; -1: nobody. */
 void open_memory(int device);
@@ -145,13 +146,13 @@ void check_device(const void *p, size_t bytes, int device, const char *what);
 bool is_device(const void *p);
 bool is_pinned(const void *p, size_t bytes);
 
-/* ---- device.cc ---------------------------------------------------------------------- */
+/* ---- device.cc ------------------------------------------------------------------- */
 
 int current_device();
 /* Whether a device of this kind would take the launch. */
 cudaError_t check_launch(const Launch &launch);
 
-/* ---- queue.cc ----------------------------------------------------------------------- */
+/* ---- queue.cc -------------------------------------------------------------------- */
 
 /* Work of a stream: called until it returns true. */
 typedef std::function<bool()> Work;

@@ -3,7 +3,8 @@
 # The emulator is .cc; kernels and what launches them are .cu, here and in kernels/cuda/. Each
 # is compiled by g++ in up to three ways, told by the suffix:
 #   .po  plain       .ao  ASan and UBSan       .to  TSan, which instruments the .cu only
-# Make targets: simt (the plug-in), check-simt (all that is tested, in all three ways).
+# Make targets: simt, simt-asan, simt-tsan (the plug-in), check-simt (all that is tested, in
+# all three ways), check-faults (faults planted in the kernels must be found).
 simt_core = \
 	tests/simt/blas.cc \
 	tests/simt/copy.cc \
@@ -35,8 +36,11 @@ simt_ranks = tests/simt/test_nccl.cu
 simt_races = tests/simt/test_races.cu
 
 EXTRA_DIST += $(simt_core) $(simt_headers) $(simt_tests) $(simt_ranks) $(simt_races) \
-	tests/simt/each.sh tests/simt/missing.sh tests/simt/testing.cc
-dist_check_SCRIPTS += tests/simt/asan.sh tests/simt/nccl.sh tests/simt/tsan.sh
+	tests/simt/each.sh tests/simt/faults.sh tests/simt/missing.sh tests/simt/suite.sh \
+	tests/simt/testing.cc tests/simt/with.sh
+dist_check_SCRIPTS += tests/simt/asan.sh tests/simt/check_faults.sh tests/simt/nccl.sh \
+	tests/simt/tsan.sh
+TESTS += tests/simt/check_faults.sh
 
 TEST_EXTENSIONS += .plain .asan
 PLAIN_LOG_COMPILER = $(LOG_COMPILER)
@@ -48,7 +52,8 @@ simt_asan_tests = $(simt_tests:.cu=.asan)
 simt_tsan_tests = $(simt_tests:.cu=.tsan) $(simt_races:.cu=.tsan)
 CLEANFILES += tests/simt/*.po tests/simt/*.ao tests/simt/*.to tests/simt/*.plain \
 	tests/simt/*.asan tests/simt/*.tsan tests/simt/*.a tests/simt/*.so \
-	$(cuda_sources:.cu=.po) $(cuda_sources:.cu=.ao) $(cuda_sources:.cu=.to)
+	$(cuda_sources:.cu=.po) $(cuda_sources:.cu=.ao) $(cuda_sources:.cu=.to) \
+	tests/simt/fault/*
 
 if HAVE_SIMT
 simt_compile = $(CXX) -std=c++17 -Wall -Wextra $(WERROR) $(DEFS) $(DEFAULT_INCLUDES) \
@@ -105,20 +110,48 @@ $(simt_races:.cu=.to) tests/simt/testing.po tests/simt/testing.ao tests/simt/tes
 $(cuda_sources:.cu=.po) $(cuda_sources:.cu=.ao) $(cuda_sources:.cu=.to): \
 	$(simt_headers) $(cuda_depends)
 
-# The plug-in: kernels/cuda/ around the emulator instead of CUDA, cuBLAS and NCCL.
-simt_shared = -shared -Wl,--no-undefined \
-	-Wl,--version-script=$(srcdir)/kernels/cuda/plugin.map
+# The plug-in: kernels/cuda/ around the emulator instead of CUDA, cuBLAS and NCCL. That of a
+# program with sanitizers has them too; the others are for programs without (with.sh).
 simt_plugin = tests/simt/rnn_dist_cuda_simt.so
+simt_shared = $(simt_link) -shared -Wl,--no-undefined \
+	-Wl,--version-script=$(srcdir)/kernels/cuda/plugin.map
+simt_po = $(cuda_sources:.cu=.po) $(simt_core:.cc=.po)
+simt_ao = $(cuda_sources:.cu=.ao) $(simt_core:.cc=.ao)
+simt_to = $(cuda_sources:.cu=.to) $(simt_core:.cc=.to)
 if SANITIZE
-$(simt_plugin): $(cuda_sources:.cu=.ao) $(simt_core:.cc=.ao)
-	$(AM_V_GEN)$(simt_link) $(simt_asan) $(simt_shared) -o $@ $(cuda_sources:.cu=.ao) \
-	    $(simt_core:.cc=.ao) $(simt_libs)
+$(simt_plugin): $(simt_ao)
+	$(AM_V_GEN)$(simt_shared) $(simt_asan) -o $@ $(simt_ao) $(simt_libs)
 else
-$(simt_plugin): $(cuda_sources:.cu=.po) $(simt_core:.cc=.po)
-	$(AM_V_GEN)$(simt_link) $(simt_shared) -o $@ $(cuda_sources:.cu=.po) \
-	    $(simt_core:.cc=.po) $(simt_libs)
+$(simt_plugin): $(simt_po)
+	$(AM_V_GEN)$(simt_shared) -o $@ $(simt_po) $(simt_libs)
 endif
+tests/simt/rnn_dist_cuda_simt_asan.so: $(simt_ao)
+	$(AM_V_GEN)$(simt_shared) $(simt_asan) -o $@ $(simt_ao) $(simt_libs)
+tests/simt/rnn_dist_cuda_simt_tsan.so: $(simt_to)
+	$(AM_V_GEN)$(simt_shared) -fsanitize=thread -o $@ $(simt_to) $(simt_libs)
 simt: $(simt_plugin)
+simt-asan: tests/simt/rnn_dist_cuda_simt_asan.so
+simt-tsan: tests/simt/rnn_dist_cuda_simt_tsan.so
+
+# The plug-in with fault FAULT, which the sources FAULTY hold: for tests/simt/faults.sh.
+simt-fault:
+	@$(MKDIR_P) tests/simt/fault; rm -f tests/simt/fault/*; \
+	objects="$(simt_po)"; \
+	for source in $(FAULTY); do \
+	    name=`basename $$source .cu`; \
+	    $(simt_compile) -DRNND_FAULT=$(FAULT) -x c++ -c -o tests/simt/fault/$$name.po \
+	        $$source || exit 1; \
+	    objects=`echo " $$objects " | \
+	        sed "s, kernels/cuda/$$name.po , tests/simt/fault/$$name.po ,"`; \
+	done; \
+	$(simt_shared) -o tests/simt/fault/plugin.so $$objects $(simt_libs)
+
+check-faults: $(simt_plugin) tests/test_kernels bin/rnn_dist
+	@srcdir='$(abs_srcdir)' RNND_CUDA_PLUGIN=tests/simt/fault/plugin.so MAKEFLAGS= \
+	    RNND_TEST_TIMEOUT=7200 $(SHELL) $(srcdir)/tests/wrapper.sh $(SHELL) $(srcdir)/tests/simt/faults.sh \
+	    '$(MAKE) simt-fault FAULT=$$FAULT FAULTY="$$FAULTY"' \
+	    '$(SHELL) $(srcdir)/tests/simt/suite.sh' \
+	    `for f in $(cuda_sources) $(cuda_headers); do echo $(srcdir)/$$f; done`
 
 # The short form is part of `make check`.
 if SANITIZE
@@ -137,7 +170,7 @@ check-simt: $(simt_plain_tests) $(simt_asan_tests) $(simt_tsan_tests) \
 	$(MAKE) $(AM_MAKEFLAGS) check-TESTS TESTS='$(simt_long_tests)'
 else
 TESTS += tests/simt/missing.sh
-simt check-simt:
+simt simt-asan simt-tsan check-simt check-faults:
 	@$(SHELL) $(srcdir)/tests/simt/missing.sh >&2
 endif
-.PHONY: simt check-simt
+.PHONY: simt simt-asan simt-tsan simt-fault check-simt check-faults

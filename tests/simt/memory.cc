@@ -152,21 +152,21 @@ Allocation carve(int device, size_t bytes)
     return a;
 }
 
-/* Memory is open. */
-void check_ends(const Allocation &a)
+/* The bytes between an allocation and its pages' ends are as they were filled. */
+void check_end(const Allocation &a, const char *from, const char *to, const char *where)
 {
-    for (char *p = a.first; p < a.first + a.room; p++)
-        if ((p < a.p || p >= a.p + a.bytes) && (unsigned char)*p != 0xff)
+    for (const char *p = from; p < to; p++)
+        if ((unsigned char)*p != 0xff)
             error("device memory was written %td bytes %s an allocation of %zu",
-                  p < a.p ? a.p - p : p - (a.p + a.bytes) + 1, p < a.p ? "before" : "past",
-                  a.bytes);
+                  p < a.p ? a.p - p : p - (a.p + a.bytes) + 1, where, a.bytes);
 }
 
 void remove(Allocation a)
 {
     set_access(a, true);
     unpoison(a.first, a.room);
-    check_ends(a);
+    check_end(a, a.first, a.p, "before");
+    check_end(a, a.p + a.bytes, a.first + a.room, "past");
     madvise(a.first, a.room, MADV_DONTNEED);
     set_access(a, false);
     poison(a.first, a.room);

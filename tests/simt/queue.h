@@ -13,7 +13,7 @@ struct Record {
     cudaStream_t stream;
     bool done;
     double when;             /* seconds, once done */
-    CUgraph_st *graph;       /* recorded while capturing: in this graph, behind these nodes */
+    CUgraph_st *graph; /* recorded while capturing: in this graph, behind these nodes */
     std::vector<size_t> behind;
     char token;
 };

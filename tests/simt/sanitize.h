@@ -1,9 +1,10 @@
 /*
- * sanitize.h - what the emulator tells the sanitizers: fibers, order between threads, memory.
+ * sanitize.h - what the emulator tells the sanitizers: fibers, order between threads,
+ * memory.
  *
- * Under ThreadSanitizer (SIMT_TSAN) the kernels are instrumented and the emulator's own files
- * are not: each CUDA thread and each stream is a fiber of TSan, and only what orders them on a
- * GPU orders them here. Without a sanitizer all of it is empty.
+ * Under ThreadSanitizer (SIMT_TSAN) the kernels are instrumented and the emulator's own
+ * files are not: each CUDA thread and each stream is a fiber of TSan, and only what
+ * orders them on a GPU orders them here. Without a sanitizer all of it is empty.
  */
 #ifndef SIMT_SANITIZE_H
 #define SIMT_SANITIZE_H
@@ -93,8 +94,8 @@ inline void unpoison(const void *p, size_t bytes)
 #endif
 }
 
-/* The emulator's own bookkeeping, which runs on whatever fiber is at hand: malloc, memcpy and
-   the like are seen by TSan even in files that it does not instrument. */
+/* The emulator's own bookkeeping, which runs on whatever fiber is at hand: malloc,
+   memcpy and the like are seen by TSan even in files that it does not instrument. */
 struct Unseen {
     Unseen()
     {

@@ -1,10 +1,11 @@
 /*
- * simt.h - what a kernel sees of the emulated GPU: the words of kernels/cuda/dialect.cuh and
- * of CUDA, for a .cu that g++ compiles.
+ * simt.h - what a kernel sees of the emulated GPU: the words of
+ * kernels/cuda/dialect.cuh and of CUDA, for a .cu that g++ compiles.
  *
- * Takes the kernel's calls, gives them to the scheduler (sched.cc), the warps (warp.cc) and
- * the copies (copy.cc). Each word that can wait carries the line it stands on, for reports.
- * Included by dialect.cuh, behind CUDA's headers; nothing else of a kernel includes it.
+ * Takes the kernel's calls, gives them to the scheduler (sched.cc), the warps (warp.cc)
+ * and the copies (copy.cc). Each word that can wait carries the line it stands on, for
+ * reports. Included by dialect.cuh, behind CUDA's headers; nothing else of a kernel
+ * includes it.
  */
 #ifndef SIMT_H
 #define SIMT_H
@@ -33,7 +34,7 @@ struct Site {
     }
 };
 
-/* ---- sched.cc ----------------------------------------------------------------------- */
+/* ---- sched.cc -------------------------------------------------------------------- */
 
 enum class Meet { plain, any, all, count };
 /* The block barrier; returns the vote over value. */
@@ -48,9 +49,20 @@ void check_cooperative(Site at);
 /* Reports and ends the process. */
 [[noreturn]] void kernel_error(Site at, const char *text);
 
-/* ---- warp.cc ------------------------------------------------------------------------ */
+/* ---- warp.cc --------------------------------------------------------------------- */
 
-enum class Lanes { shfl, shfl_up, shfl_down, shfl_xor, ballot, any, all, sync, bf16, tf32 };
+enum class Lanes {
+    shfl,
+    shfl_up,
+    shfl_down,
+    shfl_xor,
+    ballot,
+    any,
+    all,
+    sync,
+    bf16,
+    tf32
+};
 /* What one lane brings to a collective of its warp. */
 struct Lane {
     Lanes op;
@@ -69,13 +81,13 @@ struct Fragment {
     const float *c;
 };
 
-/* ---- copy.cc ------------------------------------------------------------------------ */
+/* ---- copy.cc --------------------------------------------------------------------- */
 
 void copy_begin(void *shared, const void *global, int bytes, int valid, Site at);
 void copy_group();
 void copy_finish(int pending);
 
-/* ---- queue.cc ----------------------------------------------------------------------- */
+/* ---- queue.cc -------------------------------------------------------------------- */
 
 struct Kernel {
     const void *function;
@@ -136,26 +148,29 @@ inline std::function<void()> bind(void (*kernel)(P...), void **args,
 
 } // namespace simt
 
-/* ---- launching ---------------------------------------------------------------------- */
+/* ---- launching ------------------------------------------------------------------- */
 
-/* More specialised than the templates of cuda_runtime.h, which erase the arguments' types. */
+/* More specialised than the templates of cuda_runtime.h, which erase the arguments'
+   types. */
 template <class... P>
-inline cudaError_t cudaLaunchKernel(void (*kernel)(P...), dim3 grid, dim3 block, void **args,
-                                    size_t shared, cudaStream_t stream)
+inline cudaError_t cudaLaunchKernel(void (*kernel)(P...), dim3 grid, dim3 block,
+                                    void **args, size_t shared, cudaStream_t stream)
 {
-    return simt::launch_kernel({reinterpret_cast<const void *>(kernel),
-                                simt::bind(kernel, args, std::index_sequence_for<P...>())},
-                               grid, block, shared, stream, false);
+    return simt::launch_kernel(
+        {reinterpret_cast<const void *>(kernel),
+         simt::bind(kernel, args, std::index_sequence_for<P...>())},
+        grid, block, shared, stream, false);
 }
 
 template <class... P>
-inline cudaError_t cudaLaunchCooperativeKernel(void (*kernel)(P...), dim3 grid, dim3 block,
-                                               void **args, size_t shared,
+inline cudaError_t cudaLaunchCooperativeKernel(void (*kernel)(P...), dim3 grid,
+                                               dim3 block, void **args, size_t shared,
                                                cudaStream_t stream)
 {
-    return simt::launch_kernel({reinterpret_cast<const void *>(kernel),
-                                simt::bind(kernel, args, std::index_sequence_for<P...>())},
-                               grid, block, shared, stream, true);
+    return simt::launch_kernel(
+        {reinterpret_cast<const void *>(kernel),
+         simt::bind(kernel, args, std::index_sequence_for<P...>())},
+        grid, block, shared, stream, true);
 }
 
 /* As nvcc has them, for kernels by name. */
@@ -172,7 +187,7 @@ inline cudaError_t cudaFuncGetAttributes(cudaFuncAttributes *out, void (*kernel)
     return cudaFuncGetAttributes(out, reinterpret_cast<const void *>(kernel));
 }
 
-/* ---- where a thread stands ---------------------------------------------------------- */
+/* ---- where a thread stands ------------------------------------------------------- */
 
 /* Those of the thread that runs: the scheduler sets them. */
 extern uint3 threadIdx, blockIdx;
@@ -181,9 +196,10 @@ extern dim3 blockDim, gridDim;
 #define __launch_bounds__(...)
 #define UNROLL
 #define NO_UNROLL
-#define RNND_SPIN_LIMIT (1u << 20) /* polls are far fewer where every poll lets others run */
+#define RNND_SPIN_LIMIT                                                                \
+    (1u << 20) /* polls are far fewer where every poll lets others run */
 
-/* ---- shared memory ------------------------------------------------------------------ */
+/* ---- shared memory --------------------------------------------------------------- */
 
 #define SHARED_ARRAY(T, name, dims)                                          \
     static char name##_key;                                                  \
@@ -191,9 +207,10 @@ extern dim3 blockDim, gridDim;
     name##_shared &name = *static_cast<name##_shared *>(                     \
         simt::shared_array(&name##_key, sizeof(name##_shared), #name, simt::Site()))
 
-#define SHARED_DYN(T, name) T *name = static_cast<T *>(simt::shared_dynamic(simt::Site()))
+#define SHARED_DYN(T, name)                                                            \
+    T *name = static_cast<T *>(simt::shared_dynamic(simt::Site()))
 
-/* ---- barriers, shuffles, votes ------------------------------------------------------ */
+/* ---- barriers, shuffles, votes --------------------------------------------------- */
 
 inline void __syncthreads(simt::Site at = simt::Site())
 {
@@ -248,7 +265,8 @@ inline T __shfl_xor_sync(unsigned mask, T value, int bits, int width = 32,
     return simt::shfl(simt::Lanes::shfl_xor, mask, value, bits, width, at);
 }
 
-inline unsigned __ballot_sync(unsigned mask, int predicate, simt::Site at = simt::Site())
+inline unsigned __ballot_sync(unsigned mask, int predicate,
+                              simt::Site at = simt::Site())
 {
     return simt::vote(simt::Lanes::ballot, mask, predicate, at);
 }
@@ -263,7 +281,7 @@ inline int __all_sync(unsigned mask, int predicate, simt::Site at = simt::Site()
     return (int)simt::vote(simt::Lanes::all, mask, predicate, at);
 }
 
-/* ---- memory ------------------------------------------------------------------------- */
+/* ---- memory ---------------------------------------------------------------------- */
 
 template <class T>
 inline T __ldg(const T *p, simt::Site at = simt::Site())
@@ -350,11 +368,12 @@ template <class T>
 inline std::enable_if_t<std::is_floating_point<T>::value, T> atomicAdd(
     T *, T, simt::Site at = simt::Site())
 {
-    simt::kernel_error(at, "atomicAdd on floating point: the sum's bits would depend on the "
-                           "schedule");
+    simt::kernel_error(
+        at, "atomicAdd on floating point: the sum's bits would depend on the "
+            "schedule");
 }
 
-/* ---- asynchronous copies ------------------------------------------------------------ */
+/* ---- asynchronous copies --------------------------------------------------------- */
 
 template <int bytes>
 inline void copy_async(void *shared, const void *global, int valid = bytes,
@@ -375,7 +394,7 @@ inline void copy_wait()
     simt::copy_finish(pending);
 }
 
-/* ---- matrix products ---------------------------------------------------------------- */
+/* ---- matrix products ------------------------------------------------------------- */
 
 inline void mma_bf16(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2],
                      const float (&c)[4], simt::Site at = simt::Site())
@@ -391,7 +410,7 @@ inline void mma_tf32(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[
     simt::meet_lanes({simt::Lanes::tf32, ~0u, at, &fragment, d, 0, 0, 32});
 }
 
-/* ---- arithmetic that the toolkit's headers leave to the device ------------------------ */
+/* ---- arithmetic that the toolkit's headers leave to the device ------------------- */
 
 using std::max;
 using std::min;

@@ -1,8 +1,9 @@
 /*
  * testing.h - scenarios: each runs in a process of its own, under several schedules.
  *
- * A scenario that shows what the emulator refuses ends its process, so the test program starts
- * itself anew with the scenario's name and looks at the exit status and at what was printed.
+ * A scenario that shows what the emulator refuses ends its process, so the test program
+ * starts itself anew with the scenario's name and looks at the exit status and at what
+ * was printed.
  */
 #ifndef SIMT_TESTING_H
 #define SIMT_TESTING_H
@@ -56,13 +57,15 @@ struct Device {
     /* Both wait. */
     void put(const std::vector<T> &from, cudaStream_t s)
     {
-        EXPECT_CUDA(cudaMemcpyAsync(p, from.data(), n * sizeof(T), cudaMemcpyHostToDevice, s));
+        EXPECT_CUDA(
+            cudaMemcpyAsync(p, from.data(), n * sizeof(T), cudaMemcpyHostToDevice, s));
         EXPECT_CUDA(cudaStreamSynchronize(s));
     }
     std::vector<T> get(cudaStream_t s) const
     {
         std::vector<T> to(n);
-        EXPECT_CUDA(cudaMemcpyAsync(to.data(), p, n * sizeof(T), cudaMemcpyDeviceToHost, s));
+        EXPECT_CUDA(
+            cudaMemcpyAsync(to.data(), p, n * sizeof(T), cudaMemcpyDeviceToHost, s));
         EXPECT_CUDA(cudaStreamSynchronize(s));
         return to;
     }
