@@ -42,7 +42,7 @@ simd*.h           kernels/cpu/*
 vec.h             kernels/cpu/simd.c
 *plugin.h         kernels/cuda/* lib/device_cuda.* lib/comm_nccl.c tests/*
 comm_nccl.h       kernels/cuda/*
-rnn.cuh           kernels/cuda/*
+rnn*.cuh          kernels/cuda/*
 device_cuda.h     lib/device* lib/comm_nccl.c
 *.cuh             kernels/cuda/*
 comm_nccl.h       kernels/cuda/*

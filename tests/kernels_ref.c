@@ -26,6 +26,8 @@ const struct kernels_target kernels_targets[] = {
     {"cuda, small", NULL, 0, RNND_PATH_SMALL, RNND_FP32, 1e-5},
     {"cuda, stepwise, tf32", NULL, 0, RNND_PATH_STEPWISE, RNND_TF32, 1e-3},
     {"cuda, stepwise, bf16", NULL, 0, RNND_PATH_STEPWISE, RNND_BF16, 1e-2},
+    {"cuda, persistent, tf32", NULL, 0, RNND_PATH_PERSISTENT, RNND_TF32, 1e-3},
+    {"cuda, persistent, bf16", NULL, 0, RNND_PATH_PERSISTENT, RNND_BF16, 1e-2},
 };
 const int kernels_targets_count = sizeof kernels_targets / sizeof *kernels_targets;
 

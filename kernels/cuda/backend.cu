@@ -136,9 +136,26 @@ static void cuda_upload(struct rnnd_backend *be, struct rnnd_buf dst, const void
     }
 }
 
+/* Whether a kernel gave up, since blocks that should run together did not. */
+static void look_for_lost(struct rnnd_cuda *cuda)
+{
+    if (!cuda->watches || !rnnd__cuda_sound(cuda))
+        return;
+    cuda->watches = false;
+    if (!rnnd__cuda_ok(cuda, cudaMemcpyAsync(cuda->lost_seen, cuda->lost, sizeof(uint32_t),
+                                             cudaMemcpyDeviceToHost, cuda->stream),
+                       "asking for lost blocks") ||
+        !rnnd__cuda_ok(cuda, cudaStreamSynchronize(cuda->stream), "waiting for the device"))
+        return;
+    if (*cuda->lost_seen)
+        keep(cuda, "a persistent recurrent layer", "a block waited in vain for another; "
+             "--rnn-path stepwise does without");
+}
+
 int rnnd__cuda_sync(struct rnnd_backend *be)
 {
     struct rnnd_cuda *cuda = rnnd__cuda(be);
+    look_for_lost(cuda);
     rnnd__cuda_ok(cuda, cudaStreamSynchronize(cuda->stream), "waiting for the device");
     int status = be->status;
     be->status = 0;
@@ -196,6 +213,8 @@ static void cuda_close(struct rnnd_backend *be)
     cudaFree(cuda->workspace);
     cudaFree(cuda->partial);
     cudaFreeHost(cuda->answer);
+    cudaFree(cuda->lost);
+    cudaFreeHost(cuda->lost_seen);
     for (int i = 0; i < RNND__STAGES; i++) {
         if (cuda->stage[i].used)
             cudaEventDestroy(cuda->stage[i].used);
@@ -280,6 +299,8 @@ static bool open_stages(struct rnnd_cuda *cuda)
             return false;
     }
     return rnnd__cuda_ok(cuda, cudaHostAlloc((void **)&cuda->answer, sizeof *cuda->answer,
+                                             cudaHostAllocDefault), "pinned memory") &&
+           rnnd__cuda_ok(cuda, cudaHostAlloc((void **)&cuda->lost_seen, sizeof(uint32_t),
                                              cudaHostAllocDefault), "pinned memory");
 }
 
@@ -309,6 +330,9 @@ static bool open_parts(struct rnnd_cuda *cuda)
                                                          cudaStreamNonBlocking), "a stream") &&
            rnnd__cuda_ok(cuda, cudaMalloc((void **)&cuda->partial,
                                           RNND__PARTIALS * sizeof(double)), "memory") &&
+           rnnd__cuda_ok(cuda, cudaMalloc((void **)&cuda->lost, sizeof(uint32_t)), "memory") &&
+           rnnd__cuda_ok(cuda, cudaMemsetAsync(cuda->lost, 0, sizeof(uint32_t),
+                                               cuda->stream), "memory") &&
            open_stages(cuda) && open_blas(cuda);
 }
 

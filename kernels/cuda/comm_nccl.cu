@@ -15,8 +15,6 @@
 
 #include "cuda_backend.cuh"
 
-enum { CHANNELS = 8 };
-
 struct rnnd_nccl {
     struct rnnd_cuda *cuda;
     ncclComm_t comm;
@@ -70,7 +68,7 @@ static int open_comm(struct rnnd_nccl *n, const void *id, int rank, int size, ch
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
     ncclUniqueId unique;
     memcpy(&unique, id, sizeof unique);
-    config.minCTAs = config.maxCTAs = CHANNELS;
+    config.minCTAs = config.maxCTAs = RNND__NCCL_CHANNELS;
     choose_algorithm();
     return nccl_status(error, "opening the communicator",
                        ncclCommInitRankConfig(&n->comm, size, unique, rank, &config));

@@ -20,7 +20,8 @@ enum {
     RNND__BLOCK = 256,         /* threads of a block where nothing else is said */
     RNND__PARTIALS = 1 << 17,  /* doubles that a sum in two stages may leave between them */
     RNND__SUM_BLOCKS = 1024,   /* blocks of such a sum at most */
-    RNND__STAGES = 2
+    RNND__STAGES = 2,
+    RNND__NCCL_CHANNELS = 8    /* multiprocessors that a sum over ranks may hold */
 };
 
 /* Pinned memory through which uploads pass, so that none of them waits for the device. */
@@ -41,6 +42,9 @@ struct rnnd_cuda {
     void *workspace;           /* of cuBLAS: one size, so that it picks the same kernels */
     double *partial;           /* device [RNND__PARTIALS] */
     double *answer;            /* pinned [1] */
+    uint32_t *lost;            /* device [1]: a block waited for one that did not come */
+    uint32_t *lost_seen;       /* pinned [1] */
+    bool watches;              /* a kernel that may say so was started since the last sync */
     struct rnnd_stage stage[RNND__STAGES];
     int staging;               /* the one being filled */
     size_t filled;

@@ -8,6 +8,7 @@ cuda_sources = \
 	kernels/cuda/ends.cu \
 	kernels/cuda/matrix.cu \
 	kernels/cuda/rnn.cu \
+	kernels/cuda/rnn_persistent.cu \
 	kernels/cuda/rnn_small.cu \
 	kernels/cuda/vector.cu \
 	kernels/cuda/vocab.cu
@@ -17,7 +18,8 @@ cuda_headers = \
 	kernels/cuda/cuda_backend.cuh \
 	kernels/cuda/dialect.cuh \
 	kernels/cuda/plugin.h \
-	kernels/cuda/rnn.cuh
+	kernels/cuda/rnn.cuh \
+	kernels/cuda/rnn_cells.cuh
 # What they depend on besides.
 cuda_depends = $(cuda_headers) kernels/backend.h kernels/cell.h lib/random.h \
 	lib/rnn_dist_enums.h

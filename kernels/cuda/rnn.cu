@@ -6,11 +6,11 @@
  * knows how many rows those are, so nothing waits inside the loop.
  */
 #include "rnn.cuh"
+#include "rnn_cells.cuh"
 
 #include <stdio.h>
 #include <string.h>
 
-#include "cell.h"
 
 /* ---- scratch ------------------------------------------------------------------------ */
 
@@ -24,8 +24,9 @@ static rnnd_rnn_scratch scratch_of(const struct rnnd_rnn *r)
     int64_t states = line_up(r->batch->N * r->H);
     float *p = rnnd__floats(r->scratch);
     float *product = p + 2 * states;
-    return {p, p + states, product,
-            product + line_up(r->batch->N * rnnd_cell_gates(r->cell) * r->H)};
+    float *h_prev = product + line_up(r->batch->N * rnnd_cell_gates(r->cell) * r->H);
+    return {p, p + states, product, h_prev,
+            (uint32_t *)(h_prev + line_up(r->batch->R * r->H))};
 }
 
 size_t rnnd__cuda_rnn_scratch(struct rnnd_backend *be, enum rnnd_cell cell, int64_t H,
@@ -33,7 +34,8 @@ size_t rnnd__cuda_rnn_scratch(struct rnnd_backend *be, enum rnnd_cell cell, int6
 {
     (void)be;
     return (size_t)(2 * line_up(N * H) + line_up(N * rnnd_cell_gates(cell) * H) +
-                    line_up(R * H)) * sizeof(float);
+                    line_up(R * H)) * sizeof(float) +
+           rnnd__persistent_scratch(cell, H, N);
 }
 
 /* The running states begin as given, or at zero; states that end are wanted, or not. */
@@ -57,70 +59,16 @@ static void end_states(struct rnnd_backend *be, struct rnnd_buf to, float *from,
 
 /* ---- cells forward ------------------------------------------------------------------ */
 
-/* The rows of one step. */
-struct rnnd_cell_forward {
-    int64_t rows, H, ldy;
-    float *gates, *y, *keep;       /* of the step */
-    float *h, *c;                  /* running states */
-    const float *product;          /* [rows,G*H] */
-    const float *b_ih, *b_hh;
-};
-
-/* The sum that gate g of a row's unit k is made of. */
-__device__ __forceinline__ float gate_sum(const rnnd_cell_forward &s, int G, int64_t row,
-                                          int64_t k, int g)
-{
-    int64_t at = row * G * s.H + g * s.H + k;
-    return s.gates[at] + __ldg(s.b_ih + g * s.H + k) + __ldg(s.b_hh + g * s.H + k) +
-           s.product[at];
-}
-
-__device__ __forceinline__ float lstm_unit(const rnnd_cell_forward &s, int64_t row, int64_t k)
-{
-    int64_t at = row * s.H + k;
-    float *gates = s.gates + row * 4 * s.H + k;
-    rnnd_lstm cell = {gate_sum(s, 4, row, k, 0), gate_sum(s, 4, row, k, 1),
-                      gate_sum(s, 4, row, k, 2), gate_sum(s, 4, row, k, 3)};
-    float c = s.c[at], h = rnnd_lstm_forward(&cell, &c);
-    gates[0] = cell.i;
-    gates[s.H] = cell.f;
-    gates[2 * s.H] = cell.g;
-    gates[3 * s.H] = cell.o;
-    s.c[at] = s.keep[at] = c;
-    return h;
-}
-
-__device__ __forceinline__ float gru_unit(const rnnd_cell_forward &s, int64_t row, int64_t k)
-{
-    int64_t at = row * s.H + k;
-    float *gates = s.gates + row * 3 * s.H + k;
-    float q = s.product[row * 3 * s.H + 2 * s.H + k] + __ldg(s.b_hh + 2 * s.H + k);
-    rnnd_gru cell = {gate_sum(s, 3, row, k, 0), gate_sum(s, 3, row, k, 1),
-                     gates[2 * s.H] + __ldg(s.b_ih + 2 * s.H + k)};
-    float h = rnnd_gru_forward(&cell, q, s.h[at]);
-    gates[0] = cell.r;
-    gates[s.H] = cell.z;
-    gates[2 * s.H] = cell.n;
-    s.keep[at] = q;
-    return h;
-}
-
 template <enum rnnd_cell cell>
 __global__ void __launch_bounds__(RNND__BLOCK) cells_forward(rnnd_cell_forward s)
 {
+    const int G = cell_gates(cell);
     for (int64_t i = thread_index(); i < s.rows * s.H; i += thread_count()) {
         rnnd_place p = place_of(i, s.H);
-        float h;
-        if (cell == RNND_LSTM)
-            h = lstm_unit(s, p.row, p.col);
-        else if (cell == RNND_GRU)
-            h = gru_unit(s, p.row, p.col);
-        else if (cell == RNND_RNN_TANH)
-            h = rnnd_rnn_tanh_forward(gate_sum(s, 1, p.row, p.col, 0));
-        else
-            h = rnnd_rnn_relu_forward(gate_sum(s, 1, p.row, p.col, 0));
-        s.h[i] = h;
-        s.y[p.row * s.ldy + p.col] = h;
+        float product[4];
+        for (int g = 0; g < G; g++)
+            product[g] = s.product[(p.row * G + g) * s.H + p.col];
+        (void)unit_forward<cell>(s, p.row, p.col, product);
     }
 }
 
@@ -160,87 +108,25 @@ static void step_forward(struct rnnd_backend *be, const struct rnnd_rnn *r,
                                    dim3(RNND__BLOCK), 0, cuda->stream, s), "cells");
 }
 
-static void stepwise_forward(struct rnnd_backend *be, const struct rnnd_rnn *r)
+static void stepwise_forward(struct rnnd_backend *be, const struct rnnd_rnn *r,
+                             const rnnd_rnn_scratch &x)
 {
-    int64_t T = r->batch->T, states = r->batch->N * r->H;
-    bool lstm = r->cell == RNND_LSTM;
-    rnnd_rnn_scratch x = scratch_of(r);
-    begin_states(be, x.h, r->h0, states);
-    if (lstm)
-        begin_states(be, x.c, r->c0, states);
+    int64_t T = r->batch->T;
     for (int64_t s = 0; s < T; s++)
         step_forward(be, r, x, r->reverse ? T - 1 - s : s);
-    end_states(be, r->hn, x.h, states);
-    if (lstm)
-        end_states(be, r->cn, x.c, states);
 }
 
 /* ---- cells backward ----------------------------------------------------------------- */
-
-/* The rows of one step; rows below `old` come from rows of another, the rest from the initial
-   states, which may be none. */
-struct rnnd_cell_backward {
-    int64_t rows, H, ldy, old;
-    float *gates, *keep;           /* of the step */
-    const float *y, *dy;
-    float *dh, *dc;                /* running gradients */
-    float *product;                /* [rows,3*H] GRU: gradient of h W_hh^T */
-    const float *y_before, *keep_before, *h0, *c0;
-};
-
-__device__ __forceinline__ float before(const float *rows, int64_t ld, const float *initial,
-                                        const rnnd_cell_backward &s, int64_t row, int64_t k)
-{
-    if (row < s.old)
-        return rows[row * ld + k];
-    return initial ? initial[row * s.H + k] : 0.0f;
-}
-
-__device__ __forceinline__ void lstm_unit_backward(const rnnd_cell_backward &s, int64_t row,
-                                                   int64_t k, float dh)
-{
-    int64_t at = row * s.H + k;
-    float *gates = s.gates + row * 4 * s.H + k;
-    rnnd_lstm cell = {gates[0], gates[s.H], gates[2 * s.H], gates[3 * s.H]};
-    float dc = s.dc[at];
-    rnnd_lstm_backward(&cell, before(s.keep_before, s.H, s.c0, s, row, k), s.keep[at], dh,
-                       &dc);
-    gates[0] = cell.i;
-    gates[s.H] = cell.f;
-    gates[2 * s.H] = cell.g;
-    gates[3 * s.H] = cell.o;
-    s.dc[at] = dc;
-}
-
-__device__ __forceinline__ void gru_unit_backward(const rnnd_cell_backward &s, int64_t row,
-                                                  int64_t k, float dh)
-{
-    int64_t at = row * s.H + k;
-    float *gates = s.gates + row * 3 * s.H + k, *d = s.product + row * 3 * s.H + k;
-    rnnd_gru cell = {gates[0], gates[s.H], gates[2 * s.H]};
-    float q = s.keep[at];
-    rnnd_gru_backward(&cell, &q, before(s.y_before, s.ldy, s.h0, s, row, k), &dh);
-    gates[0] = d[0] = cell.r;
-    gates[s.H] = d[s.H] = cell.z;
-    gates[2 * s.H] = cell.n;
-    s.keep[at] = d[2 * s.H] = q;
-    s.dh[at] = dh;
-}
 
 template <enum rnnd_cell cell>
 __global__ void __launch_bounds__(RNND__BLOCK) cells_backward(rnnd_cell_backward s)
 {
     for (int64_t i = thread_index(); i < s.rows * s.H; i += thread_count()) {
         rnnd_place p = place_of(i, s.H);
-        float dh = s.dh[i] + (s.dy ? s.dy[p.row * s.ldy + p.col] : 0.0f);
-        if (cell == RNND_LSTM)
-            lstm_unit_backward(s, p.row, p.col, dh);
-        else if (cell == RNND_GRU)
-            gru_unit_backward(s, p.row, p.col, dh);
-        else if (cell == RNND_RNN_TANH)
-            s.gates[i] = rnnd_rnn_tanh_backward(s.y[p.row * s.ldy + p.col], dh);
-        else
-            s.gates[i] = rnnd_rnn_relu_backward(s.y[p.row * s.ldy + p.col], dh);
+        float d[4];
+        unit_backward<cell>(s, p.row, p.col, d);
+        for (int g = 0; g < 3 && cell == RNND_GRU; g++)
+            s.product[(p.row * 3 + g) * s.H + p.col] = d[g];
     }
 }
 
@@ -359,75 +245,130 @@ static void parameter_gradients(struct rnnd_backend *be, const struct rnnd_rnn *
     }
 }
 
-static void stepwise_backward(struct rnnd_backend *be, const struct rnnd_rnn *r)
+static void stepwise_backward(struct rnnd_backend *be, const struct rnnd_rnn *r,
+                              const rnnd_rnn_scratch &x)
 {
-    int64_t T = r->batch->T, states = r->batch->N * r->H;
-    bool lstm = r->cell == RNND_LSTM, wanted = !rnnd_buf_is_null(r->dh0);
-    rnnd_rnn_scratch x = scratch_of(r);
-    begin_states(be, x.h, r->dhn, states);
-    if (lstm)
-        begin_states(be, x.c, r->dcn, states);
+    int64_t T = r->batch->T;
+    bool wanted = !rnnd_buf_is_null(r->dh0);
     for (int64_t s = T - 1; s >= 0; s--) {
         int64_t t = r->reverse ? T - 1 - s : s;
         step_backward(be, r, x, t);
         if (s > 0 || wanted)
             product_backward(be, r, x, t);
     }
-    end_states(be, r->dh0, x.h, states);
-    if (lstm)
-        end_states(be, r->dc0, x.c, states);
 }
 
 /* ---- which path --------------------------------------------------------------------- */
 
 /* What the planner decides, and says. */
-struct rnnd_plan {
+struct rnnd_loop_plan {
     enum rnnd_rnn_path path;
+    rnnd_persistent_plan persistent;
     char why[160];
 };
 
-static rnnd_plan plan_for(const struct rnnd_cuda *cuda, enum rnnd_cell cell, int64_t H)
+/* Beyond so many rows a product of cuBLAS is worth its launch: planned, not measured yet. */
+static int64_t most_rows(const struct rnnd_cuda *cuda)
 {
-    rnnd_plan p = {RNND_PATH_STEPWISE, "stepwise: a product of cuBLAS and a kernel of cells "
-                                       "per step"};
-    int most = (int)rnnd__small_units(cell);
-    bool small = H <= most;
-    if (cuda->path == RNND_PATH_STEPWISE) {
-        snprintf(p.why, sizeof p.why, "stepwise: asked for");
-    } else if (small && cuda->path != RNND_PATH_PERSISTENT) {
-        p.path = RNND_PATH_SMALL;
-        snprintf(p.why, sizeof p.why, "small: the weights of %lld units (of up to %d) stay in "
-                 "one multiprocessor", (long long)H, most);
-    } else if (cuda->path == RNND_PATH_PERSISTENT) {
-        snprintf(p.why, sizeof p.why, "stepwise: the persistent path is not built yet");
-    } else {
-        snprintf(p.why, sizeof p.why, "stepwise: %lld units, of which one multiprocessor "
-                 "holds the weights of %d", (long long)H, most);
-    }
+    return cuda->precision == RNND_BF16 ? 256 : 128;
+}
+
+static rnnd_loop_plan small_plan(enum rnnd_cell cell, int64_t H)
+{
+    rnnd_loop_plan p = {RNND_PATH_SMALL, {}, ""};
+    snprintf(p.why, sizeof p.why, "small: the weights of %lld units (of up to %lld) stay in one "
+             "multiprocessor", (long long)H, (long long)rnnd__small_units(cell));
     return p;
+}
+
+static rnnd_loop_plan stepwise_plan(const char *why)
+{
+    rnnd_loop_plan p = {RNND_PATH_STEPWISE, {}, ""};
+    snprintf(p.why, sizeof p.why, "stepwise: %s", why);
+    return p;
+}
+
+static rnnd_loop_plan persistent_plan(const rnnd_persistent_plan &persistent, int64_t H)
+{
+    rnnd_loop_plan p = {RNND_PATH_PERSISTENT, persistent, ""};
+    snprintf(p.why, sizeof p.why, "persistent: %d blocks hold the weights of %lld units, %d "
+             "group%s of rows", persistent.members, (long long)H, persistent.groups,
+             persistent.groups == 1 ? "" : "s");
+    return p;
+}
+
+static rnnd_loop_plan plan_for(const struct rnnd_cuda *cuda, enum rnnd_cell cell, int64_t H,
+                               int64_t N)
+{
+    bool small = H <= rnnd__small_units(cell), any = cuda->path == RNND_PATH_AUTO;
+    char why[96];
+    if (cuda->path == RNND_PATH_STEPWISE)
+        return stepwise_plan("as asked for");
+    if (small && cuda->path != RNND_PATH_PERSISTENT)
+        return small_plan(cell, H);
+    snprintf(why, sizeof why, "%lld units, of which one multiprocessor holds the weights of "
+             "%lld", (long long)H, (long long)rnnd__small_units(cell));
+    if (cuda->path == RNND_PATH_SMALL)
+        return stepwise_plan(why);
+    rnnd_persistent_plan persistent = rnnd__persistent_plan(cuda, cell, H, N);
+    if (persistent.groups == 0)
+        return stepwise_plan(persistent.why);
+    if (any && N > most_rows(cuda))
+        return stepwise_plan("many rows make a product of cuBLAS worth its launch");
+    return persistent_plan(persistent, H);
 }
 
 void rnnd__cuda_rnn_explain(struct rnnd_backend *be, enum rnnd_cell cell, int64_t H, int64_t N,
                             char *text)
 {
-    (void)N;
-    rnnd_plan p = plan_for(rnnd__cuda(be), cell, H);
+    rnnd_loop_plan p = plan_for(rnnd__cuda(be), cell, H, N);
     memcpy(text, p.why, sizeof p.why);
 }
 
+/* ---- entries ------------------------------------------------------------------------ */
+
 void rnnd__cuda_rnn_forward(struct rnnd_backend *be, const struct rnnd_rnn *r)
 {
-    if (plan_for(rnnd__cuda(be), r->cell, r->H).path == RNND_PATH_SMALL)
+    int64_t states = r->batch->N * r->H;
+    bool lstm = r->cell == RNND_LSTM;
+    rnnd_loop_plan p = plan_for(rnnd__cuda(be), r->cell, r->H, r->batch->N);
+    rnnd_rnn_scratch x = scratch_of(r);
+    if (p.path == RNND_PATH_SMALL) {
         rnnd__small_forward(be, r);
+        return;
+    }
+    begin_states(be, x.h, r->h0, states);
+    if (lstm)
+        begin_states(be, x.c, r->c0, states);
+    if (p.path == RNND_PATH_PERSISTENT)
+        rnnd__persistent_forward(be, r, x, p.persistent);
     else
-        stepwise_forward(be, r);
+        stepwise_forward(be, r, x);
+    end_states(be, r->hn, x.h, states);
+    if (lstm)
+        end_states(be, r->cn, x.c, states);
 }
 
 void rnnd__cuda_rnn_backward(struct rnnd_backend *be, const struct rnnd_rnn *r)
 {
-    if (plan_for(rnnd__cuda(be), r->cell, r->H).path == RNND_PATH_SMALL)
+    int64_t states = r->batch->N * r->H;
+    bool lstm = r->cell == RNND_LSTM;
+    rnnd_loop_plan p = plan_for(rnnd__cuda(be), r->cell, r->H, r->batch->N);
+    rnnd_rnn_scratch x = scratch_of(r);
+    if (p.path == RNND_PATH_SMALL) {
         rnnd__small_backward(be, r);
+        parameter_gradients(be, r);
+        return;
+    }
+    begin_states(be, x.h, r->dhn, states);
+    if (lstm)
+        begin_states(be, x.c, r->dcn, states);
+    if (p.path == RNND_PATH_PERSISTENT)
+        rnnd__persistent_backward(be, r, x, p.persistent);
     else
-        stepwise_backward(be, r);
+        stepwise_backward(be, r, x);
+    end_states(be, r->dh0, x.h, states);
+    if (lstm)
+        end_states(be, r->dc0, x.c, states);
     parameter_gradients(be, r);
 }

@@ -15,6 +15,7 @@ struct rnnd_rnn_scratch {
     float *h, *c;              /* [N,H] running states; backward: their gradients */
     float *product;            /* [N,G*H] forward: h W_hh^T. Backward, GRU: gradients of it */
     float *h_prev;             /* [R,H] states before every row, for dW_hh */
+    uint32_t *persistent;      /* rnnd__persistent_scratch() */
 };
 
 /* The step before step t in the direction of a layer; rows below `old` have one. */
@@ -38,5 +39,24 @@ int64_t rnnd__small_units(enum rnnd_cell cell);
 /* The whole loop, final states included; backward up to the gradients of the gates. */
 void rnnd__small_forward(struct rnnd_backend *, const struct rnnd_rnn *);
 void rnnd__small_backward(struct rnnd_backend *, const struct rnnd_rnn *);
+
+/* ---- rnn_persistent.cu: bf16 and tf32, where the weights fit into shared memory ------- */
+
+enum { RNND__MOST_BLOCKS = 1024 };
+
+struct rnnd_persistent_plan {
+    int members, groups;       /* blocks of a group; 0 groups: it cannot */
+    char why[128];             /* not */
+};
+
+rnnd_persistent_plan rnnd__persistent_plan(const struct rnnd_cuda *cuda, enum rnnd_cell cell,
+                                           int64_t H, int64_t N);
+/* Bytes. */
+size_t rnnd__persistent_scratch(enum rnnd_cell cell, int64_t H, int64_t N);
+/* The loop on running states that have begun. */
+void rnnd__persistent_forward(struct rnnd_backend *, const struct rnnd_rnn *,
+                              const rnnd_rnn_scratch &, const rnnd_persistent_plan &);
+void rnnd__persistent_backward(struct rnnd_backend *, const struct rnnd_rnn *,
+                               const rnnd_rnn_scratch &, const rnnd_persistent_plan &);
 
 #endif

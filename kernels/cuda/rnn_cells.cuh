@@ -1,0 +1,162 @@
+/*
+ * rnn_cells.cuh - one unit of one row of a step, forward beside backward: what the loops that
+ * run over global memory do between two products.
+ */
+#ifndef RNND_RNN_CELLS_CUH
+#define RNND_RNN_CELLS_CUH
+
+#include "cell.h"
+#include "cuda_backend.cuh"
+
+__host__ __device__ constexpr int cell_gates(enum rnnd_cell cell)
+{
+    return cell == RNND_LSTM ? 4 : cell == RNND_GRU ? 3 : 1;
+}
+
+/* ---- forward ------------------------------------------------------------------------ */
+
+/* The rows of one step. */
+struct rnnd_cell_forward {
+    int64_t rows, H, ldy;
+    float *gates, *y, *keep;       /* of the step */
+    float *h, *c;                  /* running states */
+    const float *product;          /* [rows,G*H] h W_hh^T, where it lies in memory */
+    const float *b_ih, *b_hh;
+};
+
+/* The inputs of gate g and its biases. */
+__device__ __forceinline__ float gate_input(const rnnd_cell_forward &s, int G, int64_t row,
+                                            int64_t k, int g)
+{
+    return s.gates[(row * G + g) * s.H + k] + __ldg(s.b_ih + g * s.H + k) +
+           __ldg(s.b_hh + g * s.H + k);
+}
+
+__device__ __forceinline__ float lstm_unit(const rnnd_cell_forward &s, int64_t row, int64_t k,
+                                           const float (&product)[4])
+{
+    int64_t at = row * s.H + k;
+    float *gates = s.gates + row * 4 * s.H + k;
+    rnnd_lstm cell = {gate_input(s, 4, row, k, 0) + product[0],
+                      gate_input(s, 4, row, k, 1) + product[1],
+                      gate_input(s, 4, row, k, 2) + product[2],
+                      gate_input(s, 4, row, k, 3) + product[3]};
+    float c = s.c[at], h = rnnd_lstm_forward(&cell, &c);
+    gates[0] = cell.i;
+    gates[s.H] = cell.f;
+    gates[2 * s.H] = cell.g;
+    gates[3 * s.H] = cell.o;
+    s.c[at] = s.keep[at] = c;
+    return h;
+}
+
+__device__ __forceinline__ float gru_unit(const rnnd_cell_forward &s, int64_t row, int64_t k,
+                                          const float (&product)[4])
+{
+    int64_t at = row * s.H + k;
+    float *gates = s.gates + row * 3 * s.H + k;
+    float q = product[2] + __ldg(s.b_hh + 2 * s.H + k);
+    rnnd_gru cell = {gate_input(s, 3, row, k, 0) + product[0],
+                     gate_input(s, 3, row, k, 1) + product[1],
+                     gates[2 * s.H] + __ldg(s.b_ih + 2 * s.H + k)};
+    float h = rnnd_gru_forward(&cell, q, s.h[at]);
+    gates[0] = cell.r;
+    gates[s.H] = cell.z;
+    gates[2 * s.H] = cell.n;
+    s.keep[at] = q;
+    return h;
+}
+
+/* From the products of a unit's gates to its new state, which is returned as well. */
+template <enum rnnd_cell cell>
+__device__ __forceinline__ float unit_forward(const rnnd_cell_forward &s, int64_t row,
+                                              int64_t k, const float (&product)[4])
+{
+    float h;
+    if (cell == RNND_LSTM)
+        h = lstm_unit(s, row, k, product);
+    else if (cell == RNND_GRU)
+        h = gru_unit(s, row, k, product);
+    else if (cell == RNND_RNN_TANH)
+        h = rnnd_rnn_tanh_forward(gate_input(s, 1, row, k, 0) + product[0]);
+    else
+        h = rnnd_rnn_relu_forward(gate_input(s, 1, row, k, 0) + product[0]);
+    s.h[row * s.H + k] = h;
+    s.y[row * s.ldy + k] = h;
+    return h;
+}
+
+/* ---- backward ----------------------------------------------------------------------- */
+
+/* The rows of one step; rows below `old` come from rows of another, the rest from the initial
+   states, which may be none. */
+struct rnnd_cell_backward {
+    int64_t rows, H, ldy, old;
+    float *gates, *keep;           /* of the step */
+    const float *y, *dy;
+    float *dh, *dc;                /* running gradients */
+    float *product;                /* [rows,3*H] GRU: gradient of h W_hh^T */
+    const float *y_before, *keep_before, *h0, *c0;
+};
+
+__device__ __forceinline__ float before(const float *rows, int64_t ld, const float *initial,
+                                        const rnnd_cell_backward &s, int64_t row, int64_t k)
+{
+    if (row < s.old)
+        return rows[row * ld + k];
+    return initial ? initial[row * s.H + k] : 0.0f;
+}
+
+__device__ __forceinline__ void lstm_unit_backward(const rnnd_cell_backward &s, int64_t row,
+                                                   int64_t k, float dh, float (&d)[4])
+{
+    int64_t at = row * s.H + k;
+    float *gates = s.gates + row * 4 * s.H + k;
+    rnnd_lstm cell = {gates[0], gates[s.H], gates[2 * s.H], gates[3 * s.H]};
+    float dc = s.dc[at];
+    rnnd_lstm_backward(&cell, before(s.keep_before, s.H, s.c0, s, row, k), s.keep[at], dh,
+                       &dc);
+    gates[0] = d[0] = cell.i;
+    gates[s.H] = d[1] = cell.f;
+    gates[2 * s.H] = d[2] = cell.g;
+    gates[3 * s.H] = d[3] = cell.o;
+    s.dc[at] = dc;
+    s.dh[at] = 0;
+}
+
+__device__ __forceinline__ void gru_unit_backward(const rnnd_cell_backward &s, int64_t row,
+                                                  int64_t k, float dh, float (&d)[4])
+{
+    int64_t at = row * s.H + k;
+    float *gates = s.gates + row * 3 * s.H + k;
+    rnnd_gru cell = {gates[0], gates[s.H], gates[2 * s.H]};
+    float q = s.keep[at];
+    rnnd_gru_backward(&cell, &q, before(s.y_before, s.ldy, s.h0, s, row, k), &dh);
+    gates[0] = d[0] = cell.r;
+    gates[s.H] = d[1] = cell.z;
+    gates[2 * s.H] = cell.n;
+    s.keep[at] = d[2] = q;
+    s.dh[at] = dh;
+}
+
+/* From the running gradient of a unit's state to those of its gates on the recurrent side, d;
+   what goes straight to the state before (GRU) stays in dh, else 0. */
+template <enum rnnd_cell cell>
+__device__ __forceinline__ void unit_backward(const rnnd_cell_backward &s, int64_t row,
+                                              int64_t k, float (&d)[4])
+{
+    int64_t at = row * s.H + k;
+    float dh = s.dh[at] + (s.dy ? s.dy[row * s.ldy + k] : 0.0f);
+    if (cell == RNND_LSTM) {
+        lstm_unit_backward(s, row, k, dh, d);
+    } else if (cell == RNND_GRU) {
+        gru_unit_backward(s, row, k, dh, d);
+    } else {
+        float h = s.y[row * s.ldy + k];
+        s.gates[at] = d[0] = cell == RNND_RNN_TANH ? rnnd_rnn_tanh_backward(h, dh)
+                                                   : rnnd_rnn_relu_backward(h, dh);
+        s.dh[at] = 0;
+    }
+}
+
+#endif

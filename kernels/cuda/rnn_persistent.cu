@@ -1,0 +1,486 @@
+/*
+ * rnn_persistent.cu - the time loop in one launch: blocks that stay on their processors hold
+ * all recurrent weights in shared memory, and multiply by tensor cores in bf16 or tf32.
+ *
+ * Blocks form groups. A group holds the weights once, 16 units a block, and owns every so-many
+ * tiles of 8 rows; groups do not meet. Within a group each step ends with one barrier: what
+ * the next product reads (states forward, gate gradients backward) lies in one of two buffers
+ * in turn, so that nobody writes what others still read. Units stand on the side of the
+ * product that counts 16, rows on the side that counts 8: a batch that shrinks costs less.
+ * Sums are in fp32 and in one order; masters, cell states and gradients stay fp32.
+ */
+#include "rnn.cuh"
+
+#include <stdio.h>
+
+#include "rnn_cells.cuh"
+
+enum { UNITS = 16, ROWS = 8, THREADS = 256, WARPS = THREADS / 32, FRAGMENT = 128 };
+
+/* Sizes in words of 32 bits: two bf16 or one tf32. */
+struct rnnd_persistent {
+    bool reverse;
+    int members, groups;           /* blocks of a group, groups */
+    int words, ksteps;             /* of a row of H, padded; products of 8 words in it */
+    int64_t N, T, H, ldy;
+    const int64_t *off;
+    const int32_t *n;
+    const float *w_hh, *b_ih, *b_hh, *h0, *c0, *dy;
+    float *gates, *y, *keep, *h, *c;
+    uint32_t *exchange;            /* two buffers */
+    int64_t buffer;                /* words of one */
+    uint32_t *flags, *lost;
+};
+
+/* ---- products ----------------------------------------------------------------------- */
+
+template <bool bf16>
+__device__ __forceinline__ void multiply(float (&d)[4], const uint4 &a, const uint32_t (&b)[2])
+{
+    uint32_t left[4] = {a.x, a.y, a.z, a.w};
+    if (bf16)
+        mma_bf16(d, left, b, d);
+    else
+        mma_tf32(d, left, b, d);
+}
+
+/* Word w of a row of floats, `next` apart; zero beyond H. */
+template <bool bf16>
+__device__ __forceinline__ uint32_t word_of(const float *row, int64_t next, int64_t w,
+                                            int64_t H)
+{
+    if (!bf16)
+        return w < H ? to_tf32(__ldg(row + w * next)) : 0;
+    float low = 2 * w < H ? __ldg(row + 2 * w * next) : 0;
+    float high = 2 * w + 1 < H ? __ldg(row + (2 * w + 1) * next) : 0;
+    return bf16_pair(low, high);
+}
+
+/* This block's weights as the lanes of a warp take them: for each tile of 16 and each step
+   along k four words a lane. Forward a tile is a gate's 16 units, k their inputs; backward
+   there is one tile, the 16 units, and k goes through the gates. */
+template <bool bf16, bool back>
+__device__ __forceinline__ void load_weights(uint4 *w, const rnnd_persistent &p, int G,
+                                             int member)
+{
+    for (int i = (int)threadIdx.x; i < G * p.ksteps * 32; i += THREADS) {
+        int lane = i % 32, k = i / 32 % p.ksteps, gate = i / 32 / p.ksteps;
+        int64_t unit = (int64_t)member * UNITS + lane / 4;
+        uint32_t word[4];
+        UNROLL
+        for (int e = 0; e < 4; e++) {
+            int64_t m = unit + 8 * (e % 2), at = 8 * k + lane % 4 + 4 * (e / 2);
+            const float *row = p.w_hh + (back ? gate * p.H * p.H + m
+                                              : (gate * p.H + m) * p.H);
+            word[e] = m < p.H ? word_of<bf16>(row, back ? p.H : 1, at, p.H) : 0;
+        }
+        w[i] = {word[0], word[1], word[2], word[3]};
+    }
+}
+
+/* Eight rows of what other blocks wrote, to shared memory: past L1, since this block may have
+   read the same addresses two steps ago. Rows are 16 bytes longer there: no bank conflicts. */
+__device__ __forceinline__ void stage_rows(uint32_t *stage, const uint32_t *from,
+                                           int64_t row_words, int words)
+{
+    int chunks = words / 4;
+    for (int i = (int)threadIdx.x; i < ROWS * chunks; i += THREADS)
+        copy_async<16>(stage + i / chunks * (words + 4) + i % chunks * 4,
+                       from + i / chunks * row_words + i % chunks * 4);
+    copy_commit();
+    copy_wait<0>();
+    __syncthreads();
+}
+
+/* A warp takes every eighth step along k. */
+template <bool bf16, int tiles>
+__device__ __forceinline__ void multiply_staged(float (&sum)[tiles][4], const uint4 *w,
+                                                const uint32_t *stage,
+                                                const rnnd_persistent &p)
+{
+    int lane = (int)threadIdx.x % 32;
+    const uint32_t *row = stage + lane / 4 * (p.words + 4) + lane % 4;
+    for (int k = (int)threadIdx.x / 32; k < p.ksteps; k += WARPS) {
+        uint32_t right[2] = {row[8 * k], row[8 * k + 4]};
+        UNROLL
+        for (int m = 0; m < tiles; m++)
+            multiply<bf16>(sum[m], w[(m * p.ksteps + k) * 32 + lane], right);
+    }
+}
+
+/* Each warp's share of the sums, where all can add them up: [16 units][8 rows] a tile. */
+template <int tiles>
+__device__ __forceinline__ void put_parts(float *part, const float (&sum)[tiles][4])
+{
+    int lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32;
+    UNROLL
+    for (int m = 0; m < tiles; m++) {
+        float *to = part + (warp * tiles + m) * FRAGMENT + lane / 4 * ROWS + lane % 4 * 2;
+        to[0] = sum[m][0];
+        to[1] = sum[m][1];
+        to[8 * ROWS] = sum[m][2];
+        to[8 * ROWS + 1] = sum[m][3];
+    }
+    __syncthreads();
+}
+
+template <int tiles>
+__device__ __forceinline__ float add_parts(const float *part, int m, int unit, int row)
+{
+    float sum = 0;
+    UNROLL
+    for (int warp = 0; warp < WARPS; warp++)
+        sum += part[(warp * tiles + m) * FRAGMENT + unit * ROWS + row];
+    return sum;
+}
+
+template <bool bf16>
+__device__ __forceinline__ void put_value(uint32_t *row, int64_t k, float value)
+{
+    if (bf16)
+        __stcg(reinterpret_cast<unsigned short *>(row) + k,
+               __bfloat16_as_ushort(to_bf16(value)));
+    else
+        __stcg(row + k, to_tf32(value));
+}
+
+/* Shared memory, in words. */
+struct rnnd_persistent_memory {
+    uint4 *w;
+    uint32_t *stage;
+    float *part;
+};
+
+__device__ __forceinline__ rnnd_persistent_memory memory_of(uint32_t *words, int G,
+                                                            const rnnd_persistent &p)
+{
+    uint32_t *stage = words + (int64_t)G * p.ksteps * FRAGMENT;
+    return {reinterpret_cast<uint4 *>(words), stage,
+            reinterpret_cast<float *>(stage + ROWS * (p.words + 4))};
+}
+
+/* Who this thread answers for in a tile: the first half of the threads have a unit each. */
+struct rnnd_owner {
+    bool busy;
+    int unit, row;                 /* in the block's units, in the tile */
+    int64_t k;                     /* in the layer */
+};
+
+__device__ __forceinline__ rnnd_owner owner_of(const rnnd_persistent &p, int member)
+{
+    int unit = (int)threadIdx.x % UNITS, row = (int)threadIdx.x / UNITS;
+    int64_t k = (int64_t)member * UNITS + unit;
+    return {row < ROWS && k < p.H, unit, row, k};
+}
+
+/* The group meets; false, and known to the host, if a block did not come. */
+__device__ __forceinline__ bool meet(const rnnd_persistent &p, int group, int member,
+                                     uint32_t epoch)
+{
+    if (group_barrier(p.flags + (int64_t)group * p.members, p.members, member, epoch))
+        return true;
+    if (threadIdx.x == 0)
+        atomicExch(p.lost, 1u);
+    return false;
+}
+
+/* ---- forward ------------------------------------------------------------------------ */
+
+__device__ __forceinline__ rnnd_cell_forward step_of(const rnnd_persistent &p, int G,
+                                                     int64_t t, int64_t rows)
+{
+    int64_t row = __ldg(p.off + t);
+    return {rows, p.H, p.ldy, p.gates + row * G * p.H, p.y + row * p.ldy,
+            p.keep ? p.keep + row * p.H : nullptr, p.h, p.c, nullptr, p.b_ih, p.b_hh};
+}
+
+template <enum rnnd_cell cell, bool bf16>
+__device__ __forceinline__ void forward_tile(const rnnd_persistent &p,
+                                             const rnnd_persistent_memory &m,
+                                             const rnnd_cell_forward &s, int64_t tile,
+                                             int member, uint32_t epoch)
+{
+    const int G = cell_gates(cell);
+    const uint32_t *from = p.exchange + epoch % 2 * p.buffer;
+    uint32_t *to = p.exchange + (epoch + 1) % 2 * p.buffer;
+    rnnd_owner o = owner_of(p, member);
+    int64_t row = tile * ROWS + o.row;
+    float sum[G][4] = {};
+    stage_rows(m.stage, from + tile * ROWS * p.words, p.words, p.words);
+    multiply_staged<bf16>(sum, m.w, m.stage, p);
+    put_parts(m.part, sum);
+    if (!o.busy || row >= s.rows)
+        return;
+    float product[4];
+    UNROLL
+    for (int g = 0; g < G; g++)
+        product[g] = add_parts<G>(m.part, g, o.unit, o.row);
+    float h = unit_forward<cell>(s, row, o.k, product);
+    put_value<bf16>(to + row * p.words, o.k, h);
+}
+
+template <enum rnnd_cell cell, bool bf16>
+__global__ void __launch_bounds__(THREADS, 1) persistent_forward(rnnd_persistent p)
+{
+    SHARED_DYN(uint32_t, words);
+    const int G = cell_gates(cell);
+    rnnd_persistent_memory m = memory_of(words, G, p);
+    int member = (int)blockIdx.x % p.members, group = (int)blockIdx.x / p.members;
+    uint32_t epoch = 0;
+    load_weights<bf16, false>(m.w, p, G, member);
+    __syncthreads();
+    for (int64_t i = 0; i < p.T; i++) {
+        int64_t t = p.reverse ? p.T - 1 - i : i, rows = __ldg(p.n + t);
+        if (rows <= (int64_t)group * ROWS) /* none of this group's is alive: not yet, or for */
+            continue;                      /* good */
+        rnnd_cell_forward s = step_of(p, G, t, rows);
+        for (int64_t tile = group; tile * ROWS < rows; tile += p.groups)
+            forward_tile<cell, bf16>(p, m, s, tile, member, epoch);
+        if (!meet(p, group, member, ++epoch))
+            return;
+    }
+}
+
+/* Both buffers begin with the initial states: rows that start later (reverse) find them. */
+template <bool bf16>
+__global__ void __launch_bounds__(RNND__BLOCK) exchange_states(rnnd_persistent p)
+{
+    for (int64_t i = thread_index(); i < p.buffer; i += thread_count()) {
+        rnnd_place at = place_of(i, p.words);
+        bool some = p.h0 && at.row < p.N;
+        p.exchange[i] = p.exchange[p.buffer + i] =
+            some ? word_of<bf16>(p.h0 + at.row * p.H, 1, at.col, p.H) : 0;
+    }
+}
+
+/* ---- backward ----------------------------------------------------------------------- */
+
+__device__ __forceinline__ rnnd_cell_backward step_back_of(const rnnd_persistent &p, int G,
+                                                           int64_t t, int64_t rows)
+{
+    int64_t row = __ldg(p.off + t), from = p.reverse ? t + 1 : t - 1;
+    bool first = from < 0 || from >= p.T;
+    int64_t old = first ? 0 : p.reverse ? __ldg(p.n + from) : rows;
+    int64_t before = first ? 0 : __ldg(p.off + from);
+    return {rows, p.H, p.ldy, old, p.gates + row * G * p.H,
+            p.keep ? p.keep + row * p.H : nullptr, p.y + row * p.ldy,
+            p.dy ? p.dy + row * p.ldy : nullptr, p.h, p.c, nullptr, p.y + before * p.ldy,
+            p.keep ? p.keep + before * p.H : nullptr, p.h0, p.c0};
+}
+
+/* The gate gradients of a tile, to memory and to the other blocks. */
+template <enum rnnd_cell cell, bool bf16>
+__device__ __forceinline__ void backward_cells(const rnnd_persistent &p,
+                                               const rnnd_cell_backward &s, int64_t tile,
+                                               int member, uint32_t epoch)
+{
+    const int G = cell_gates(cell);
+    rnnd_owner o = owner_of(p, member);
+    int64_t row = tile * ROWS + o.row;
+    if (!o.busy || row >= s.rows)
+        return;
+    float d[4];
+    uint32_t *to = p.exchange + epoch % 2 * p.buffer + row * G * p.words;
+    unit_backward<cell>(s, row, o.k, d);
+    UNROLL
+    for (int g = 0; g < G; g++)
+        put_value<bf16>(to + g * p.words, o.k, d[g]);
+}
+
+/* What they make of the states before, for this block's units. */
+template <enum rnnd_cell cell, bool bf16>
+__device__ __forceinline__ void backward_product(const rnnd_persistent &p,
+                                                 const rnnd_persistent_memory &m,
+                                                 const rnnd_cell_backward &s, int64_t tile,
+                                                 int member, uint32_t epoch)
+{
+    const int G = cell_gates(cell);
+    const uint32_t *from = p.exchange + epoch % 2 * p.buffer + tile * ROWS * G * p.words;
+    rnnd_owner o = owner_of(p, member);
+    int64_t row = tile * ROWS + o.row;
+    float sum[1][4] = {};
+    for (int g = 0; g < G; g++) {
+        stage_rows(m.stage, from + g * p.words, (int64_t)G * p.words, p.words);
+        multiply_staged<bf16>(sum, m.w + g * p.ksteps * 32, m.stage, p);
+        __syncthreads(); /* before the next gate takes the stage */
+    }
+    put_parts(m.part, sum);
+    if (o.busy && row < s.rows)
+        s.dh[row * p.H + o.k] += add_parts<1>(m.part, 0, o.unit, o.row);
+}
+
+template <enum rnnd_cell cell, bool bf16>
+__global__ void __launch_bounds__(THREADS, 1) persistent_backward(rnnd_persistent p)
+{
+    SHARED_DYN(uint32_t, words);
+    const int G = cell_gates(cell);
+    rnnd_persistent_memory m = memory_of(words, G, p);
+    int member = (int)blockIdx.x % p.members, group = (int)blockIdx.x / p.members;
+    uint32_t epoch = 0;
+    load_weights<bf16, true>(m.w, p, G, member);
+    __syncthreads();
+    for (int64_t i = 0; i < p.T; i++) {
+        int64_t t = p.reverse ? i : p.T - 1 - i, rows = __ldg(p.n + t);
+        if (rows <= (int64_t)group * ROWS)
+            continue;
+        rnnd_cell_backward s = step_back_of(p, G, t, rows);
+        for (int64_t tile = group; tile * ROWS < rows; tile += p.groups)
+            backward_cells<cell, bf16>(p, s, tile, member, epoch);
+        if (!meet(p, group, member, epoch + 1))
+            return;
+        for (int64_t tile = group; tile * ROWS < rows; tile += p.groups)
+            backward_product<cell, bf16>(p, m, s, tile, member, epoch);
+        epoch++;
+    }
+}
+
+/* ---- whether it can ----------------------------------------------------------------- */
+
+typedef void persistent_kernel(rnnd_persistent);
+
+template <bool bf16>
+static persistent_kernel *kernel_of(enum rnnd_cell cell, bool back)
+{
+    switch (cell) {
+    case RNND_LSTM:
+        return back ? persistent_backward<RNND_LSTM, bf16> : persistent_forward<RNND_LSTM, bf16>;
+    case RNND_GRU:
+        return back ? persistent_backward<RNND_GRU, bf16> : persistent_forward<RNND_GRU, bf16>;
+    case RNND_RNN_RELU:
+        return back ? persistent_backward<RNND_RNN_RELU, bf16>
+                    : persistent_forward<RNND_RNN_RELU, bf16>;
+    default:
+        return back ? persistent_backward<RNND_RNN_TANH, bf16>
+                    : persistent_forward<RNND_RNN_TANH, bf16>;
+    }
+}
+
+static persistent_kernel *kernel_for(const struct rnnd_cuda *cuda, enum rnnd_cell cell,
+                                     bool back)
+{
+    return cuda->precision == RNND_BF16 ? kernel_of<true>(cell, back)
+                                        : kernel_of<false>(cell, back);
+}
+
+static int words_of(enum rnnd_precision precision, int64_t H)
+{
+    int64_t padded = rnnd__ratio_up(H, UNITS) * UNITS;
+    return (int)(precision == RNND_BF16 ? padded / 2 : padded);
+}
+
+static size_t shared_bytes(int G, int words)
+{
+    size_t weights = (size_t)G * (size_t)(words / 8) * FRAGMENT;
+    size_t stage = ROWS * (size_t)(words + 4), parts = (size_t)WARPS * G * FRAGMENT;
+    return (weights + stage + parts) * sizeof(uint32_t);
+}
+
+/* Blocks of a kernel that the device runs at once; 0 where it runs none. */
+static int blocks_at_once(const struct rnnd_cuda *cuda, persistent_kernel *kernel,
+                          size_t shared)
+{
+    int blocks = 0;
+    if (cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                             (int)shared) != cudaSuccess ||
+        cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, (const void *)kernel, THREADS,
+                                                      shared) != cudaSuccess) {
+        (void)cudaGetLastError();
+        return 0;
+    }
+    return blocks > 0 ? cuda->multiprocessors : 0; /* one each: it has the memory to itself */
+}
+
+rnnd_persistent_plan rnnd__persistent_plan(const struct rnnd_cuda *cuda, enum rnnd_cell cell,
+                                           int64_t H, int64_t N)
+{
+    rnnd_persistent_plan plan = {0, 0, ""};
+    int G = rnnd_cell_gates(cell), words = words_of(cuda->precision, H);
+    int64_t members = rnnd__ratio_up(H, UNITS), tiles = rnnd__ratio_up(N, ROWS);
+    size_t shared = shared_bytes(G, words);
+    /* a sum under way may hold processors: blocks that wait for each other need theirs */
+    int reserve = cuda->base.nccl ? RNND__NCCL_CHANNELS : 0;
+    if (cuda->arch < 80 || cuda->precision == RNND_FP32) {
+        snprintf(plan.why, sizeof plan.why, "the persistent path is for bf16 and tf32 on sm_80 "
+                 "or later");
+    } else if (shared > cuda->shared) {
+        snprintf(plan.why, sizeof plan.why, "16 of %lld units need %zu KiB of shared memory, "
+                 "a block has %zu", (long long)H, shared >> 10, cuda->shared >> 10);
+    } else {
+        int blocks = (int)rnnd__least(blocks_at_once(cuda, kernel_for(cuda, cell, false), shared),
+                                      blocks_at_once(cuda, kernel_for(cuda, cell, true), shared));
+        blocks = blocks > reserve ? blocks - reserve : 0;
+        plan.members = (int)members;
+        plan.groups = (int)rnnd__least(blocks / members, rnnd__most(1, tiles));
+        if (plan.groups == 0)
+            snprintf(plan.why, sizeof plan.why, "%lld units need %lld blocks at once, there "
+                     "are %d", (long long)H, (long long)members, blocks);
+    }
+    return plan;
+}
+
+size_t rnnd__persistent_scratch(enum rnnd_cell cell, int64_t H, int64_t N)
+{
+    int64_t rows = rnnd__ratio_up(N, ROWS) * ROWS;
+    int64_t words = words_of(RNND_TF32, H);
+    return (size_t)(2 * rows * rnnd_cell_gates(cell) * words + RNND__MOST_BLOCKS) *
+           sizeof(uint32_t);
+}
+
+/* ---- launching ---------------------------------------------------------------------- */
+
+static rnnd_persistent persistent_of(struct rnnd_cuda *cuda, const struct rnnd_rnn *r,
+                                     const rnnd_rnn_scratch &x,
+                                     const rnnd_persistent_plan &plan, int gates)
+{
+    const struct rnnd_packed *b = r->batch;
+    int words = words_of(cuda->precision, r->H);
+    int64_t buffer = rnnd__ratio_up(b->N, ROWS) * ROWS * gates * words;
+    return {r->reverse, plan.members, plan.groups, words, words / 8, b->N, b->T, r->H, r->ldy,
+            rnnd__longs(b->d_off), rnnd__ints(b->d_n), rnnd__floats(r->w_hh),
+            rnnd__floats(r->b_ih), rnnd__floats(r->b_hh), rnnd__floats(r->h0),
+            rnnd__floats(r->c0), rnnd__floats(r->dy), rnnd__floats(r->gates),
+            rnnd__floats(r->y), rnnd__floats(r->keep), x.h, x.c,
+            x.persistent + RNND__MOST_BLOCKS, buffer, x.persistent, cuda->lost};
+}
+
+static void launch_persistent(struct rnnd_cuda *cuda, persistent_kernel *kernel,
+                              const rnnd_persistent &p, int G)
+{
+    size_t shared = shared_bytes(G, p.words);
+    cuda->watches = true;
+    if (rnnd__cuda_sound(cuda) &&
+        rnnd__cuda_ok(cuda, cudaMemsetAsync(p.flags, 0, RNND__MOST_BLOCKS * sizeof(uint32_t),
+                                            cuda->stream), "zeroing"))
+        rnnd__cuda_ok(cuda, launch_cooperative(kernel,
+                                               dim3((unsigned)(p.members * p.groups)),
+                                               dim3(THREADS), shared, cuda->stream, p),
+                      "a persistent recurrent layer");
+}
+
+void rnnd__persistent_forward(struct rnnd_backend *be, const struct rnnd_rnn *r,
+                              const rnnd_rnn_scratch &x, const rnnd_persistent_plan &plan)
+{
+    struct rnnd_cuda *cuda = rnnd__cuda(be);
+    rnnd_persistent p = persistent_of(cuda, r, x, plan, 1);
+    if (r->batch->R == 0 || !rnnd__cuda_sound(cuda))
+        return;
+    if (rnnd__cuda_ok(cuda, launch(cuda->precision == RNND_BF16 ? exchange_states<true>
+                                                                : exchange_states<false>,
+                                   rnnd__blocks(p.buffer), dim3(RNND__BLOCK), 0, cuda->stream,
+                                   p), "states"))
+        launch_persistent(cuda, kernel_for(cuda, r->cell, false), p,
+                          rnnd_cell_gates(r->cell));
+}
+
+void rnnd__persistent_backward(struct rnnd_backend *be, const struct rnnd_rnn *r,
+                               const rnnd_rnn_scratch &x, const rnnd_persistent_plan &plan)
+{
+    struct rnnd_cuda *cuda = rnnd__cuda(be);
+    int G = rnnd_cell_gates(r->cell);
+    rnnd_persistent p = persistent_of(cuda, r, x, plan, G);
+    if (r->batch->R == 0)
+        return;
+    /* what pads a row must be a number: it meets weights of zero */
+    rnnd__cuda_zero(be, {(char *)p.exchange}, (size_t)(2 * p.buffer) * sizeof(uint32_t));
+    launch_persistent(cuda, kernel_for(cuda, r->cell, true), p, G);
+}
