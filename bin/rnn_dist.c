@@ -9,6 +9,7 @@
 #include "comm.h"
 #include "log.h"
 #include "status.h"
+#include "stop.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -197,6 +198,8 @@ static int run_in_world(const struct bin_command *command, struct rnnd_options *
     struct rnnd_comm *comm;
     bool mpi;
     int rank = launched_rank(&mpi);
+    if (command->bit == RNND_CMD_TRAIN) /* ranks may wait for each other for long */
+        rnnd_stop_install();
     int status = rnnd_comm_open(opt->comm_timeout, &comm);
     if (status < 0) {
         if (mpi || rank == 0)

@@ -54,6 +54,22 @@ ended 75
 expect 0 2 train --resume --run-dir "$work/launcher"
 identical launcher whole2
 
+# While a rank waits for another to start.
+options="train --run-dir $work/late --progress none --log-every 1 --threads 1 $options"
+# shellcheck disable=SC2086,SC2016
+mpirun -np 1 "$RNN_DIST" $options : \
+    -np 1 sh -c 'sleep 2; exec "$@"' sh "$RNN_DIST" $options >"$work/out" 2>"$work/err" &
+job=$!
+sleep 1
+for rank in $(ranks_of "$job"); do
+    case $(cat "/proc/$rank/comm") in
+    *rnn_dist) kill -USR1 "$rank" ;;
+    esac
+done
+ended 75
+expect 0 2 train --resume --run-dir "$work/late"
+identical late whole2
+
 # While data are read and checked, before the first update: also 75, and it can start again.
 data large task=tag features=40 outputs=3 lengths="$(lengths 3000 60 120)"
 "$RNN_DIST" train --data "$work/large.h5" --run-dir "$work/early" --hidden 4 --progress none \
