@@ -31,7 +31,8 @@ static void print_build(void)
     char why[256];
     int devices = rnnd_backend_devices(why);
     if (devices > 0)
-        printf("back ends  cpu; cuda, %d device%s here\n", devices, devices == 1 ? "" : "s");
+        printf("back ends  cpu; cuda, %d device%s here\n", devices,
+               devices == 1 ? "" : "s");
     else
         printf("back ends  cpu; no cuda: %s\n", why);
 }

@@ -7,7 +7,8 @@
 #include "sample.h"
 #include "status.h"
 
-static int sample(const struct rnnd_options *opt, struct rnnd_backend *be, const char *name)
+static int sample(const struct rnnd_options *opt, struct rnnd_backend *be,
+                  const char *name)
 {
     struct rnnd_model *model = NULL;
     char *path = NULL;

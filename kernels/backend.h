@@ -1,8 +1,9 @@
 /*
  * backend.h - the table of operations that a device offers, the contract of both sides.
  *
- * Takes device memory and sizes, gives results in device memory. Knows no layer, no model
- * and no file. lib/ calls it; kernels/cpu/ and kernels/cuda/ implement it, file by file.
+ * Takes device memory and sizes, gives results in device memory. Knows no layer, no
+ * model and no file. lib/ calls it; kernels/cpu/ and kernels/cuda/ implement it, file
+ * by file.
  *
  * Glossary
  *   N      sequences in a packed batch, sorted by falling length
@@ -20,9 +21,10 @@
  *   scratch      contents before and after mean nothing
  *   aliases      may be the same memory as the named argument
  *
- * All work runs in order on one stream. Only download, sync and sum wait; nothing but alloc
- * allocates. Operations return nothing: the first failure is kept in the back end (status and
- * error text), makes later work void, and is returned by the next download or sync.
+ * All work runs in order on one stream. Only download, sync and sum wait; nothing but
+ * alloc allocates. Operations return nothing: the first failure is kept in the back end
+ * (status and error text), makes later work void, and is returned by the next download
+ * or sync.
  */
 #ifndef RNND_BACKEND_H
 #define RNND_BACKEND_H
@@ -68,7 +70,8 @@ struct rnnd_packed {
     const int32_t *len;    /* host [N], falling; zeros at the end */
     const int64_t *id;     /* host [N], what dropout masks are keyed by */
     int64_t first;         /* position of step 0 within its sequence or stream */
-    struct rnnd_buf d_n, d_off, d_len, d_id; /* the same on the device; off, id 8 bytes */
+    struct rnnd_buf d_n, d_off, d_len,
+        d_id; /* the same on the device; off, id 8 bytes */
 };
 
 /* C = alpha op(A) op(B) + beta C, op(A) [m,k], op(B) [k,n], C [m,n] */
@@ -89,18 +92,20 @@ struct rnnd_rnn {
     struct rnnd_buf b_ih;     /* [G*H] */
     struct rnnd_buf b_hh;     /* [G*H] */
     struct rnnd_buf h0, c0;   /* [N,H], NULL = zero; row j belongs to sequence j */
-    struct rnnd_buf gates;    /* [R,G*H] forward in: x W_ih^T, no bias. Forward out: what the
+    struct rnnd_buf
+        gates; /* [R,G*H] forward in: x W_ih^T, no bias. Forward out: what the
                                  backward pass keeps. Backward out: gradient of x W_ih^T */
     struct rnnd_buf y;        /* [R,ldy] hidden states, out */
     int64_t ldy;
-    struct rnnd_buf keep;     /* [R,H] LSTM: cell states, GRU: W_hn h + b_hn; out, backward
+    struct rnnd_buf keep; /* [R,H] LSTM: cell states, GRU: W_hn h + b_hn; out, backward
                                  may overwrite it. Unused by RNN cells */
-    struct rnnd_buf hn, cn;   /* [N,H] final states, out, NULL = not wanted. A sequence
+    struct rnnd_buf hn, cn; /* [N,H] final states, out, NULL = not wanted. A sequence
                                  without steps gets its initial state. Never aliases h0, c0 */
     /* backward only */
     struct rnnd_buf dy;       /* [R,ldy] */
     struct rnnd_buf dhn, dcn; /* [N,H] gradient of the final states, NULL = zero */
-    struct rnnd_buf dh0, dc0; /* [N,H] gradient of the initial states, out, NULL = not wanted */
+    struct rnnd_buf dh0,
+        dc0; /* [N,H] gradient of the initial states, out, NULL = not wanted */
     struct rnnd_buf dw_hh, db_ih, db_hh; /* accumulates */
     struct rnnd_buf scratch;  /* rnn_scratch() bytes */
 };
@@ -121,20 +126,22 @@ struct rnnd_pooling {
 };
 
 struct rnnd_dropout {
-    double p;                    /* probability of zero; kept values are scaled 1/(1-p) */
+    double p; /* probability of zero; kept values are scaled 1/(1-p) */
     enum rnnd_dropout_kind kind;
-    uint64_t key;                /* rnnd_random_key() of seed, purpose, layer and update */
-    const struct rnnd_packed *batch; /* by_sequence: rows are sequences, else packed rows */
+    uint64_t key; /* rnnd_random_key() of seed, purpose, layer and update */
+    const struct rnnd_packed
+        *batch; /* by_sequence: rows are sequences, else packed rows */
     bool by_sequence;
     int64_t cols;
 };
 
-/* One update of n parameters; g is the gradient sum, gscale makes it the (clipped) mean. The
-   scalars are double, as in torch: 1 - beta2 rounded from float would be off by 5e-5. */
+/* One update of n parameters; g is the gradient sum, gscale makes it the (clipped)
+   mean. The scalars are double, as in torch: 1 - beta2 rounded from float would be off
+   by 5e-5. */
 struct rnnd_sgd {
     int64_t n;
     double lr, momentum, decay, gscale;
-    bool first;                  /* torch: the first momentum buffer is the gradient itself */
+    bool first; /* torch: the first momentum buffer is the gradient itself */
 };
 
 struct rnnd_adam {
@@ -157,11 +164,14 @@ struct rnnd_backend_ops {
     const char *(*describe)(const struct rnnd_backend *);
     void (*close)(struct rnnd_backend *);
 
-    /* memory; upload may return before src is read only if src is pinned by alloc_host */
+    /* memory; upload may return before src is read only if src is pinned by
+       alloc_host */
     int (*alloc)(struct rnnd_backend *, struct rnnd_buf *out, size_t bytes);
     void (*free)(struct rnnd_backend *, struct rnnd_buf);
-    void (*upload)(struct rnnd_backend *, struct rnnd_buf dst, const void *src, size_t bytes);
-    int (*download)(struct rnnd_backend *, void *dst, struct rnnd_buf src, size_t bytes);
+    void (*upload)(struct rnnd_backend *, struct rnnd_buf dst, const void *src,
+                   size_t bytes);
+    int (*download)(struct rnnd_backend *, void *dst, struct rnnd_buf src,
+                    size_t bytes);
     void (*copy)(struct rnnd_backend *, struct rnnd_buf dst, struct rnnd_buf src,
                  size_t bytes);
     void (*zero)(struct rnnd_backend *, struct rnnd_buf dst, size_t bytes);
@@ -173,47 +183,53 @@ struct rnnd_backend_ops {
     void (*matmul)(struct rnnd_backend *, const struct rnnd_matmul *, struct rnnd_buf C,
                    struct rnnd_buf A, struct rnnd_buf B);
     /* y[r,:] += bias */
-    void (*add_bias)(struct rnnd_backend *, int64_t rows, int64_t cols, struct rnnd_buf y,
-                     struct rnnd_buf bias);
+    void (*add_bias)(struct rnnd_backend *, int64_t rows, int64_t cols,
+                     struct rnnd_buf y, struct rnnd_buf bias);
     /* out[c] += sum over rows of x[r,c]; accumulates */
-    void (*col_sum)(struct rnnd_backend *, int64_t rows, int64_t cols, struct rnnd_buf out,
-                    struct rnnd_buf x);
+    void (*col_sum)(struct rnnd_backend *, int64_t rows, int64_t cols,
+                    struct rnnd_buf out, struct rnnd_buf x);
 
     /* recurrent layers; the scratch serves forward and backward */
     size_t (*rnn_scratch)(struct rnnd_backend *, enum rnnd_cell, int64_t H, int64_t N,
                           int64_t R);
     void (*rnn_forward)(struct rnnd_backend *, const struct rnnd_rnn *);
     void (*rnn_backward)(struct rnnd_backend *, const struct rnnd_rnn *);
-    /* text[160]: by which kernels a loop over N sequences runs, and why not by others. */
+    /* text[160]: by which kernels a loop over N sequences runs, and why not by
+       others. */
     void (*rnn_explain)(struct rnnd_backend *, enum rnnd_cell, int64_t H, int64_t N,
                         char *text);
 
     /* both ends. out[r,:] = table[token[r],:] */
-    void (*embed_gather)(struct rnnd_backend *, int64_t R, int64_t E, struct rnnd_buf out,
-                         struct rnnd_buf table, struct rnnd_buf token);
-    /* dtable[token,:] += sum of dx over the token's rows; accumulates, in fixed order */
+    void (*embed_gather)(struct rnnd_backend *, int64_t R, int64_t E,
+                         struct rnnd_buf out, struct rnnd_buf table,
+                         struct rnnd_buf token);
+    /* dtable[token,:] += sum of dx over the token's rows; accumulates, in fixed
+       order */
     void (*embed_scatter_add)(struct rnnd_backend *, int64_t E, struct rnnd_buf dtable,
                               struct rnnd_buf dx, const struct rnnd_segments *);
     /* out [N,D*H] from y [R,D*H]; argmax [N,D*H] int32 step of the maximum (max only).
        A sequence without steps pools to 0; a tie of max goes to the earliest step. */
-    void (*pool)(struct rnnd_backend *, const struct rnnd_pooling *, struct rnnd_buf out,
-                 struct rnnd_buf argmax, struct rnnd_buf y);
+    void (*pool)(struct rnnd_backend *, const struct rnnd_pooling *,
+                 struct rnnd_buf out, struct rnnd_buf argmax, struct rnnd_buf y);
     /* dy [R,D*H] (all of it is written) from dout [N,D*H] */
     void (*pool_backward)(struct rnnd_backend *, const struct rnnd_pooling *,
-                          struct rnnd_buf dy, struct rnnd_buf dout, struct rnnd_buf argmax);
+                          struct rnnd_buf dy, struct rnnd_buf dout,
+                          struct rnnd_buf argmax);
     /* out = mask * in / (1-p); out aliases in. Its own backward. */
-    void (*dropout)(struct rnnd_backend *, const struct rnnd_dropout *, struct rnnd_buf out,
-                    struct rnnd_buf in);
-    /* Losses: scores [rows,cols] are replaced by their gradient of the loss *sum*, and sums
-       (struct rnnd_sums) accumulates. A row that is no target gets gradient 0.
-       softmax_ce: label int32 [rows], -1 = no target. mse: mean over cols, bce (on logits):
-       sum over cols; target float [rows,cols], a row with a NaN is no target. */
-    void (*softmax_ce)(struct rnnd_backend *, int64_t rows, int64_t cols, struct rnnd_buf scores,
-                       struct rnnd_buf sums, struct rnnd_buf label);
-    void (*mse)(struct rnnd_backend *, int64_t rows, int64_t cols, struct rnnd_buf scores,
-                struct rnnd_buf sums, struct rnnd_buf target);
-    void (*bce)(struct rnnd_backend *, int64_t rows, int64_t cols, struct rnnd_buf scores,
-                struct rnnd_buf sums, struct rnnd_buf target);
+    void (*dropout)(struct rnnd_backend *, const struct rnnd_dropout *,
+                    struct rnnd_buf out, struct rnnd_buf in);
+    /* Losses: scores [rows,cols] are replaced by their gradient of the loss *sum*, and
+       sums (struct rnnd_sums) accumulates. A row that is no target gets gradient 0.
+       softmax_ce: label int32 [rows], -1 = no target. mse: mean over cols, bce (on
+       logits): sum over cols; target float [rows,cols], a row with a NaN is no
+       target. */
+    void (*softmax_ce)(struct rnnd_backend *, int64_t rows, int64_t cols,
+                       struct rnnd_buf scores, struct rnnd_buf sums,
+                       struct rnnd_buf label);
+    void (*mse)(struct rnnd_backend *, int64_t rows, int64_t cols,
+                struct rnnd_buf scores, struct rnnd_buf sums, struct rnnd_buf target);
+    void (*bce)(struct rnnd_backend *, int64_t rows, int64_t cols,
+                struct rnnd_buf scores, struct rnnd_buf sums, struct rnnd_buf target);
 
     /* vectors */
     /* *result = sum of x[i]^2 in double, in fixed order; waits */

@@ -1,8 +1,9 @@
 /*
  * batch.c - pieces of sequences become a packed batch on the device.
  *
- * Takes pieces by falling length; gives time-major rows without padding. Knows the data set's
- * arrays but no model. Where the device's memory is the host's, rows are packed in place.
+ * Takes pieces by falling length; gives time-major rows without padding. Knows the data
+ * set's arrays but no model. Where the device's memory is the host's, rows are packed
+ * in place.
  */
 #include "batch.h"
 
@@ -55,7 +56,8 @@ int rnnd_batch_new(struct rnnd_backend *be, struct rnnd_dataset *data, bool targ
     return 0;
 }
 
-int rnnd_batch_new_tokens(struct rnnd_backend *be, int64_t vocab, struct rnnd_batch **out)
+int rnnd_batch_new_tokens(struct rnnd_backend *be, int64_t vocab,
+                          struct rnnd_batch **out)
 {
     struct rnnd_batch *b = NULL;
     RNND_TRY(rnnd_new(1, sizeof *b, "batch", (void **)&b));
@@ -128,7 +130,8 @@ static int alloc_contents(struct rnnd_batch *b, const struct rnnd_limits *room)
     int64_t targets = stepwise(b) ? room->rows : room->sequences;
     RNND_TRY(alloc_pair(b, &b->inputs, &b->host_inputs, room->rows * input_width(b)));
     if (b->with_targets)
-        RNND_TRY(alloc_pair(b, &b->targets, &b->host_targets, targets * target_width(b)));
+        RNND_TRY(
+            alloc_pair(b, &b->targets, &b->host_targets, targets * target_width(b)));
     if (!token_input(b))
         return 0;
     struct rnnd_segments *s = &b->segments;
@@ -140,7 +143,8 @@ static int alloc_contents(struct rnnd_batch *b, const struct rnnd_limits *room)
     RNND_TRY(rnnd_device_alloc(b->be, &s->segment, room->rows + 1));
     RNND_TRY(rnnd_device_alloc(b->be, &s->token, room->rows));
     if (!b->count_of)
-        RNND_TRY(rnnd_new((size_t)b->info->vocab + 1, 4, "batch", (void **)&b->count_of));
+        RNND_TRY(
+            rnnd_new((size_t)b->info->vocab + 1, 4, "batch", (void **)&b->count_of));
     return 0;
 }
 
@@ -159,9 +163,14 @@ int rnnd_batch_reserve(struct rnnd_batch *b, const struct rnnd_limits *limits)
     free_device(b);
     free_host(b);
     /* Forget what was freed before anything may fail. */
-    struct rnnd_batch fresh = {.be = b->be, .data = b->data, .info = b->info,
-                               .own_info = b->own_info, .with_targets = b->with_targets, .mean = b->mean,
-                               .std = b->std, .count_of = b->count_of,
+    struct rnnd_batch fresh = {.be = b->be,
+                               .data = b->data,
+                               .info = b->info,
+                               .own_info = b->own_info,
+                               .with_targets = b->with_targets,
+                               .mean = b->mean,
+                               .std = b->std,
+                               .count_of = b->count_of,
                                .piece_inputs = b->piece_inputs,
                                .piece_targets = b->piece_targets,
                                .piece_room = b->piece_room};
@@ -185,8 +194,8 @@ static int reserve_piece(struct rnnd_batch *b, int64_t steps)
 }
 
 /* n, off, len, id from the pieces; they lie on the device as well. */
-static void pack_shape(struct rnnd_batch *b, const struct rnnd_piece *piece, int64_t count,
-                       int64_t first)
+static void pack_shape(struct rnnd_batch *b, const struct rnnd_piece *piece,
+                       int64_t count, int64_t first)
 {
     struct rnnd_packed *p = &b->packed;
     const struct rnnd_backend_ops *op = b->be->ops;
@@ -263,22 +272,26 @@ static int pack_targets(struct rnnd_batch *b, const struct rnnd_piece *piece, in
     if (!b->with_targets || b->info->task == RNND_LM)
         return 0;
     if (!stepwise(b))
-        return rnnd_dataset_targets(b->data, piece->sequence, 1, targets + (size_t)j * row);
+        return rnnd_dataset_targets(b->data, piece->sequence, 1,
+                                    targets + (size_t)j * row);
     if (piece->length == 0)
         return 0;
-    RNND_TRY(rnnd_dataset_targets(b->data, piece->begin, piece->length, b->piece_targets));
+    RNND_TRY(
+        rnnd_dataset_targets(b->data, piece->begin, piece->length, b->piece_targets));
     scatter(b, j, target_width(b), piece->length, b->piece_targets, targets);
     return 0;
 }
 
-static void upload_contents(struct rnnd_batch *b, const char *inputs, const char *targets)
+static void upload_contents(struct rnnd_batch *b, const char *inputs,
+                            const char *targets)
 {
     const struct rnnd_backend_ops *op = b->be->ops;
     int64_t rows = stepwise(b) ? b->packed.R : b->packed.N;
     if (token_input(b))
         memcpy(b->host_tokens, inputs, (size_t)b->packed.R * 4);
     if (b->host_inputs)
-        op->upload(b->be, b->inputs, inputs, (size_t)(b->packed.R * input_width(b)) * 4);
+        op->upload(b->be, b->inputs, inputs,
+                   (size_t)(b->packed.R * input_width(b)) * 4);
     if (b->host_targets)
         op->upload(b->be, b->targets, targets, (size_t)(rows * target_width(b)) * 4);
 }
@@ -290,13 +303,16 @@ int rnnd_batch_load(struct rnnd_batch *b, const struct rnnd_piece *piece, int64_
     for (int64_t j = 0; j < count; j++)
         need.rows += piece[j].length;
     if (need.rows > INT32_MAX)
-        return rnnd_fail(RNND_EUSAGE, "a batch of %lld steps on one rank: use a smaller "
-                         "--batch or --microbatch-tokens", (long long)need.rows);
+        return rnnd_fail(RNND_EUSAGE,
+                         "a batch of %lld steps on one rank: use a smaller "
+                         "--batch or --microbatch-tokens",
+                         (long long)need.rows);
     RNND_TRY(rnnd_batch_reserve(b, &need));
     RNND_TRY(reserve_piece(b, need.steps + 1));
     pack_shape(b, piece, count, first);
     char *inputs = packing_place(b, b->inputs, b->host_inputs);
-    char *targets = b->with_targets ? packing_place(b, b->targets, b->host_targets) : NULL;
+    char *targets =
+        b->with_targets ? packing_place(b, b->targets, b->host_targets) : NULL;
     for (int64_t j = 0; j < count; j++) {
         RNND_TRY(pack_inputs(b, &piece[j], j, inputs, targets));
         RNND_TRY(pack_targets(b, &piece[j], j, targets));

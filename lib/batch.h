@@ -25,13 +25,14 @@ struct rnnd_batch {
     int32_t *n, *len;
     int64_t *off, *id;
     char *host_inputs, *host_targets;   /* where the device's memory is out of reach */
-    int32_t *host_tokens;          /* token input: the same as inputs, kept for sorting */
+    int32_t *host_tokens; /* token input: the same as inputs, kept for sorting */
     int32_t *rows, *segment, *token, *count_of; /* token sort */
     char *piece_inputs, *piece_targets; /* one piece as it lies in the file */
     int64_t piece_room;            /* steps */
 };
 
-/* A batch without a data set: tokens of a vocabulary, given from memory, without targets. */
+/* A batch without a data set: tokens of a vocabulary, given from memory, without
+   targets. */
 RNND_CHECKED int rnnd_batch_new_tokens(struct rnnd_backend *be, int64_t vocab,
                                        struct rnnd_batch **out);
 /* One sequence of tokens, each in 0 .. vocab-1. */

@@ -1,9 +1,9 @@
 /*
  * bench.c - whole training updates, timed.
  *
- * The same rooms as in training, without folder and validation. The rate of large products is
- * measured in the same process, so that the share of it that the updates reach does not depend
- * on what else the machine does at the time.
+ * The same rooms as in training, without folder and validation. The rate of large
+ * products is measured in the same process, so that the share of it that the updates
+ * reach does not depend on what else the machine does at the time.
  */
 #include "bench.h"
 
@@ -29,7 +29,7 @@ struct bench {
     struct rnnd_bench_result *out;
 };
 
-/* ---- what is needed ----------------------------------------------------------------- */
+/* ---- what is needed -------------------------------------------------------------- */
 
 /* Products of one time step, forward and backward. Each forward product has two in the
    backward pass, but none leads to features. */
@@ -70,7 +70,7 @@ static int measure_gemm(struct bench *b)
     return status;
 }
 
-/* ---- updates ------------------------------------------------------------------------ */
+/* ---- updates --------------------------------------------------------------------- */
 
 static int begin_entry(struct bench *b)
 {
@@ -110,7 +110,8 @@ static double own_rows(const struct bench *b, int64_t first, int64_t end)
     const struct rnnd_share *s = b->setup.share;
     double rows = 0;
     for (int64_t j = 0; j < s->count; j++) {
-        int64_t length = s->piece[j].length, from = first * s->window, to = end * s->window;
+        int64_t length = s->piece[j].length, from = first * s->window,
+                to = end * s->window;
         if (!s->window)
             rows += (double)length;
         else if (length > from)
@@ -121,8 +122,11 @@ static double own_rows(const struct bench *b, int64_t first, int64_t end)
 
 static int update(struct bench *b)
 {
-    struct rnnd_group group = {.model = b->setup.model, .batch = b->setup.batch, .share = b->setup.share,
-                               .seed = (uint64_t)b->opt->seed, .update = b->update,
+    struct rnnd_group group = {.model = b->setup.model,
+                               .batch = b->setup.batch,
+                               .share = b->setup.share,
+                               .seed = (uint64_t)b->opt->seed,
+                               .update = b->update,
                                .index = b->group};
     struct rnnd_loss loss = {0, 0, 0};
     double norm;
@@ -194,7 +198,7 @@ static int summarise(struct bench *b)
     return 0;
 }
 
-/* ---- the flow ----------------------------------------------------------------------- */
+/* ---- the flow -------------------------------------------------------------------- */
 
 int rnnd_bench(const struct rnnd_options *opt, struct rnnd_comm *comm,
                struct rnnd_bench_result *out)

@@ -1,5 +1,6 @@
 /*
- * bench.h - how fast training is on this machine with these options, and where time goes.
+ * bench.h - how fast training is on this machine with these options, and where time
+ * goes.
  */
 #ifndef RNND_BENCH_H
 #define RNND_BENCH_H
@@ -19,8 +20,8 @@ struct rnnd_bench_result {
     double straggler_measured;     /* longest over mean time at work */
 };
 
-/* Trains opt->max_updates updates (0: about ten seconds) after a few that are not counted,
-   without a run folder. Every rank gets its own result. Collective. */
+/* Trains opt->max_updates updates (0: about ten seconds) after a few that are not
+   counted, without a run folder. Every rank gets its own result. Collective. */
 RNND_CHECKED int rnnd_bench(const struct rnnd_options *opt, struct rnnd_comm *comm,
                             struct rnnd_bench_result *out);
 

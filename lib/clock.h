@@ -1,6 +1,6 @@
 /*
- * clock.h - seconds that only ever grow. For reports; nothing that decides a sum's order may
- * look at them.
+ * clock.h - seconds that only ever grow. For reports; nothing that decides a sum's
+ * order may look at them.
  */
 #ifndef RNND_CLOCK_H
 #define RNND_CLOCK_H

@@ -1,10 +1,11 @@
 /*
- * comm_nccl.c - gradient sums by NCCL, in the CUDA plug-in; the rest goes to the communicator
- * under it.
+ * comm_nccl.c - gradient sums by NCCL, in the CUDA plug-in; the rest goes to the
+ * communicator under it.
  *
- * A sum runs on the device as soon as its bucket is final, beside the rest of the backward
- * pass. The host asks whether all are done, and gives up when the deadline passes: then the
- * communicator under it counts as broken too, since ranks are out of step.
+ * A sum runs on the device as soon as its bucket is final, beside the rest of the
+ * backward pass. The host asks whether all are done, and gives up when the deadline
+ * passes: then the communicator under it counts as broken too, since ranks are out of
+ * step.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -28,7 +29,7 @@ static struct nccl_comm *own(struct rnnd_comm *comm)
     return (struct nccl_comm *)comm;
 }
 
-/* ---- what the one under it does ----------------------------------------------------- */
+/* ---- what the one under it does -------------------------------------------------- */
 
 static void nccl_abort(struct rnnd_comm *comm, int code)
 {
@@ -50,18 +51,20 @@ static int nccl_broadcast(struct rnnd_comm *comm, void *data, size_t bytes)
     return rnnd_comm_broadcast(own(comm)->under, data, bytes);
 }
 
-static int nccl_allgather(struct rnnd_comm *comm, const void *record, size_t bytes, void *all)
+static int nccl_allgather(struct rnnd_comm *comm, const void *record, size_t bytes,
+                          void *all)
 {
     return rnnd_comm_allgather(own(comm)->under, record, bytes, all);
 }
 
-static int nccl_gather(struct rnnd_comm *comm, const void *data, const size_t *size, void *all)
+static int nccl_gather(struct rnnd_comm *comm, const void *data, const size_t *size,
+                       void *all)
 {
     struct rnnd_comm *under = own(comm)->under;
     return under->ops->gather(under, data, size, all);
 }
 
-/* ---- sums of gradients -------------------------------------------------------------- */
+/* ---- sums of gradients ----------------------------------------------------------- */
 
 /* Nobody waits for these peers again. */
 static int give_up(struct nccl_comm *n, int status)
@@ -76,8 +79,8 @@ static int intact(const struct nccl_comm *n)
     return n->under->broken ? rnnd_fail(RNND_ECOMM, "%s", n->under->why) : 0;
 }
 
-static int nccl_sum_begin(struct rnnd_comm *comm, struct rnnd_backend *be, struct rnnd_buf buf,
-                          int64_t count, const char *label)
+static int nccl_sum_begin(struct rnnd_comm *comm, struct rnnd_backend *be,
+                          struct rnnd_buf buf, int64_t count, const char *label)
 {
     struct nccl_comm *n = own(comm);
     char error[256];
@@ -96,9 +99,11 @@ static int fail_late(const struct nccl_comm *n)
     char when[48] = "before the first update";
     if (u->update >= 0)
         snprintf(when, sizeof when, "in update %lld", (long long)u->update);
-    return rnnd_fail(RNND_ECOMM, "rank %d on %s waited %g s (--comm-timeout) for the %s %s: a "
-                     "peer died, hangs or is late", u->rank, u->host[u->rank], u->timeout,
-                     n->label ? n->label : "sum", when);
+    return rnnd_fail(RNND_ECOMM,
+                     "rank %d on %s waited %g s (--comm-timeout) for the %s %s: a "
+                     "peer died, hangs or is late",
+                     u->rank, u->host[u->rank], u->timeout, n->label ? n->label : "sum",
+                     when);
 }
 
 /* As in comm_mpi.c: time that this process stood still counts little. */
@@ -126,7 +131,7 @@ static int nccl_sum_wait(struct rnnd_comm *comm)
     }
 }
 
-/* ---- open and close ----------------------------------------------------------------- */
+/* ---- open and close -------------------------------------------------------------- */
 
 static void nccl_close(struct rnnd_comm *comm)
 {
@@ -170,7 +175,8 @@ static int join(struct nccl_comm *n, struct rnnd_backend *be)
     char id[RNND_NCCL_ID_BYTES] = "", error[256];
     RNND_TRY(rnnd_cuda_plugin_find(&n->plugin));
     RNND_TRY(share_id(n, id));
-    int status = n->plugin->nccl_open(be, id, n->base.rank, n->base.size, &n->nccl, error);
+    int status =
+        n->plugin->nccl_open(be, id, n->base.rank, n->base.size, &n->nccl, error);
     return rnnd_comm_agree(n->under, status < 0 ? rnnd_fail(status, "%s", error) : 0);
 }
 

@@ -27,7 +27,8 @@ void rnnd_device_free(struct rnnd_backend *be, struct rnnd_buf *buf)
     buf->dev = NULL;
 }
 
-int rnnd_device_download(struct rnnd_backend *be, void *dst, struct rnnd_buf src, size_t bytes)
+int rnnd_device_download(struct rnnd_backend *be, void *dst, struct rnnd_buf src,
+                         size_t bytes)
 {
     return rnnd_device_status(be, be->ops->download(be, dst, src, bytes));
 }
@@ -78,15 +79,16 @@ static int open_cpu(const struct rnnd_options *opt, struct rnnd_comm *comm,
 static int check_cpu(const struct rnnd_options *opt)
 {
     if (opt->precision == RNND_TF32 || opt->precision == RNND_BF16)
-        return rnnd_fail(RNND_EUSAGE, "--precision %s is for GPUs: the CPU computes in fp32",
+        return rnnd_fail(RNND_EUSAGE,
+                         "--precision %s is for GPUs: the CPU computes in fp32",
                          opt->precision == RNND_TF32 ? "tf32" : "bf16");
     if (opt->comm == RNND_COMM_NCCL)
         return rnnd_fail(RNND_EUSAGE, "--comm nccl is for GPUs: ranks on CPUs use mpi");
     return 0;
 }
 
-/* Whether this process computes on a GPU. Where --device auto finds a plug-in but no device
-   it says why; where nobody built one there is nothing to say. */
+/* Whether this process computes on a GPU. Where --device auto finds a plug-in but no
+   device it says why; where nobody built one there is nothing to say. */
 static int choose_kind(const struct rnnd_options *opt, bool *cuda)
 {
     const struct rnnd_cuda_plugin *plugin;
@@ -120,7 +122,8 @@ static int agree_on_kind(struct rnnd_comm *comm, bool cuda)
     RNND_TRY(rnnd_comm_max(comm, kind, 2));
     if (kind[0] == -kind[1])
         return 0;
-    return rnnd_fail(RNND_EDEVICE, "--device auto: some ranks have a GPU and others have none: "
+    return rnnd_fail(RNND_EDEVICE,
+                     "--device auto: some ranks have a GPU and others have none: "
                      "use --device cpu, or hosts that all have one");
 }
 

@@ -1,11 +1,11 @@
 /*
- * device_cuda.c - finds the CUDA plug-in, gives each rank a device, and refuses what does not
- * go together.
+ * device_cuda.c - finds the CUDA plug-in, gives each rank a device, and refuses what
+ * does not go together.
  *
- * The plug-in is a shared object that is opened when a device is asked for: a program that
- * runs on the CPU needs and loads nothing of CUDA. Ranks of a host take its devices in turn.
- * Where a launcher gives each rank a device of its own (one visible to each), all take their
- * first, and identities tell that those are different ones.
+ * The plug-in is a shared object that is opened when a device is asked for: a program
+ * that runs on the CPU needs and loads nothing of CUDA. Ranks of a host take its
+ * devices in turn. Where a launcher gives each rank a device of its own (one visible to
+ * each), all take their first, and identities tell that those are different ones.
  */
 #include "device_cuda.h"
 
@@ -18,7 +18,7 @@
 #include "log.h"
 #include "status.h"
 
-/* ---- the plug-in -------------------------------------------------------------------- */
+/* ---- the plug-in ----------------------------------------------------------------- */
 
 static const char *plugin_path(void)
 {
@@ -37,15 +37,19 @@ int rnnd_cuda_plugin_find(const struct rnnd_cuda_plugin **out)
     const char *path = plugin_path();
     if (!found) {
         if (!rnnd_cuda_plugin_exists())
-            return rnnd_fail(RNND_EDEVICE, "there is no CUDA plug-in %s (it is built where "
-                             "configure finds CUDA; RNND_CUDA_PLUGIN names another)", path);
+            return rnnd_fail(RNND_EDEVICE,
+                             "there is no CUDA plug-in %s (it is built where "
+                             "configure finds CUDA; RNND_CUDA_PLUGIN names another)",
+                             path);
         void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
         if (!library)
-            return rnnd_fail(RNND_EDEVICE, "cannot load the CUDA plug-in: %s", dlerror());
+            return rnnd_fail(RNND_EDEVICE, "cannot load the CUDA plug-in: %s",
+                             dlerror());
         const struct rnnd_cuda_plugin *p = dlsym(library, RNND_CUDA_PLUGIN_SYMBOL);
         if (!p || p->abi != RNND_CUDA_PLUGIN_ABI ||
             p->ops_size != sizeof(struct rnnd_backend_ops))
-            return rnnd_fail(RNND_EDEVICE, "the CUDA plug-in %s is not this version's", path);
+            return rnnd_fail(RNND_EDEVICE, "the CUDA plug-in %s is not this version's",
+                             path);
         found = p;
     }
     *out = found;
@@ -60,7 +64,7 @@ int rnnd_cuda_devices(const struct rnnd_cuda_plugin **plugin, int *count)
     return status < 0 ? rnnd_fail(status, "%s", error) : 0;
 }
 
-/* ---- who takes which device --------------------------------------------------------- */
+/* ---- who takes which device ------------------------------------------------------ */
 
 /* What a rank tells the others of its device. */
 struct claim {
@@ -89,14 +93,18 @@ static int judge_pair(const struct rnnd_comm *comm, bool nccl, int a, int b)
     for (int r = 0; r < rnnd_comm_size(comm); r++)
         ranks += strcmp(rnnd_comm_host(comm, r), host) == 0;
     if (nccl)
-        return rnnd_fail(RNND_EDEVICE, "ranks %d and %d of the %d on %s have the same GPU, "
-                         "and NCCL needs one for each rank: start fewer ranks a host, or use "
-                         "--comm mpi", a, b, ranks, host);
+        return rnnd_fail(
+            RNND_EDEVICE,
+            "ranks %d and %d of the %d on %s have the same GPU, "
+            "and NCCL needs one for each rank: start fewer ranks a host, or use "
+            "--comm mpi",
+            a, b, ranks, host);
     rnnd_log_warn("ranks %d and %d of the %d on %s share a GPU", a, b, ranks, host);
     return 0;
 }
 
-static int judge_claims(const struct rnnd_comm *comm, bool nccl, const struct claim *all)
+static int judge_claims(const struct rnnd_comm *comm, bool nccl,
+                        const struct claim *all)
 {
     for (int b = 1; b < rnnd_comm_size(comm); b++)
         for (int a = 0; a < b; a++)
@@ -117,7 +125,7 @@ done:
     return status;
 }
 
-/* ---- opening ------------------------------------------------------------------------ */
+/* ---- opening --------------------------------------------------------------------- */
 
 /* tf32 where the device has it, as PyTorch's recurrent layers. */
 static enum rnnd_precision resolve_precision(enum rnnd_precision asked, int arch)

@@ -7,12 +7,14 @@
 #include "cuda/plugin.h"
 #include "rnn_dist.h"
 
-/* The plug-in that RNND_CUDA_PLUGIN names, else the installed one; opened once. EDEVICE where
-   there is none, or none that this program can use. */
+/* The plug-in that RNND_CUDA_PLUGIN names, else the installed one; opened once. EDEVICE
+   where there is none, or none that this program can use. */
 RNND_CHECKED int rnnd_cuda_plugin_find(const struct rnnd_cuda_plugin **out);
-/* Whether there is one at all, usable or not: then it is worth a word that no device is. */
+/* Whether there is one at all, usable or not: then it is worth a word that no device
+   is. */
 bool rnnd_cuda_plugin_exists(void);
-/* The plug-in and how many devices it sees, at least 1; else EDEVICE with the reason. */
+/* The plug-in and how many devices it sees, at least 1; else EDEVICE with the
+   reason. */
 RNND_CHECKED int rnnd_cuda_devices(const struct rnnd_cuda_plugin **plugin, int *count);
 
 /* Opens this rank's device; all ranks call it. comm may be NULL: a world of one. */

@@ -1,10 +1,10 @@
 /*
  * evaluate.c - the loss of a model over a data set, the same on all ranks.
  *
- * Sequences go batch by batch over the ranks; a streaming language model runs lanes with
- * their own carried state. What is computed together, and the order in which it is summed, do
- * not depend on the ranks, nor does any bit of the result. After every pool the ranks agree
- * to go on, so that a signal or a failure on one ends it on all.
+ * Sequences go batch by batch over the ranks; a streaming language model runs lanes
+ * with their own carried state. What is computed together, and the order in which it is
+ * summed, do not depend on the ranks, nor does any bit of the result. After every pool
+ * the ranks agree to go on, so that a signal or a failure on one ends it on all.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -25,10 +25,10 @@ static int agree(struct rnnd_comm *comm, int status)
     return rnnd_comm_agree(comm, status);
 }
 
-/* ---- sums in one order, whatever the number of ranks ----------------------------------- */
+/* ---- sums in one order, whatever the number of ranks ----------------------------- */
 
-/* Each part of the work has its place, which the rank that does it fills. The zeros of the
-   others change no bit of it, and the parts are added in their order. */
+/* Each part of the work has its place, which the rank that does it fills. The zeros of
+   the others change no bit of it, and the parts are added in their order. */
 struct tally {
     double *part;                  /* [parts,3] loss, targets, correct */
     int64_t parts;
@@ -37,7 +37,8 @@ struct tally {
 
 static int begin_parts(struct tally *t, int64_t parts)
 {
-    RNND_TRY(rnnd_grow((size_t)parts, 3 * sizeof *t->part, "losses", (void **)&t->part));
+    RNND_TRY(
+        rnnd_grow((size_t)parts, 3 * sizeof *t->part, "losses", (void **)&t->part));
     memset(t->part, 0, (size_t)parts * 3 * sizeof *t->part);
     t->parts = parts;
     return 0;
@@ -62,7 +63,7 @@ static int add_parts(struct tally *t, struct rnnd_comm *comm)
     return 0;
 }
 
-/* ---- sequences: a part is a batch ------------------------------------------------------- */
+/* ---- sequences: a part is a batch ------------------------------------------------ */
 
 static int run_pool(struct rnnd_model *model, struct rnnd_batch *batch,
                     const struct rnnd_walk *walk, struct tally *tally)
@@ -98,10 +99,10 @@ done:
     return status;
 }
 
-/* ---- a stream: a part is a block of lanes ------------------------------------------------ */
+/* ---- a stream: a part is a block of lanes ---------------------------------------- */
 
-/* Products of other sizes round otherwise: lanes run in blocks that do not depend on the
-   ranks, few enough to be worth a product each. */
+/* Products of other sizes round otherwise: lanes run in blocks that do not depend on
+   the ranks, few enough to be worth a product each. */
 enum { LANES_A_BLOCK = 8, MOST_BLOCKS = 16 };
 
 static int blocks_of(int64_t lanes)
@@ -170,7 +171,8 @@ done:
     return status;
 }
 
-static void measure(enum rnnd_task task, const struct rnnd_loss *sum, struct rnnd_metrics *out)
+static void measure(enum rnnd_task task, const struct rnnd_loss *sum,
+                    struct rnnd_metrics *out)
 {
     struct rnnd_metrics m = {.loss = sum->loss / sum->targets,
                              .targets = (int64_t)sum->targets};
@@ -206,8 +208,9 @@ bool rnnd_streams(const struct rnnd_options *opt, enum rnnd_task task)
     return opt->stream == RNND_STREAM_YES || opt->batch_tokens == 0;
 }
 
-int rnnd_evaluate(struct rnnd_model *model, struct rnnd_dataset *data, struct rnnd_comm *comm,
-                  const struct rnnd_options *opt, struct rnnd_metrics *out)
+int rnnd_evaluate(struct rnnd_model *model, struct rnnd_dataset *data,
+                  struct rnnd_comm *comm, const struct rnnd_options *opt,
+                  struct rnnd_metrics *out)
 {
     const struct rnnd_model_spec *spec = rnnd_model_spec(model);
     struct rnnd_batch *batch = NULL;
@@ -215,8 +218,9 @@ int rnnd_evaluate(struct rnnd_model *model, struct rnnd_dataset *data, struct rn
     struct rnnd_loss before;
     int status = 0;
     RNND_TRY(rnnd_model_take_loss(model, &before)); /* a training's sums are not ours */
-    RNND_TRY_GOTO(rnnd_batch_new(rnnd_model_backend(model), data, true, rnnd_model_mean(model),
-                                 rnnd_model_std(model), &batch));
+    RNND_TRY_GOTO(rnnd_batch_new(rnnd_model_backend(model), data, true,
+                                 rnnd_model_mean(model), rnnd_model_std(model),
+                                 &batch));
     RNND_TRY_GOTO(rnnd_streams(opt, spec->task)
                       ? run_lanes(model, batch, data, comm, opt, &tally)
                       : run_sequences(model, batch, data, comm, opt, &tally));

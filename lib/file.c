@@ -60,7 +60,8 @@ int rnnd_file_create(const char *path, struct rnnd_file *out)
     return status;
 }
 
-/* All that was written is on disk; a device or a pipe has no disk to be on. 0 or an errno. */
+/* All that was written is on disk; a device or a pipe has no disk to be on. 0 or an
+   errno. */
 static int settle(struct rnnd_file *f)
 {
     errno = 0;

@@ -1,8 +1,8 @@
 /*
  * file.h - files that appear whole or not at all.
  *
- * What is written gets its name only when all of it is on disk. A name that is a device or a
- * pipe already is written to as it is: a new file must not take its place.
+ * What is written gets its name only when all of it is on disk. A name that is a device
+ * or a pipe already is written to as it is: a new file must not take its place.
  */
 #ifndef RNND_FILE_H
 #define RNND_FILE_H
@@ -20,7 +20,8 @@ struct rnnd_file {
 RNND_CHECKED int rnnd_file_target(const char *path, char **out);
 /* A new text file beside path, under a temporary name. */
 RNND_CHECKED int rnnd_file_create(const char *path, struct rnnd_file *out);
-/* Flush, fsync, rename to path; EFILE also where any write before failed. Closed in any case. */
+/* Flush, fsync, rename to path; EFILE also where any write before failed. Closed in any
+   case. */
 RNND_CHECKED int rnnd_file_commit(struct rnnd_file *file);
 /* Drops a file that was created and not committed; all zero is accepted. */
 void rnnd_file_drop(struct rnnd_file *file);

@@ -7,7 +7,8 @@
 #include "status.h"
 #include "timeline.h"
 
-/* The last micro-batch with work, after which the gradients are final; window -1 = none. */
+/* The last micro-batch with work, after which the gradients are final; window -1 =
+   none. */
 struct last {
     int64_t window, micro;
 };

@@ -15,11 +15,11 @@ struct rnnd_group {
     uint64_t seed;
     int64_t update;
     int64_t index;                 /* which group of the entry */
-    double loading;                /* out: seconds spent reading and packing are added */
+    double loading; /* out: seconds spent reading and packing are added */
 };
 
-/* Adds this rank's gradient and loss sums of the group to the model's, and announces the
-   gradients as final, also where there is no work. */
+/* Adds this rank's gradient and loss sums of the group to the model's, and announces
+   the gradients as final, also where there is no work. */
 RNND_CHECKED int rnnd_group_run(struct rnnd_group *group);
 
 #endif

@@ -24,8 +24,8 @@ struct rnnd_hdf_guard rnnd__hdf_enter(void)
     static bool started;
     struct rnnd_hdf_guard guard = {NULL, NULL};
     pthread_mutex_lock(&library);
-    /* A file that could not be closed, the disk being full, is one that the library's own
-       exit handler crashes on. All others are closed by then. */
+    /* A file that could not be closed, the disk being full, is one that the library's
+       own exit handler crashes on. All others are closed by then. */
     if (!started)
         H5dont_atexit();
     started = true;
@@ -337,10 +337,11 @@ int rnnd__hdf_fail_values(const struct rnnd_hdf *file, const char *object, hid_t
     library_says(text);
     int filter = lacking_filter(array, name, sizeof name);
     if (filter)
-        return rnnd_fail(RNND_EDATA,
-                         "%s: %s%s: cannot be read: written through filter %d%s%s, which "
-                         "this HDF5 library lacks; gzip can be read anywhere", file->path,
-                         AT(object), filter, *name ? " " : "", name);
+        return rnnd_fail(
+            RNND_EDATA,
+            "%s: %s%s: cannot be read: written through filter %d%s%s, which "
+            "this HDF5 library lacks; gzip can be read anywhere",
+            file->path, AT(object), filter, *name ? " " : "", name);
     return rnnd_fail(RNND_EFILE, "%s: %s%s: cannot be read: %s", file->path, AT(object),
                      text);
 }

@@ -53,7 +53,8 @@ void rnnd__hdf_drop_memory(void *pointer);
 RNND_CHECKED int rnnd__hdf_fail(const struct rnnd_hdf *file, const char *doing);
 RNND_CHECKED int rnnd__hdf_fail_object(const struct rnnd_hdf *file, const char *object,
                                        const char *doing);
-/* Values of an array that cannot be read: EDATA where it is a filter that is missing. */
+/* Values of an array that cannot be read: EDATA where it is a filter that is
+   missing. */
 RNND_CHECKED int rnnd__hdf_fail_values(const struct rnnd_hdf *file, const char *object,
                                        hid_t array);
 RNND_CHECKED int rnnd__hdf_fail_attribute(const struct rnnd_hdf *file, const char *name,

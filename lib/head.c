@@ -1,9 +1,9 @@
 /*
  * head.c - the linear layer over the top outputs, and the losses.
  *
- * Scores exist only a chunk of rows at a time: the loss turns them into their gradient in
- * place, which is used up before the next chunk, so a vocabulary of any size costs a bounded
- * memory.
+ * Scores exist only a chunk of rows at a time: the loss turns them into their gradient
+ * in place, which is used up before the next chunk, so a vocabulary of any size costs a
+ * bounded memory.
  */
 #include "layer.h"
 
@@ -25,12 +25,18 @@ static bool int_targets(enum rnnd_task task)
     return task == RNND_CLASSIFY || task == RNND_TAG || task == RNND_LM;
 }
 
-static void forward(const struct rnnd_head *h, const struct rnnd_params *par, int64_t rows,
-                    struct rnnd_buf x)
+static void forward(const struct rnnd_head *h, const struct rnnd_params *par,
+                    int64_t rows, struct rnnd_buf x)
 {
     const struct rnnd_backend_ops *op = par->be->ops;
-    struct rnnd_matmul s = {.tb = true, .m = rows, .n = h->outputs, .k = h->in, .alpha = 1,
-                            .lda = h->in, .ldb = h->in, .ldc = h->outputs};
+    struct rnnd_matmul s = {.tb = true,
+                            .m = rows,
+                            .n = h->outputs,
+                            .k = h->in,
+                            .alpha = 1,
+                            .lda = h->in,
+                            .ldb = h->in,
+                            .ldc = h->outputs};
     op->matmul(par->be, &s, h->scores, x, rnnd_at(par->value, h->weight));
     op->add_bias(par->be, rows, h->outputs, h->scores, rnnd_at(par->value, h->bias));
 }
@@ -48,12 +54,18 @@ static void loss(const struct rnnd_head *h, const struct rnnd_params *par, int64
 }
 
 /* The scores hold their gradient now. */
-static void backward(const struct rnnd_head *h, const struct rnnd_params *par, int64_t rows,
-                     struct rnnd_buf dx, struct rnnd_buf x)
+static void backward(const struct rnnd_head *h, const struct rnnd_params *par,
+                     int64_t rows, struct rnnd_buf dx, struct rnnd_buf x)
 {
     const struct rnnd_backend_ops *op = par->be->ops;
-    struct rnnd_matmul weights = {.ta = true, .m = h->outputs, .n = h->in, .k = rows,
-                                  .alpha = 1, .beta = 1, .lda = h->outputs, .ldb = h->in,
+    struct rnnd_matmul weights = {.ta = true,
+                                  .m = h->outputs,
+                                  .n = h->in,
+                                  .k = rows,
+                                  .alpha = 1,
+                                  .beta = 1,
+                                  .lda = h->outputs,
+                                  .ldb = h->in,
                                   .ldc = h->in};
     struct rnnd_matmul inputs = {.m = rows, .n = h->in, .k = h->outputs, .alpha = 1,
                                  .lda = h->outputs, .ldb = h->in, .ldc = h->in};
@@ -62,9 +74,9 @@ static void backward(const struct rnnd_head *h, const struct rnnd_params *par, i
     op->matmul(par->be, &inputs, dx, h->scores, rnnd_at(par->value, h->weight));
 }
 
-void rnnd_head_loss(const struct rnnd_head *h, const struct rnnd_params *par, int64_t rows,
-                    struct rnnd_buf sums, struct rnnd_buf dx, struct rnnd_buf x,
-                    struct rnnd_buf target, bool gradient)
+void rnnd_head_loss(const struct rnnd_head *h, const struct rnnd_params *par,
+                    int64_t rows, struct rnnd_buf sums, struct rnnd_buf dx,
+                    struct rnnd_buf x, struct rnnd_buf target, bool gradient)
 {
     int64_t width = int_targets(h->task) ? 1 : h->outputs;
     for (int64_t r = 0, n; r < rows; r += n) {
@@ -77,8 +89,8 @@ void rnnd_head_loss(const struct rnnd_head *h, const struct rnnd_params *par, in
     }
 }
 
-int rnnd_head_scores(const struct rnnd_head *h, const struct rnnd_params *par, int64_t rows,
-                     float *out, struct rnnd_buf x)
+int rnnd_head_scores(const struct rnnd_head *h, const struct rnnd_params *par,
+                     int64_t rows, float *out, struct rnnd_buf x)
 {
     for (int64_t r = 0, n; r < rows; r += n) {
         n = rows - r < h->chunk ? rows - r : h->chunk;

@@ -1,9 +1,9 @@
 /*
  * layer.h - the layers of the stack as the model sees them.
  *
- * Each layer has its forward pass beside its backward pass, in recurrent.c and head.c. A layer
- * knows where its parameters lie in the arenas, and the buffers of its workspace; it knows no
- * other layer. Gradients are accumulated sums.
+ * Each layer has its forward pass beside its backward pass, in recurrent.c and head.c.
+ * A layer knows where its parameters lie in the arenas, and the buffers of its
+ * workspace; it knows no other layer. Gradients are accumulated sums.
  */
 #ifndef RNND_LAYER_H
 #define RNND_LAYER_H
@@ -29,16 +29,21 @@ struct rnnd_layer_state {
 };
 
 /* y from x [R,in]. */
-void rnnd_recurrent_forward(const struct rnnd_recurrent *layer, const struct rnnd_params *par,
+void rnnd_recurrent_forward(const struct rnnd_recurrent *layer,
+                            const struct rnnd_params *par,
                             const struct rnnd_packed *batch, struct rnnd_buf x,
-                            const struct rnnd_layer_state *state, struct rnnd_buf scratch);
+                            const struct rnnd_layer_state *state,
+                            struct rnnd_buf scratch);
 /* Parameter gradients from dy [R,D*H], and dx [R,in] unless NULL. */
 void rnnd_recurrent_backward(const struct rnnd_recurrent *layer,
-                             const struct rnnd_params *par, const struct rnnd_packed *batch,
-                             struct rnnd_buf dx, struct rnnd_buf dy, struct rnnd_buf x,
-                             const struct rnnd_layer_state *state, struct rnnd_buf scratch);
+                             const struct rnnd_params *par,
+                             const struct rnnd_packed *batch, struct rnnd_buf dx,
+                             struct rnnd_buf dy, struct rnnd_buf x,
+                             const struct rnnd_layer_state *state,
+                             struct rnnd_buf scratch);
 
-/* The linear layer and the loss over rows of x, taken in chunks that bound the scores. */
+/* The linear layer and the loss over rows of x, taken in chunks that bound the
+   scores. */
 struct rnnd_head {
     enum rnnd_task task;
     int64_t in, outputs;
@@ -49,12 +54,14 @@ struct rnnd_head {
 
 /* How many rows of scores fit the bound on their memory; at least 1. */
 int64_t rnnd_head_chunk(int64_t rows, int64_t outputs);
-/* Adds the loss of rows to sums; with gradient also dx [rows,in] and parameter gradients. */
-void rnnd_head_loss(const struct rnnd_head *head, const struct rnnd_params *par, int64_t rows,
-                    struct rnnd_buf sums, struct rnnd_buf dx, struct rnnd_buf x,
-                    struct rnnd_buf target, bool gradient);
+/* Adds the loss of rows to sums; with gradient also dx [rows,in] and parameter
+   gradients. */
+void rnnd_head_loss(const struct rnnd_head *head, const struct rnnd_params *par,
+                    int64_t rows, struct rnnd_buf sums, struct rnnd_buf dx,
+                    struct rnnd_buf x, struct rnnd_buf target, bool gradient);
 /* Scores of rows to the host [rows,O]; waits. */
-RNND_CHECKED int rnnd_head_scores(const struct rnnd_head *head, const struct rnnd_params *par,
-                                  int64_t rows, float *out, struct rnnd_buf x);
+RNND_CHECKED int rnnd_head_scores(const struct rnnd_head *head,
+                                  const struct rnnd_params *par, int64_t rows,
+                                  float *out, struct rnnd_buf x);
 
 #endif

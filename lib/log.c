@@ -26,8 +26,8 @@ void rnnd_log_mute(bool muted)
     mute = muted;
 }
 
-/* Names and texts come from files: what they hold must not steer a terminal, or look like a
-   message of its own. */
+/* Names and texts come from files: what they hold must not steer a terminal, or look
+   like a message of its own. */
 static void tame(char *text)
 {
     for (; *text; text++)

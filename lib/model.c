@@ -1,8 +1,8 @@
 /*
  * model.c - the stack: which parameters it has, their access by name, its workspace.
  *
- * Takes a specification; gives a model whose passes are in passes.c. Parameters lie in one
- * arena in the order in which the backward pass finishes their gradients.
+ * Takes a specification; gives a model whose passes are in passes.c. Parameters lie in
+ * one arena in the order in which the backward pass finishes their gradients.
  */
 #include "model.h"
 
@@ -13,10 +13,10 @@
 #include "device.h"
 #include "status.h"
 
-/* ---- parameters --------------------------------------------------------------------- */
+/* ---- parameters ------------------------------------------------------------------ */
 
-static int64_t add(struct rnnd_params *par, const char *name, int64_t rows, int64_t cols,
-                   double bound)
+static int64_t add(struct rnnd_params *par, const char *name, int64_t rows,
+                   int64_t cols, double bound)
 {
     struct rnnd_param p = {.rows = rows, .cols = cols, .initial = RNND_UNIFORM,
                            .bound = bound};
@@ -160,7 +160,8 @@ int rnnd_model_set_classes(struct rnnd_model *m, const char *const *text, int64_
     free_classes(m);
     if (!text || count != m->spec.outputs)
         return 0;
-    RNND_TRY(rnnd_new((size_t)count, sizeof *m->classes, "classes", (void **)&m->classes));
+    RNND_TRY(
+        rnnd_new((size_t)count, sizeof *m->classes, "classes", (void **)&m->classes));
     for (int64_t k = 0; k < count; k++)
         if (!(m->classes[k] = strdup(text[k])))
             return rnnd_fail_memory(strlen(text[k]), "classes");
@@ -182,7 +183,8 @@ float *rnnd_model_std(struct rnnd_model *m)
     return m->std;
 }
 
-/* Where a name's values lie on the host, or NULL: the two that are no trained parameters. */
+/* Where a name's values lie on the host, or NULL: the two that are no trained
+   parameters. */
 static float *host_values(const struct rnnd_model *m, const char *name)
 {
     if (strcmp(name, "input.mean") == 0)
@@ -190,7 +192,8 @@ static float *host_values(const struct rnnd_model *m, const char *name)
     return strcmp(name, "input.std") == 0 ? m->std : NULL;
 }
 
-static int find(const struct rnnd_model *m, const char *name, const struct rnnd_param **out)
+static int find(const struct rnnd_model *m, const char *name,
+                const struct rnnd_param **out)
 {
     *out = rnnd_params_find(&m->params, name);
     return *out ? 0 : rnnd_fail(RNND_EUSAGE, "the model has no parameter %s", name);
@@ -231,8 +234,8 @@ int rnnd_model_get_gradient(struct rnnd_model *m, const char *name, float *out)
                                 (size_t)rnnd_param_size(p) * 4);
 }
 
-bool rnnd_model_parameter(const struct rnnd_model *m, int i, const char **name, int64_t *rows,
-                          int64_t *cols)
+bool rnnd_model_parameter(const struct rnnd_model *m, int i, const char **name,
+                          int64_t *rows, int64_t *cols)
 {
     static const char *const extra[] = {"input.mean", "input.std"};
     if (i < m->params.listed) {
@@ -251,14 +254,15 @@ bool rnnd_model_parameter(const struct rnnd_model *m, int i, const char **name, 
     return true;
 }
 
-/* ---- workspace ---------------------------------------------------------------------- */
+/* ---- workspace ------------------------------------------------------------------- */
 
 /* In evaluation layers share buffers: what is freed is forgotten everywhere. */
 static void free_once(struct rnnd_model *m, struct rnnd_buf buf)
 {
     for (int l = 0; l < m->spec.layers; l++) {
         struct rnnd_recurrent *r = &m->layer[l];
-        struct rnnd_buf *all[] = {&r->gates[0], &r->gates[1], &r->keep[0], &r->keep[1], &r->y};
+        struct rnnd_buf *all[] = {&r->gates[0], &r->gates[1], &r->keep[0], &r->keep[1],
+                                  &r->y};
         for (size_t i = 0; i < sizeof all / sizeof *all; i++)
             if (all[i]->dev == buf.dev)
                 all[i]->dev = NULL;
@@ -277,8 +281,8 @@ static void free_workspace(struct rnnd_model *m)
         free_once(m, r->y);
         rnnd_device_free(m->be, &m->dropped[l]);
     }
-    struct rnnd_buf *rest[] = {&m->embedded, &m->pooled, &m->argmax, &m->dpooled, &m->dy,
-                               &m->dx, &m->scratch, &m->head.scores};
+    struct rnnd_buf *rest[] = {&m->embedded, &m->pooled, &m->argmax,  &m->dpooled,
+                               &m->dy,       &m->dx,     &m->scratch, &m->head.scores};
     for (size_t i = 0; i < sizeof rest / sizeof *rest; i++)
         rnnd_device_free(m->be, rest[i]);
     m->room = (struct rnnd_limits){0, 0, 0};
@@ -297,8 +301,8 @@ void rnnd_model_free(struct rnnd_model *m)
     free(m);
 }
 
-/* Training keeps every layer's buffers for the backward pass; evaluation works with one set
-   of gates and two of outputs in turn. */
+/* Training keeps every layer's buffers for the backward pass; evaluation works with one
+   set of gates and two of outputs in turn. */
 static int alloc_layers(struct rnnd_model *m, int64_t R, bool training)
 {
     int64_t H = m->spec.hidden, GH = rnnd_cell_gates(m->spec.cell) * H;
@@ -325,7 +329,8 @@ static int alloc_layers(struct rnnd_model *m, int64_t R, bool training)
     return 0;
 }
 
-static int alloc_workspace(struct rnnd_model *m, const struct rnnd_limits *room, bool training)
+static int alloc_workspace(struct rnnd_model *m, const struct rnnd_limits *room,
+                           bool training)
 {
     int64_t R = room->rows, N = room->sequences, W = rnnd_model_width(m);
     int64_t head_rows = rnnd_model_is_stepwise(m) ? R : N;
@@ -338,12 +343,14 @@ static int alloc_workspace(struct rnnd_model *m, const struct rnnd_limits *room,
         RNND_TRY(rnnd_device_alloc(m->be, &m->dpooled, N * W));
     }
     if (training) {
-        int64_t widest = rnnd_model_reads_tokens(m) && m->spec.embed > W ? m->spec.embed : W;
+        int64_t widest =
+            rnnd_model_reads_tokens(m) && m->spec.embed > W ? m->spec.embed : W;
         RNND_TRY(rnnd_device_alloc(m->be, &m->dy, R * widest));
         RNND_TRY(rnnd_device_alloc(m->be, &m->dx, R * widest));
     }
     m->head.chunk = rnnd_head_chunk(head_rows, m->spec.outputs);
-    RNND_TRY(rnnd_device_alloc(m->be, &m->head.scores, m->head.chunk * m->spec.outputs));
+    RNND_TRY(
+        rnnd_device_alloc(m->be, &m->head.scores, m->head.chunk * m->spec.outputs));
     size_t bytes = m->be->ops->rnn_scratch(m->be, m->spec.cell, m->spec.hidden, N, R);
     return rnnd_device_alloc(m->be, &m->scratch, (int64_t)((bytes + 3) / 4));
 }
@@ -353,13 +360,15 @@ static int64_t larger(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
-int rnnd_model_reserve(struct rnnd_model *m, const struct rnnd_limits *limits, bool training)
+int rnnd_model_reserve(struct rnnd_model *m, const struct rnnd_limits *limits,
+                       bool training)
 {
     struct rnnd_limits room = {larger(limits->sequences, m->room.sequences),
                                larger(limits->steps, m->room.steps),
                                larger(limits->rows, m->room.rows)};
     bool enough = m->room_for_training || !training;
-    if (enough && memcmp(&room, &m->room, sizeof room) == 0 && !rnnd_buf_is_null(m->scratch))
+    if (enough && memcmp(&room, &m->room, sizeof room) == 0
+        && !rnnd_buf_is_null(m->scratch))
         return 0;
     free_workspace(m);
     m->room_for_training = training || m->room_for_training;

@@ -27,7 +27,8 @@ struct rnnd_model {
     bool room_for_training;
     struct rnnd_buf sums;          /* struct rnnd_sums */
     struct rnnd_buf embedded;      /* [R,E] */
-    struct rnnd_buf dropped[RNND_MAX_LAYERS]; /* [R,D*H] outputs after dropout, where p > 0 */
+    struct rnnd_buf
+        dropped[RNND_MAX_LAYERS]; /* [R,D*H] outputs after dropout, where p > 0 */
     struct rnnd_buf pooled, argmax, dpooled;  /* [N,D*H], sequence tasks */
     struct rnnd_buf dy, dx;        /* [R, max(D*H,E)] gradients between layers */
     struct rnnd_buf scratch;       /* of the time loop */
@@ -51,8 +52,8 @@ static inline int64_t rnnd_model_width(const struct rnnd_model *m)
     return m->D * m->spec.hidden;
 }
 
-/* The share of outputs of layer l that dropout takes in training: between layers, and of the
-   top layer where the head reads it step by step. */
+/* The share of outputs of layer l that dropout takes in training: between layers, and
+   of the top layer where the head reads it step by step. */
 static inline double rnnd_model_dropout_after(const struct rnnd_model *m, int l)
 {
     if (l < m->spec.layers - 1)

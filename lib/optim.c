@@ -1,8 +1,8 @@
 /*
  * optim.c - SGD, Adam and AdamW over the flat arena, clipping, and the learning rate.
  *
- * Takes gradient sums that are the same on all ranks, so every rank makes the same update and
- * nothing needs to be agreed upon. The arithmetic is torch.optim's.
+ * Takes gradient sums that are the same on all ranks, so every rank makes the same
+ * update and nothing needs to be agreed upon. The arithmetic is torch.optim's.
  */
 #include "optim.h"
 
@@ -69,9 +69,15 @@ static void apply(struct rnnd_optim *o, double lr, double gscale)
         op->sgd(p->be, &sgd, p->value, p->grad, o->moment[0]);
         return;
     }
-    struct rnnd_adam adam = {.n = p->count, .lr = lr, .beta1 = o->beta1, .beta2 = o->beta2,
-                             .eps = o->eps, .decay = o->decay, .gscale = gscale,
-                             .decoupled = o->kind == RNND_ADAMW, .step = o->steps};
+    struct rnnd_adam adam = {.n = p->count,
+                             .lr = lr,
+                             .beta1 = o->beta1,
+                             .beta2 = o->beta2,
+                             .eps = o->eps,
+                             .decay = o->decay,
+                             .gscale = gscale,
+                             .decoupled = o->kind == RNND_ADAMW,
+                             .step = o->steps};
     op->adam(p->be, &adam, p->value, p->grad, o->moment[0], o->moment[1]);
 }
 
@@ -85,8 +91,8 @@ int rnnd_optim_step(struct rnnd_optim *o, const struct rnnd_loss *loss, double l
 {
     const struct rnnd_params *p = o->params;
     double squares;
-    RNND_TRY(rnnd_device_status(p->be,
-                                p->be->ops->sum_sq(p->be, p->count, &squares, p->grad)));
+    RNND_TRY(rnnd_device_status(
+        p->be, p->be->ops->sum_sq(p->be, p->count, &squares, p->grad)));
     if (!isfinite(loss->loss) || !isfinite(squares)) {
         drop_gradients(p);
         return rnnd_fail(RNND_ENONFINITE, "the %s is not finite",
@@ -132,7 +138,7 @@ void rnnd_optim_set_step_count(struct rnnd_optim *o, int64_t count)
     o->steps = count;
 }
 
-/* ---- schedules ---------------------------------------------------------------------- */
+/* ---- schedules ------------------------------------------------------------------- */
 
 static double cosine_progress(const struct rnnd_options *opt,
                               const struct rnnd_schedule_point *at)
@@ -142,7 +148,8 @@ static double cosine_progress(const struct rnnd_options *opt,
     return p < 1 ? p : 1;
 }
 
-double rnnd_learning_rate(const struct rnnd_options *opt, const struct rnnd_schedule_point *at)
+double rnnd_learning_rate(const struct rnnd_options *opt,
+                          const struct rnnd_schedule_point *at)
 {
     double lr = opt->lr;
     switch (opt->lr_schedule) {
@@ -162,7 +169,8 @@ double rnnd_learning_rate(const struct rnnd_options *opt, const struct rnnd_sche
     return opt->warmup && warm < 1 ? lr * warm : lr;
 }
 
-bool rnnd_watch_epoch(struct rnnd_watch *w, double loss, double relative, int64_t patience)
+bool rnnd_watch_epoch(struct rnnd_watch *w, double loss, double relative,
+                      int64_t patience)
 {
     /* Before the first epoch any number is a gain. */
     bool gain = isinf(w->best) ? !isnan(loss) : loss < w->best * (1 - relative);

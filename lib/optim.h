@@ -1,5 +1,6 @@
 /*
- * optim.h - the optimizer's moments, for the checkpoint, and the learning rate's schedule.
+ * optim.h - the optimizer's moments, for the checkpoint, and the learning rate's
+ * schedule.
  */
 #ifndef RNND_OPTIM_H
 #define RNND_OPTIM_H
@@ -25,17 +26,18 @@ struct rnnd_schedule_point {
 };
 
 /* The learning rate of the next update (rnn_dist-train(1), "Schedules"). */
-double rnnd_learning_rate(const struct rnnd_options *opt, const struct rnnd_schedule_point *at);
+double rnnd_learning_rate(const struct rnnd_options *opt,
+                          const struct rnnd_schedule_point *at);
 
-/* What --patience and the plateau schedule remember: the value to beat, and for how many
-   epochs it has stood. */
+/* What --patience and the plateau schedule remember: the value to beat, and for how
+   many epochs it has stood. */
 struct rnnd_watch {
     double best;                   /* infinity before the first epoch */
     int64_t count;
 };
 
-/* Takes an epoch's loss; relative: how much lower it must be to count as a gain. Returns
-   whether `patience` epochs have now passed without one. NaN is no gain. */
+/* Takes an epoch's loss; relative: how much lower it must be to count as a gain.
+   Returns whether `patience` epochs have now passed without one. NaN is no gain. */
 bool rnnd_watch_epoch(struct rnnd_watch *watch, double loss, double relative,
                       int64_t patience);
 

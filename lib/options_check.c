@@ -143,7 +143,8 @@ static int refuse(const char *reason)
     return rnnd_fail(RNND_EUSAGE, "%s", reason);
 }
 
-/* What the CPU and this version do not have. What a GPU has is found when it is opened. */
+/* What the CPU and this version do not have. What a GPU has is found when it is
+   opened. */
 static int check_built(const struct rnnd_options *opt)
 {
     bool cpu = opt->device == RNND_DEVICE_CPU;

@@ -47,7 +47,8 @@ void rnnd_params_clear(struct rnnd_params *params)
     memset(params, 0, sizeof *params);
 }
 
-const struct rnnd_param *rnnd_params_find(const struct rnnd_params *params, const char *name)
+const struct rnnd_param *rnnd_params_find(const struct rnnd_params *params,
+                                          const char *name)
 {
     for (int i = 0; i < params->listed; i++)
         if (strcmp(params->list[i].name, name) == 0)

@@ -1,10 +1,10 @@
 /*
- * params.h - the parameters of a model: one flat arena of values, one of gradient sums, and
- * a table of names over them.
+ * params.h - the parameters of a model: one flat arena of values, one of gradient sums,
+ * and a table of names over them.
  *
- * The arena is laid out in the order in which gradients become final (head, layers from the
- * top, embedding), so that reductions run over contiguous ranges. Communicator, optimizer and
- * checkpoint see only this; they know no layers.
+ * The arena is laid out in the order in which gradients become final (head, layers from
+ * the top, embedding), so that reductions run over contiguous ranges. Communicator,
+ * optimizer and checkpoint see only this; they know no layers.
  */
 #ifndef RNND_PARAMS_H
 #define RNND_PARAMS_H
@@ -25,8 +25,8 @@ struct rnnd_param {
 struct rnnd_params {
     struct rnnd_backend *be;
     struct rnnd_buf value, grad;   /* [count] */
-    int64_t count;                 /* gaps between parameters included; they stay zero */
-    struct rnnd_param *list;       /* [listed], in arena order; tied names share an offset */
+    int64_t count; /* gaps between parameters included; they stay zero */
+    struct rnnd_param *list; /* [listed], in arena order; tied names share an offset */
     int listed;
 };
 
@@ -37,16 +37,18 @@ static inline int64_t rnnd_param_size(const struct rnnd_param *p)
     return p->rows * (p->cols ? p->cols : 1);
 }
 
-/* Appends a parameter and returns its offset; tied: shares the offset given, else -1. */
+/* Appends a parameter and returns its offset; tied: shares the offset given, else
+   -1. */
 int64_t rnnd_params_add(struct rnnd_params *params, const struct rnnd_param *proto,
                         int64_t tied);
 /* Allocates the arenas, zeroed. */
 RNND_CHECKED int rnnd_params_alloc(struct rnnd_params *params, struct rnnd_backend *be);
 void rnnd_params_clear(struct rnnd_params *params);
-/* Fills the values: each parameter from its own Philox stream, keyed by its name (of tied ones
-   the first), so that a layer more leaves the others' values as they are. */
+/* Fills the values: each parameter from its own Philox stream, keyed by its name (of
+   tied ones the first), so that a layer more leaves the others' values as they are. */
 RNND_CHECKED int rnnd_params_init(struct rnnd_params *params, uint64_t seed);
 /* NULL where there is none of this name. */
-const struct rnnd_param *rnnd_params_find(const struct rnnd_params *params, const char *name);
+const struct rnnd_param *rnnd_params_find(const struct rnnd_params *params,
+                                          const char *name);
 
 #endif

@@ -2,8 +2,8 @@
  * passes.c - the stack at work: forward, loss, backward over a packed batch.
  *
  * Takes packed batches; adds gradient sums to the parameter arena and loss sums to the
- * model's own, and announces gradients as soon as they are final. Means, norms and updates
- * are made elsewhere, from sums over all ranks.
+ * model's own, and announces gradients as soon as they are final. Means, norms and
+ * updates are made elsewhere, from sums over all ranks.
  */
 #include "device.h"
 #include "model.h"
@@ -24,7 +24,8 @@ static struct rnnd_buf state_at(const struct rnnd_state *s, const struct rnnd_bu
 static struct rnnd_layer_state layer_state(const struct rnnd_model *m,
                                            const struct rnnd_pass *pass, int l)
 {
-    struct rnnd_layer_state s = {{none, none}, {none, none}, {none, none}, {none, none}};
+    struct rnnd_layer_state s = {
+        {none, none}, {none, none}, {none, none}, {none, none}};
     const struct rnnd_state *state = pass->state;
     for (int d = 0; state && d < m->D; d++) {
         int place = l * m->D + d, now = state->current;
@@ -43,13 +44,18 @@ static void drop(const struct rnnd_model *m, const struct rnnd_dropout *mask,
         m->be->ops->dropout(m->be, mask, out, in);
 }
 
-/* Dropout masks of one place in the stack: 0 the embedding, 1+l layer l, 1+L the head. */
-static struct rnnd_dropout mask_at(const struct rnnd_model *m, const struct rnnd_batch *batch,
-                                const struct rnnd_pass *pass, int place, double p)
+/* Dropout masks of one place in the stack: 0 the embedding, 1+l layer l, 1+L the
+   head. */
+static struct rnnd_dropout mask_at(const struct rnnd_model *m,
+                                   const struct rnnd_batch *batch,
+                                   const struct rnnd_pass *pass, int place, double p)
 {
     return (struct rnnd_dropout){
-        .p = p, .kind = m->spec.dropout_kind, .batch = &batch->packed,
-        .key = rnnd_random_key(pass->seed, RNND_FOR_DROPOUT, place, (uint64_t)pass->update),
+        .p = p,
+        .kind = m->spec.dropout_kind,
+        .batch = &batch->packed,
+        .key = rnnd_random_key(pass->seed, RNND_FOR_DROPOUT, place,
+                               (uint64_t)pass->update),
         .cols = place == 0 ? m->spec.embed : rnnd_model_width(m),
         .by_sequence = place > m->spec.layers && !rnnd_model_is_stepwise(m)};
 }
@@ -85,8 +91,8 @@ static struct rnnd_buf layer_output(const struct rnnd_model *m, int l, bool trai
 }
 
 /* What layer l reads. */
-static struct rnnd_buf layer_input(const struct rnnd_model *m, const struct rnnd_batch *batch,
-                                   int l, bool training)
+static struct rnnd_buf layer_input(const struct rnnd_model *m,
+                                   const struct rnnd_batch *batch, int l, bool training)
 {
     if (l == 0)
         return rnnd_model_reads_tokens(m) ? m->embedded : batch->inputs;
@@ -101,8 +107,8 @@ static struct rnnd_buf head_input(const struct rnnd_model *m, bool training)
     return layer_output(m, (int)m->spec.layers - 1, training);
 }
 
-static void embed(struct rnnd_model *m, struct rnnd_batch *batch, const struct rnnd_pass *pass,
-                  bool training)
+static void embed(struct rnnd_model *m, struct rnnd_batch *batch,
+                  const struct rnnd_pass *pass, bool training)
 {
     double mark = rnnd_timeline_now();
     m->be->ops->embed_gather(m->be, batch->packed.R, m->spec.embed, m->embedded,
@@ -198,8 +204,9 @@ static int embedding_backward(struct rnnd_model *m, struct rnnd_batch *batch,
     struct rnnd_dropout mask = mask_of_embedding(m, batch, pass);
     RNND_TRY(rnnd_batch_sort_tokens(batch));
     drop(m, &mask, m->dy, m->dy);
-    op->embed_scatter_add(m->be, m->spec.embed, rnnd_at(m->params.grad, m->embed_weight),
-                          m->dy, &batch->segments);
+    op->embed_scatter_add(m->be, m->spec.embed,
+                          rnnd_at(m->params.grad, m->embed_weight), m->dy,
+                          &batch->segments);
     rnnd_timeline_mark(RNND_WORK_EMBEDDING, true, -1, mark);
     return announce(m, pass->last, m->embed_weight, m->params.count);
 }
@@ -211,8 +218,9 @@ static void layer_backward(struct rnnd_model *m, struct rnnd_batch *batch,
     double mark = rnnd_timeline_now();
     struct rnnd_layer_state state = layer_state(m, pass, l);
     bool below = l > 0 || rnnd_model_reads_tokens(m);
-    rnnd_recurrent_backward(&m->layer[l], &m->params, &batch->packed, below ? m->dx : none,
-                            m->dy, layer_input(m, batch, l, true), &state, m->scratch);
+    rnnd_recurrent_backward(&m->layer[l], &m->params, &batch->packed,
+                            below ? m->dx : none, m->dy, layer_input(m, batch, l, true),
+                            &state, m->scratch);
     struct rnnd_buf swap = m->dy;
     m->dy = m->dx;
     m->dx = swap;
@@ -237,7 +245,8 @@ static int backward(struct rnnd_model *m, struct rnnd_batch *batch,
     return rnnd_model_reads_tokens(m) ? embedding_backward(m, batch, pass) : 0;
 }
 
-static int reserve_for(struct rnnd_model *m, const struct rnnd_batch *batch, bool training)
+static int reserve_for(struct rnnd_model *m, const struct rnnd_batch *batch,
+                       bool training)
 {
     const struct rnnd_packed *p = &batch->packed;
     struct rnnd_limits need = {p->N, p->T, p->R};

@@ -1,8 +1,9 @@
 /*
- * plan.c - which sequences make which update, and how an update is shared out over ranks.
+ * plan.c - which sequences make which update, and how an update is shared out over
+ * ranks.
  *
- * Takes lengths, seed and batch options; gives lists of sequences. Knows no ranks while it
- * plans and no clock ever, so every process lays out the same epoch without talking.
+ * Takes lengths, seed and batch options; gives lists of sequences. Knows no ranks while
+ * it plans and no clock ever, so every process lays out the same epoch without talking.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -84,8 +85,9 @@ static int64_t pool_end(const struct rnnd_plan *plan, int64_t from)
 {
     const struct rnnd_plan_options *o = &plan->opt;
     if (o->batch)
-        return plan->sequences - from > o->bucket * o->batch ? from + o->bucket * o->batch
-                                                             : plan->sequences;
+        return plan->sequences - from > o->bucket * o->batch
+                   ? from + o->bucket * o->batch
+                   : plan->sequences;
     int64_t room = o->bucket * o->batch_tokens, to = from;
     while (to < plan->sequences) {
         room -= length_of(plan, plan->order[to]);
@@ -138,7 +140,8 @@ int rnnd_plan_new(const int64_t *offsets, int64_t sequences,
     plan->sequences = sequences;
     plan->opt = *opt;
     RNND_TRY_GOTO(rnnd_new(n, sizeof *plan->order, "plan", (void **)&plan->order));
-    RNND_TRY_GOTO(rnnd_new(entries + 1, sizeof *plan->start, "plan", (void **)&plan->start));
+    RNND_TRY_GOTO(
+        rnnd_new(entries + 1, sizeof *plan->start, "plan", (void **)&plan->start));
     RNND_TRY_GOTO(rnnd_new(entries, sizeof *plan->turn, "plan", (void **)&plan->turn));
     RNND_TRY_GOTO(rnnd_new(pool, sizeof *plan->key, "plan", (void **)&plan->key));
     *out = plan;
@@ -211,7 +214,7 @@ void rnnd_plan_entry(const struct rnnd_plan *plan, int64_t entry, const int32_t 
     *count = plan->start[b + 1] - plan->start[b];
 }
 
-/* ---- sharing out -------------------------------------------------------------------- */
+/* ---- sharing out ----------------------------------------------------------------- */
 
 /* The cost of a sequence in units of a quarter step: it has some besides its steps. */
 static int64_t cost_of(int64_t length)
@@ -259,8 +262,8 @@ static double longest_over_mean(const struct heap *h)
     return sum ? (double)longest * h->ranks / (double)sum : 1;
 }
 
-int rnnd_plan_share(const int64_t *length, int64_t count, int ranks, int rank, int32_t *mine,
-                    int64_t *n, double *straggler)
+int rnnd_plan_share(const int64_t *length, int64_t count, int ranks, int rank,
+                    int32_t *mine, int64_t *n, double *straggler)
 {
     struct heap h = {NULL, NULL, ranks};
     uint64_t *key = NULL;

@@ -32,7 +32,7 @@ struct predictor {
 
     float *packed;                 /* scores of one batch in packed order */
     int64_t packed_room;
-    float *own;                    /* results of this rank's batches, one after the other */
+    float *own; /* results of this rank's batches, one after the other */
     int64_t own_count, own_room;   /* floats */
 
     int64_t *at;                   /* scratch of unpack */
@@ -56,7 +56,7 @@ static int64_t rows_of(const struct predictor *p, int64_t first, int64_t end)
     return p->stepwise ? p->offsets[end] - p->offsets[first] : end - first;
 }
 
-/* ---- scores to probabilities -------------------------------------------------------- */
+/* ---- scores to probabilities ----------------------------------------------------- */
 
 static void softmax(float *row, int64_t n)
 {
@@ -82,7 +82,7 @@ static void activate(const struct predictor *p, float *rows, int64_t count)
     }
 }
 
-/* ---- one batch ---------------------------------------------------------------------- */
+/* ---- one batch ------------------------------------------------------------------- */
 
 static int reserve(float **p, int64_t *room, int64_t floats)
 {
@@ -93,9 +93,10 @@ static int reserve(float **p, int64_t *room, int64_t floats)
     return 0;
 }
 
-/* The batch runs by falling length; its packed row (j, t) goes to the results in the order of
-   ids, which is the same. */
-static void unpack(const struct predictor *p, const int32_t *ids, int64_t count, float *out)
+/* The batch runs by falling length; its packed row (j, t) goes to the results in the
+   order of ids, which is the same. */
+static void unpack(const struct predictor *p, const int32_t *ids, int64_t count,
+                   float *out)
 {
     size_t bytes = (size_t)p->outputs * sizeof(float);
     if (!p->stepwise) {
@@ -109,7 +110,8 @@ static void unpack(const struct predictor *p, const int32_t *ids, int64_t count,
         while (length_of(p, ids[alive - 1]) <= t)
             alive--;
         for (int64_t j = 0; j < alive; j++, row++)
-            memcpy(out + (p->at[j] + t) * p->outputs, p->packed + row * p->outputs, bytes);
+            memcpy(out + (p->at[j] + t) * p->outputs, p->packed + row * p->outputs,
+                   bytes);
     }
 }
 
@@ -146,7 +148,8 @@ static int64_t batch_rows(const struct predictor *p, const int32_t *ids, int64_t
 }
 
 /* Floats that a batch's results take: outputs, then h, then c. */
-static int64_t batch_floats(const struct predictor *p, const int32_t *ids, int64_t count)
+static int64_t batch_floats(const struct predictor *p, const int32_t *ids,
+                            int64_t count)
 {
     return batch_rows(p, ids, count) * p->outputs + count * p->states * p->state_width;
 }
@@ -172,7 +175,8 @@ static int run_batch(struct predictor *p, const int32_t *ids, int64_t count)
     RNND_TRY(reserve(&p->own, &p->own_room, p->own_count + floats));
     RNND_TRY(state_for(p, count));
     if (count > p->at_room) {
-        RNND_TRY(rnnd_grow((size_t)count, sizeof *p->at, "predictions", (void **)&p->at));
+        RNND_TRY(
+            rnnd_grow((size_t)count, sizeof *p->at, "predictions", (void **)&p->at));
         p->at_room = count;
     }
     struct rnnd_pass pass = {.state = p->state};
@@ -197,7 +201,7 @@ static int run_pool(struct predictor *p)
     return 0;
 }
 
-/* ---- rank 0: a pool in order -------------------------------------------------------- */
+/* ---- rank 0: a pool in order ----------------------------------------------------- */
 
 static void place_batch(struct predictor *p, const int32_t *ids, int64_t count,
                         const float *from)
@@ -206,7 +210,8 @@ static void place_batch(struct predictor *p, const int32_t *ids, int64_t count,
     size_t width = (size_t)p->outputs * sizeof(float);
     for (int64_t j = 0; j < count; j++) {
         int64_t rows = p->stepwise ? length_of(p, ids[j]) : 1;
-        memcpy(p->pool + rows_of(p, first, ids[j]) * p->outputs, from, (size_t)rows * width);
+        memcpy(p->pool + rows_of(p, first, ids[j]) * p->outputs, from,
+               (size_t)rows * width);
         from += rows * p->outputs;
     }
     for (int k = 0; k < p->states; k++)
@@ -223,7 +228,8 @@ static int place_pool(struct predictor *p, const float *all)
     int64_t own;
     RNND_TRY(reserve(&p->pool, &p->pool_room, rows * p->outputs));
     for (int k = 0; k < p->states; k++)
-        RNND_TRY(reserve(&p->pool_state[k], &p->pool_state_room[k], count * p->state_width));
+        RNND_TRY(
+            reserve(&p->pool_state[k], &p->pool_state_room[k], count * p->state_width));
     RNND_TRY(rnnd_new((size_t)w->batches, sizeof *mine, "shares", (void **)&mine));
     int status = 0;
     for (int rank = 0; status == 0 && rank < rnnd_comm_size(p->comm); rank++) {
@@ -239,7 +245,7 @@ static int place_pool(struct predictor *p, const float *all)
     return status;
 }
 
-/* ---- the flow ----------------------------------------------------------------------- */
+/* ---- the flow -------------------------------------------------------------------- */
 
 static int gather_pool(struct predictor *p)
 {
@@ -281,13 +287,14 @@ static void clear(struct predictor *p)
     rnnd_batch_free(p->batch);
     rnnd_state_free(p->state);
     rnnd_predict_out_close(p->out);
-    void *all[] = {p->packed, p->own, p->at, p->pool, p->pool_state[0], p->pool_state[1]};
+    void *all[] = {p->packed, p->own,           p->at,
+                   p->pool,   p->pool_state[0], p->pool_state[1]};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         free(all[i]);
 }
 
-int rnnd_predict(struct rnnd_model *model, struct rnnd_dataset *data, struct rnnd_comm *comm,
-                 const struct rnnd_options *opt)
+int rnnd_predict(struct rnnd_model *model, struct rnnd_dataset *data,
+                 struct rnnd_comm *comm, const struct rnnd_options *opt)
 {
     const struct rnnd_model_spec *spec = rnnd_model_spec(model);
     const struct rnnd_dataset_info *info = rnnd_dataset_info(data);
@@ -311,7 +318,8 @@ int rnnd_predict(struct rnnd_model *model, struct rnnd_dataset *data, struct rnn
     RNND_TRY_GOTO(rnnd_comm_agree(comm, status));
     RNND_TRY_GOTO(rnnd_walk_new(opt, data, comm, p.outputs + p.state_width, &p.walk));
     RNND_TRY_GOTO(rnnd_batch_new(rnnd_model_backend(model), data, false,
-                                 rnnd_model_mean(model), rnnd_model_std(model), &p.batch));
+                                 rnnd_model_mean(model), rnnd_model_std(model),
+                                 &p.batch));
     RNND_TRY_GOTO(run(&p));
     RNND_TRY_GOTO(rnnd_comm_agree(comm, p.out ? rnnd_predict_out_commit(p.out) : 0));
 done:

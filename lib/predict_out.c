@@ -25,15 +25,18 @@ int rnnd_predict_out_check(const struct rnnd_predict_layout *layout,
                            const struct rnnd_dataset_info *info)
 {
     if (layout->pad && !layout->stepwise)
-        return rnnd_fail(RNND_EUSAGE, "--pad %lld: this model predicts one row a sequence, "
-                         "there is nothing to pad", (long long)layout->pad);
+        return rnnd_fail(RNND_EUSAGE,
+                         "--pad %lld: this model predicts one row a sequence, "
+                         "there is nothing to pad",
+                         (long long)layout->pad);
     if (layout->pad && layout->pad < info->longest)
-        return rnnd_fail(RNND_EUSAGE, "--pad %lld: the longest sequence of %s has %lld steps",
+        return rnnd_fail(RNND_EUSAGE,
+                         "--pad %lld: the longest sequence of %s has %lld steps",
                          (long long)layout->pad, info->path, (long long)info->longest);
     return 0;
 }
 
-/* ---- HDF5 --------------------------------------------------------------------------- */
+/* ---- HDF5 ------------------------------------------------------------------------ */
 
 static int create_states(struct rnnd_predict_out *o)
 {
@@ -48,12 +51,14 @@ static int create_file(struct rnnd_predict_out *o, const char *path)
 {
     const struct rnnd_predict_layout *l = &o->layout;
     int64_t count = o->sequences + 1;
-    int64_t ragged[] = {l->stepwise ? o->offsets[o->sequences] : o->sequences, l->outputs};
+    int64_t ragged[] = {l->stepwise ? o->offsets[o->sequences] : o->sequences,
+                        l->outputs};
     int64_t padded[] = {o->sequences, l->pad, l->outputs};
     RNND_TRY(rnnd_hdf_create(path, &o->file));
     RNND_TRY(rnnd_hdf_set_string(o->file, "format", "rnn_dist-predictions"));
     RNND_TRY(rnnd_hdf_set_int(o->file, "version", 1));
-    RNND_TRY(rnnd_hdf_write(o->file, "/offsets", RNND_I64, 1, &count, false, o->offsets));
+    RNND_TRY(
+        rnnd_hdf_write(o->file, "/offsets", RNND_I64, 1, &count, false, o->offsets));
     if (l->pad)
         RNND_TRY(rnnd_hdf_write(o->file, "/outputs", RNND_F32, 3, padded, false, NULL));
     else
@@ -93,7 +98,7 @@ static int write_file(struct rnnd_predict_out *o, int64_t first, int64_t end,
     return 0;
 }
 
-/* ---- CSV ---------------------------------------------------------------------------- */
+/* ---- CSV ------------------------------------------------------------------------- */
 
 /* One field by RFC 4180. */
 static void put_text(FILE *f, const char *text)
@@ -116,7 +121,8 @@ static bool names_classes(enum rnnd_task task)
     return task == RNND_CLASSIFY || task == RNND_TAG || task == RNND_LM;
 }
 
-/* A class's or token's text: the data set's, else the model's; NULL where neither has one. */
+/* A class's or token's text: the data set's, else the model's; NULL where neither has
+   one. */
 static const char *class_text(const struct rnnd_predict_out *o, int64_t k)
 {
     const char *text = rnnd_model_spec(o->model)->task == RNND_LM
@@ -184,10 +190,11 @@ static void write_csv(struct rnnd_predict_out *o, int64_t first, int64_t end,
     }
 }
 
-/* ---- both --------------------------------------------------------------------------- */
+/* ---- both ------------------------------------------------------------------------ */
 
-int rnnd_predict_out_open(const struct rnnd_options *opt, const struct rnnd_dataset *data,
-                          struct rnnd_model *model, const struct rnnd_predict_layout *layout,
+int rnnd_predict_out_open(const struct rnnd_options *opt,
+                          const struct rnnd_dataset *data, struct rnnd_model *model,
+                          const struct rnnd_predict_layout *layout,
                           struct rnnd_predict_out **out)
 {
     struct rnnd_predict_out *o = NULL;
@@ -198,8 +205,8 @@ int rnnd_predict_out_open(const struct rnnd_options *opt, const struct rnnd_data
     o->model = model;
     o->offsets = rnnd_dataset_offsets(data);
     o->sequences = rnnd_dataset_info(data)->sequences;
-    RNND_TRY_GOTO(rnnd_new((size_t)(layout->pad * layout->outputs), sizeof(float), "padding",
-                           (void **)&o->padded));
+    RNND_TRY_GOTO(rnnd_new((size_t)(layout->pad * layout->outputs), sizeof(float),
+                           "padding", (void **)&o->padded));
     if (opt->out)
         RNND_TRY_GOTO(create_file(o, opt->out));
     if (opt->csv) {

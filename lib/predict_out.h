@@ -1,8 +1,9 @@
 /*
- * predict_out.h - the files that predictions go to: HDF5, CSV or both, whole or not at all.
+ * predict_out.h - the files that predictions go to: HDF5, CSV or both, whole or not at
+ * all.
  *
- * Rank 0 only. Takes pools of sequences in the data set's order; knows no model but the names
- * of its classes.
+ * Rank 0 only. Takes pools of sequences in the data set's order; knows no model but the
+ * names of its classes.
  */
 #ifndef RNND_PREDICT_OUT_H
 #define RNND_PREDICT_OUT_H
@@ -28,9 +29,11 @@ RNND_CHECKED int rnnd_predict_out_open(const struct rnnd_options *opt,
                                        struct rnnd_model *model,
                                        const struct rnnd_predict_layout *layout,
                                        struct rnnd_predict_out **out);
-/* Sequences first .. end-1: their rows, and their states h and c [end-first, L*D, H]. */
+/* Sequences first .. end-1: their rows, and their states h and c [end-first, L*D,
+   H]. */
 RNND_CHECKED int rnnd_predict_out_pool(struct rnnd_predict_out *out, int64_t first,
-                                       int64_t end, const float *rows, float *const *state);
+                                       int64_t end, const float *rows,
+                                       float *const *state);
 /* Gives the files their names; what is not committed is dropped by close. */
 RNND_CHECKED int rnnd_predict_out_commit(struct rnnd_predict_out *out);
 void rnnd_predict_out_close(struct rnnd_predict_out *out);

@@ -1,9 +1,9 @@
 /*
  * random.h - Philox 4x32-10 and the keys under which the program draws random numbers.
  *
- * A counter-based generator: the same (key, counter) gives the same four words on any host
- * or device, so masks and initial values depend on neither ranks, order nor packing.
- * Source: Salmon et al., "Parallel Random Numbers: As Easy as 1, 2, 3" (SC11).
+ * A counter-based generator: the same (key, counter) gives the same four words on any
+ * host or device, so masks and initial values depend on neither ranks, order nor
+ * packing. Source: Salmon et al., "Parallel Random Numbers: As Easy as 1, 2, 3" (SC11).
  */
 #ifndef RNND_RANDOM_H
 #define RNND_RANDOM_H
@@ -30,8 +30,8 @@ struct rnnd_random {
     uint32_t word[4];
 };
 
-RNND_HD static inline struct rnnd_random rnnd_philox(uint64_t key, uint32_t c0, uint32_t c1,
-                                                     uint32_t c2, uint32_t c3)
+RNND_HD static inline struct rnnd_random
+rnnd_philox(uint64_t key, uint32_t c0, uint32_t c1, uint32_t c2, uint32_t c3)
 {
     uint32_t k0 = (uint32_t)key, k1 = (uint32_t)(key >> 32);
     for (int round = 0; round < 10; round++) {
@@ -62,8 +62,9 @@ RNND_HD static inline float rnnd_uniform(uint32_t word)
     return (float)(word >> 8) * 0x1p-24f;
 }
 
-/* The dropout mask of unit `unit` (a multiple of 4 gives words 0..3) at position `step` of
-   sequence `id`: a unit is dropped where its word is below rnnd_dropout_threshold(p). */
+/* The dropout mask of unit `unit` (a multiple of 4 gives words 0..3) at position `step`
+   of sequence `id`: a unit is dropped where its word is below
+   rnnd_dropout_threshold(p). */
 RNND_HD static inline struct rnnd_random rnnd_dropout_words(uint64_t key, int64_t id,
                                                             int64_t step, int64_t unit)
 {

@@ -1,34 +1,55 @@
 /*
- * recurrent.c - one recurrent layer over a packed batch: the products around the time loop.
+ * recurrent.c - one recurrent layer over a packed batch: the products around the time
+ * loop.
  *
- * The back end runs the loop itself (rnn_forward, rnn_backward); here are one product for the
- * inputs of all rows before it, and one each for dW_ih and dx after it.
+ * The back end runs the loop itself (rnn_forward, rnn_backward); here are one product
+ * for the inputs of all rows before it, and one each for dW_ih and dx after it.
  */
 #include "layer.h"
 
-static struct rnnd_rnn direction(const struct rnnd_recurrent *l, const struct rnnd_params *par,
+static struct rnnd_rnn direction(const struct rnnd_recurrent *l,
+                                 const struct rnnd_params *par,
                                  const struct rnnd_packed *batch,
                                  const struct rnnd_layer_state *s, int d)
 {
     return (struct rnnd_rnn){
-        .cell = l->cell, .reverse = d == 1, .H = l->H, .batch = batch,
-        .w_hh = rnnd_at(par->value, l->w_hh[d]), .b_ih = rnnd_at(par->value, l->b_ih[d]),
-        .b_hh = rnnd_at(par->value, l->b_hh[d]), .h0 = s->h0[d], .c0 = s->c0[d],
-        .gates = l->gates[d], .y = rnnd_at(l->y, d * l->H), .ldy = l->D * l->H,
-        .keep = l->keep[d], .hn = s->hn[d], .cn = s->cn[d],
-        .dw_hh = rnnd_at(par->grad, l->w_hh[d]), .db_ih = rnnd_at(par->grad, l->b_ih[d]),
+        .cell = l->cell,
+        .reverse = d == 1,
+        .H = l->H,
+        .batch = batch,
+        .w_hh = rnnd_at(par->value, l->w_hh[d]),
+        .b_ih = rnnd_at(par->value, l->b_ih[d]),
+        .b_hh = rnnd_at(par->value, l->b_hh[d]),
+        .h0 = s->h0[d],
+        .c0 = s->c0[d],
+        .gates = l->gates[d],
+        .y = rnnd_at(l->y, d * l->H),
+        .ldy = l->D * l->H,
+        .keep = l->keep[d],
+        .hn = s->hn[d],
+        .cn = s->cn[d],
+        .dw_hh = rnnd_at(par->grad, l->w_hh[d]),
+        .db_ih = rnnd_at(par->grad, l->b_ih[d]),
         .db_hh = rnnd_at(par->grad, l->b_hh[d]),
     };
 }
 
-void rnnd_recurrent_forward(const struct rnnd_recurrent *l, const struct rnnd_params *par,
+void rnnd_recurrent_forward(const struct rnnd_recurrent *l,
+                            const struct rnnd_params *par,
                             const struct rnnd_packed *batch, struct rnnd_buf x,
-                            const struct rnnd_layer_state *state, struct rnnd_buf scratch)
+                            const struct rnnd_layer_state *state,
+                            struct rnnd_buf scratch)
 {
     const struct rnnd_backend_ops *op = par->be->ops;
     int64_t GH = rnnd_cell_gates(l->cell) * l->H;
-    struct rnnd_matmul project = {.tb = true, .m = batch->R, .n = GH, .k = l->in, .alpha = 1,
-                                  .lda = l->in, .ldb = l->in, .ldc = GH};
+    struct rnnd_matmul project = {.tb = true,
+                                  .m = batch->R,
+                                  .n = GH,
+                                  .k = l->in,
+                                  .alpha = 1,
+                                  .lda = l->in,
+                                  .ldb = l->in,
+                                  .ldc = GH};
     for (int d = 0; d < l->D; d++) {
         struct rnnd_rnn rnn = direction(l, par, batch, state, d);
         rnn.scratch = scratch;
@@ -37,15 +58,24 @@ void rnnd_recurrent_forward(const struct rnnd_recurrent *l, const struct rnnd_pa
     }
 }
 
-void rnnd_recurrent_backward(const struct rnnd_recurrent *l, const struct rnnd_params *par,
+void rnnd_recurrent_backward(const struct rnnd_recurrent *l,
+                             const struct rnnd_params *par,
                              const struct rnnd_packed *batch, struct rnnd_buf dx,
                              struct rnnd_buf dy, struct rnnd_buf x,
-                             const struct rnnd_layer_state *state, struct rnnd_buf scratch)
+                             const struct rnnd_layer_state *state,
+                             struct rnnd_buf scratch)
 {
     const struct rnnd_backend_ops *op = par->be->ops;
     int64_t GH = rnnd_cell_gates(l->cell) * l->H;
-    struct rnnd_matmul weights = {.ta = true, .m = GH, .n = l->in, .k = batch->R, .alpha = 1,
-                                  .beta = 1, .lda = GH, .ldb = l->in, .ldc = l->in};
+    struct rnnd_matmul weights = {.ta = true,
+                                  .m = GH,
+                                  .n = l->in,
+                                  .k = batch->R,
+                                  .alpha = 1,
+                                  .beta = 1,
+                                  .lda = GH,
+                                  .ldb = l->in,
+                                  .ldc = l->in};
     struct rnnd_matmul inputs = {.m = batch->R, .n = l->in, .k = GH, .alpha = 1,
                                  .lda = GH, .ldb = l->in, .ldc = l->in};
     for (int d = 0; d < l->D; d++) {

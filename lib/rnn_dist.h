@@ -5,12 +5,12 @@
  *   trainer, evaluation.
  *
  * Functions return 0, or a negative enum rnnd_status; the result comes through the last
- * parameter and is untouched on failure. rnnd_status_detail() then says what was wrong, where,
- * and what would be right. Nothing here exits, and nothing prints to standard output.
- * Close and free functions accept NULL. What a function returns by pointer is borrowed from
- * its owner unless the comment says otherwise. Sizes use the glossary of kernels/backend.h:
- * N sequences, T steps, R packed rows, I inputs, H hidden, O outputs, V vocabulary, L layers,
- * D directions.
+ * parameter and is untouched on failure. rnnd_status_detail() then says what was wrong,
+ * where, and what would be right. Nothing here exits, and nothing prints to standard
+ * output. Close and free functions accept NULL. What a function returns by pointer is
+ * borrowed from its owner unless the comment says otherwise. Sizes use the glossary of
+ * kernels/backend.h: N sequences, T steps, R packed rows, I inputs, H hidden, O
+ * outputs, V vocabulary, L layers, D directions.
  */
 #ifndef RNN_DIST_H
 #define RNN_DIST_H
@@ -28,19 +28,19 @@ extern "C" {
 
 #define RNND_CHECKED __attribute__((warn_unused_result))
 
-/* ---- status ------------------------------------------------------------------------- */
+/* ---- status ---------------------------------------------------------------------- */
 
 /* The exit status of the program is the negative of these. */
 enum rnnd_status {
     RNND_OK = 0,
-    RNND_FAULT = -1,       /* verify or inspect found a fault */
-    RNND_EUSAGE = -2,      /* usage or configuration */
-    RNND_EDATA = -3,       /* a file that opened but is not what it should be */
-    RNND_EFILE = -4,       /* a file that cannot be opened or written; damaged checkpoint */
-    RNND_EDEVICE = -5,     /* device or memory */
-    RNND_ECOMM = -6,       /* communication, or a peer failed */
-    RNND_ENONFINITE = -7,  /* non-finite loss or gradient */
-    RNND_STOPPED = -75     /* stopped by a signal after saving a checkpoint */
+    RNND_FAULT = -1,   /* verify or inspect found a fault */
+    RNND_EUSAGE = -2,  /* usage or configuration */
+    RNND_EDATA = -3,   /* a file that opened but is not what it should be */
+    RNND_EFILE = -4,   /* a file that cannot be opened or written; damaged checkpoint */
+    RNND_EDEVICE = -5, /* device or memory */
+    RNND_ECOMM = -6,   /* communication, or a peer failed */
+    RNND_ENONFINITE = -7, /* non-finite loss or gradient */
+    RNND_STOPPED = -75    /* stopped by a signal after saving a checkpoint */
 };
 
 /* What went wrong last on this thread; never NULL. */
@@ -49,7 +49,7 @@ const char *rnnd_status_detail(void);
 /* "1.0.0" and the like. */
 const char *rnnd_version(void);
 
-/* ---- options ------------------------------------------------------------------------ */
+/* ---- options --------------------------------------------------------------------- */
 
 /* The options of every command, one field each; what they mean is in rnn_dist-train(1).
    Strings are owned by the struct. */
@@ -88,7 +88,7 @@ struct rnnd_options {
     enum rnnd_device device;
     enum rnnd_comm_kind comm;
     enum rnnd_precision precision;
-    int64_t threads;               /* 0 = the affinity mask over the ranks that share it */
+    int64_t threads; /* 0 = the affinity mask over the ranks that share it */
     enum rnnd_rnn_path rnn_path;
     double bucket_mb, comm_timeout;
     /* run */
@@ -112,14 +112,15 @@ struct rnnd_options {
     char *prompt;
     bool plan;                     /* info */
     double split;                  /* pack */
-    char *sequence, *features, *label, *step_label, *target, *step_target, *classes_from;
+    char *sequence, *features, *label, *step_label, *target, *step_target,
+        *classes_from;
     char *part, *vocab_from;
     int64_t vocab_size, block;
     bool list_options, completion; /* help */
     bool help, version;            /* every command */
 
-    /* Where each option's value came from, by its index in lib/options.def: 0 the default,
-       1 a configuration file, 2 the command line. */
+    /* Where each option's value came from, by its index in lib/options.def: 0 the
+       default, 1 a configuration file, 2 the command line. */
     unsigned char given[128];
 };
 
@@ -127,12 +128,13 @@ struct rnnd_options {
 RNND_CHECKED int rnnd_options_init(struct rnnd_options *opt);
 void rnnd_options_clear(struct rnnd_options *opt);
 
-/* ---- communicator ------------------------------------------------------------------- */
+/* ---- communicator ---------------------------------------------------------------- */
 
 struct rnnd_comm;
 
-/* The world this process was launched into: MPI where a launcher's variables are present
-   (MPI is initialised then), else a world of one. timeout: seconds that any wait may take. */
+/* The world this process was launched into: MPI where a launcher's variables are
+   present (MPI is initialised then), else a world of one. timeout: seconds that any
+   wait may take. */
 RNND_CHECKED int rnnd_comm_open(double timeout, struct rnnd_comm **out);
 void rnnd_comm_close(struct rnnd_comm *comm);
 int rnnd_comm_rank(const struct rnnd_comm *comm);
@@ -144,30 +146,31 @@ RNND_CHECKED int rnnd_comm_sum(struct rnnd_comm *comm, double *value, int count)
 RNND_CHECKED int rnnd_comm_max(struct rnnd_comm *comm, int64_t *value, int count);
 /* Rank 0's bytes to every rank. */
 RNND_CHECKED int rnnd_comm_broadcast(struct rnnd_comm *comm, void *data, size_t bytes);
-/* Every rank's bytes to rank 0, in rank order. On rank 0 *all is malloc'ed and taken by the
-   caller and size[rank] tells the bytes of each; elsewhere *all is NULL. */
-RNND_CHECKED int rnnd_comm_gather(struct rnnd_comm *comm, const void *data, size_t bytes,
-                                  void **all, size_t *size);
-/* All ranks learn of a failure on any: returns the status of the lowest failing rank on every
-   rank, 0 where all passed 0. rnnd_status_detail() is the cause on that rank, "rank R failed"
-   on the others. */
+/* Every rank's bytes to rank 0, in rank order. On rank 0 *all is malloc'ed and taken by
+   the caller and size[rank] tells the bytes of each; elsewhere *all is NULL. */
+RNND_CHECKED int rnnd_comm_gather(struct rnnd_comm *comm, const void *data,
+                                  size_t bytes, void **all, size_t *size);
+/* All ranks learn of a failure on any: returns the status of the lowest failing rank on
+   every rank, 0 where all passed 0. rnnd_status_detail() is the cause on that rank,
+   "rank R failed" on the others. */
 RNND_CHECKED int rnnd_comm_agree(struct rnnd_comm *comm, int status);
 /* What a time-out message names: the update under way. */
 void rnnd_comm_at_update(struct rnnd_comm *comm, int64_t update);
 /* Ranks whose threads run on the same cores as this one's, itself included. */
 RNND_CHECKED int rnnd_comm_sharers(struct rnnd_comm *comm, int *sharers);
 
-/* ---- back end ----------------------------------------------------------------------- */
+/* ---- back end -------------------------------------------------------------------- */
 
 struct rnnd_backend;
 
-/* Whether this machine has what opt asks for, without opening it: EDEVICE without the device,
-   EUSAGE for a precision or communicator that the device does not have. */
+/* Whether this machine has what opt asks for, without opening it: EDEVICE without the
+   device, EUSAGE for a precision or communicator that the device does not have. */
 RNND_CHECKED int rnnd_backend_check(const struct rnnd_options *opt);
-/* The device that opt asks for (device, threads, precision, rnn_path, comm); of several, one
-   for each rank of a host. All ranks call it, and leave it with one status. */
-RNND_CHECKED int rnnd_backend_open(const struct rnnd_options *opt, struct rnnd_comm *comm,
-                                   struct rnnd_backend **out);
+/* The device that opt asks for (device, threads, precision, rnn_path, comm); of
+   several, one for each rank of a host. All ranks call it, and leave it with one
+   status. */
+RNND_CHECKED int rnnd_backend_open(const struct rnnd_options *opt,
+                                   struct rnnd_comm *comm, struct rnnd_backend **out);
 void rnnd_backend_close(struct rnnd_backend *be);
 /* "cpu, 2 threads" and the like. */
 const char *rnnd_backend_describe(const struct rnnd_backend *be);
@@ -177,7 +180,7 @@ int rnnd_backend_devices(char why[256]);
 void rnnd_backend_explain(struct rnnd_backend *be, enum rnnd_cell cell, int64_t hidden,
                           int64_t sequences, char text[160]);
 
-/* ---- data set ----------------------------------------------------------------------- */
+/* ---- data set -------------------------------------------------------------------- */
 
 struct rnnd_dataset;
 
@@ -187,36 +190,39 @@ struct rnnd_dataset_info {
     int64_t sequences, steps, longest;
     int64_t inputs;                /* I, 0 for tokens */
     int64_t vocab;                 /* V, 0 for features */
-    int64_t outputs;               /* O: classes, values, or V for lm; 0 without a task */
+    int64_t outputs; /* O: classes, values, or V for lm; 0 without a task */
     int64_t targets;               /* how many targets it holds */
     uint64_t fingerprint;          /* of contents and shape */
 };
 
-/* Opens a data file and checks all of it: objects, offsets, ranges, finiteness. EFILE where
-   it cannot be opened, EDATA with file, object and index where it is not as it should be. */
+/* Opens a data file and checks all of it: objects, offsets, ranges, finiteness. EFILE
+   where it cannot be opened, EDATA with file, object and index where it is not as it
+   should be. */
 RNND_CHECKED int rnnd_dataset_open(const char *path, struct rnnd_dataset **out);
 void rnnd_dataset_close(struct rnnd_dataset *data);
 const struct rnnd_dataset_info *rnnd_dataset_info(const struct rnnd_dataset *data);
 /* [N+1]; sequence i is steps offsets[i] .. offsets[i+1]-1 */
 const int64_t *rnnd_dataset_offsets(const struct rnnd_dataset *data);
 /* Steps first .. first+count-1: float [count,I] or int32 [count]. */
-RNND_CHECKED int rnnd_dataset_inputs(struct rnnd_dataset *data, int64_t first, int64_t count,
-                                     void *out);
-/* Rows first .. first+count-1 of the targets (sequences or steps): int32 [count] for classes,
-   float [count,O] else. Not for lm or unlabelled data. */
-RNND_CHECKED int rnnd_dataset_targets(struct rnnd_dataset *data, int64_t first, int64_t count,
-                                      void *out);
+RNND_CHECKED int rnnd_dataset_inputs(struct rnnd_dataset *data, int64_t first,
+                                     int64_t count, void *out);
+/* Rows first .. first+count-1 of the targets (sequences or steps): int32 [count] for
+   classes, float [count,O] else. Not for lm or unlabelled data. */
+RNND_CHECKED int rnnd_dataset_targets(struct rnnd_dataset *data, int64_t first,
+                                      int64_t count, void *out);
 /* Texts, or NULL where the file has none. */
 const char *rnnd_dataset_name(const struct rnnd_dataset *data, int64_t sequence);
 const char *rnnd_dataset_class(const struct rnnd_dataset *data, int64_t label);
 const char *rnnd_dataset_token(const struct rnnd_dataset *data, int64_t token);
-/* Mean and standard deviation (population; 0 becomes 1) of each feature over all steps. */
-RNND_CHECKED int rnnd_dataset_moments(struct rnnd_dataset *data, float *mean, float *std);
+/* Mean and standard deviation (population; 0 becomes 1) of each feature over all
+   steps. */
+RNND_CHECKED int rnnd_dataset_moments(struct rnnd_dataset *data, float *mean,
+                                      float *std);
 /* Whether targets belong to steps rather than sequences. */
 bool rnnd_task_is_stepwise(enum rnnd_task task);
 const char *rnnd_task_name(enum rnnd_task task);
 
-/* ---- plan --------------------------------------------------------------------------- */
+/* ---- plan ------------------------------------------------------------------------ */
 
 /* Which sequences make which update: a pure function of seed, epoch, lengths and batch
    options, never of ranks or clocks. */
@@ -235,7 +241,8 @@ struct rnnd_plan_options rnnd_plan_options_of(const struct rnnd_options *opt);
 
 /* offsets [N+1] is borrowed. */
 RNND_CHECKED int rnnd_plan_new(const int64_t *offsets, int64_t sequences,
-                               const struct rnnd_plan_options *opt, struct rnnd_plan **out);
+                               const struct rnnd_plan_options *opt,
+                               struct rnnd_plan **out);
 void rnnd_plan_free(struct rnnd_plan *plan);
 /* Lays out epoch 0, 1, …; entries of earlier epochs are gone. */
 void rnnd_plan_epoch(struct rnnd_plan *plan, int64_t epoch);
@@ -244,17 +251,19 @@ int64_t rnnd_plan_entries(const struct rnnd_plan *plan);
 void rnnd_plan_entry(const struct rnnd_plan *plan, int64_t entry, const int32_t **ids,
                      int64_t *count);
 
-/* The share of a rank in a list of sequences: longest first onto the least loaded rank, by
-   integer cost. Writes the rank's positions in the list to mine [count], by falling cost, and
-   how many to *n; *straggler is the longest over the mean load. The same on every rank. */
-RNND_CHECKED int rnnd_plan_share(const int64_t *length, int64_t count, int ranks, int rank,
-                                 int32_t *mine, int64_t *n, double *straggler);
+/* The share of a rank in a list of sequences: longest first onto the least loaded rank,
+   by integer cost. Writes the rank's positions in the list to mine [count], by falling
+   cost, and how many to *n; *straggler is the longest over the mean load. The same on
+   every rank. */
+RNND_CHECKED int rnnd_plan_share(const int64_t *length, int64_t count, int ranks,
+                                 int rank, int32_t *mine, int64_t *n,
+                                 double *straggler);
 
-/* ---- batch -------------------------------------------------------------------------- */
+/* ---- batch ----------------------------------------------------------------------- */
 
 /* A piece of a sequence: steps begin .. begin+length-1 of the data set. */
 struct rnnd_piece {
-    int64_t id;                    /* what dropout masks are keyed by: sequence or lane */
+    int64_t id; /* what dropout masks are keyed by: sequence or lane */
     int64_t begin, length;
     int64_t sequence;              /* whose label it carries; -1 for lanes */
 };
@@ -267,24 +276,26 @@ struct rnnd_limits {
     int64_t sequences, steps, rows;
 };
 
-/* mean, std [I] normalise features on loading; NULL = as they are; borrowed. targets: whether
-   to load targets as well. */
+/* mean, std [I] normalise features on loading; NULL = as they are; borrowed. targets:
+   whether to load targets as well. */
 RNND_CHECKED int rnnd_batch_new(struct rnnd_backend *be, struct rnnd_dataset *data,
                                 bool targets, const float *mean, const float *std,
                                 struct rnnd_batch **out);
 void rnnd_batch_free(struct rnnd_batch *batch);
 /* Room for batches up to these limits; loading allocates nothing then. */
-RNND_CHECKED int rnnd_batch_reserve(struct rnnd_batch *batch, const struct rnnd_limits *limits);
-/* Reads and packs pieces. They must come by falling length; first is the position of their
-   first step within sequence or stream (the same for all). lm: a piece of n steps reads n+1
-   tokens, the last of them only as a target. */
-RNND_CHECKED int rnnd_batch_load(struct rnnd_batch *batch, const struct rnnd_piece *piece,
-                                 int64_t count, int64_t first);
+RNND_CHECKED int rnnd_batch_reserve(struct rnnd_batch *batch,
+                                    const struct rnnd_limits *limits);
+/* Reads and packs pieces. They must come by falling length; first is the position of
+   their first step within sequence or stream (the same for all). lm: a piece of n steps
+   reads n+1 tokens, the last of them only as a target. */
+RNND_CHECKED int rnnd_batch_load(struct rnnd_batch *batch,
+                                 const struct rnnd_piece *piece, int64_t count,
+                                 int64_t first);
 /* Whole sequences, in any order; they are sorted. */
 RNND_CHECKED int rnnd_batch_load_sequences(struct rnnd_batch *batch, const int32_t *ids,
                                            int64_t count);
 
-/* ---- model -------------------------------------------------------------------------- */
+/* ---- model ----------------------------------------------------------------------- */
 
 struct rnnd_model;
 
@@ -308,36 +319,40 @@ struct rnnd_model_spec {
 RNND_CHECKED int rnnd_model_spec_from(const struct rnnd_options *opt,
                                       const struct rnnd_dataset_info *data,
                                       struct rnnd_model_spec *out);
-/* Whether a data set fits a model (token or feature input, widths, classes); EDATA if not. */
+/* Whether a data set fits a model (token or feature input, widths, classes); EDATA if
+   not. */
 RNND_CHECKED int rnnd_model_accepts(const struct rnnd_model_spec *spec,
                                     const struct rnnd_dataset_info *data, bool targets);
 
-RNND_CHECKED int rnnd_model_new(struct rnnd_backend *be, const struct rnnd_model_spec *spec,
+RNND_CHECKED int rnnd_model_new(struct rnnd_backend *be,
+                                const struct rnnd_model_spec *spec,
                                 struct rnnd_model **out);
 void rnnd_model_free(struct rnnd_model *model);
 const struct rnnd_model_spec *rnnd_model_spec(const struct rnnd_model *model);
 struct rnnd_backend *rnnd_model_backend(const struct rnnd_model *model);
 /* PyTorch's initial values, the same bits for the same seed everywhere. */
 RNND_CHECKED int rnnd_model_init(struct rnnd_model *model, uint64_t seed);
-/* Texts of classes (lm: of tokens) that travel with the model, NULL where there are none; set
-   copies count texts, NULL drops them. */
+/* Texts of classes (lm: of tokens) that travel with the model, NULL where there are
+   none; set copies count texts, NULL drops them. */
 const char *rnnd_model_class(const struct rnnd_model *model, int64_t k);
-RNND_CHECKED int rnnd_model_set_classes(struct rnnd_model *model, const char *const *text,
-                                        int64_t count);
+RNND_CHECKED int rnnd_model_set_classes(struct rnnd_model *model,
+                                        const char *const *text, int64_t count);
 /* Number of parameters; a tied matrix counts once. */
 int64_t rnnd_model_parameters(const struct rnnd_model *model);
-/* input.mean and input.std [I], to be written before training with normalize; else NULL. */
+/* input.mean and input.std [I], to be written before training with normalize; else
+   NULL. */
 float *rnnd_model_mean(struct rnnd_model *model);
 float *rnnd_model_std(struct rnnd_model *model);
 /* Values of one parameter under its PyTorch name: rows*cols floats to or from the host.
    EUSAGE where there is no such name. */
 RNND_CHECKED int rnnd_model_get(struct rnnd_model *model, const char *name, float *out);
-RNND_CHECKED int rnnd_model_set(struct rnnd_model *model, const char *name, const float *in);
+RNND_CHECKED int rnnd_model_set(struct rnnd_model *model, const char *name,
+                                const float *in);
 /* The same of the gradient sum. */
 RNND_CHECKED int rnnd_model_get_gradient(struct rnnd_model *model, const char *name,
                                          float *out);
-/* Name and shape of parameter i (cols 0 = a vector); false past the end. Tied matrices and
-   input.mean, input.std are listed under every name they have. */
+/* Name and shape of parameter i (cols 0 = a vector); false past the end. Tied matrices
+   and input.mean, input.std are listed under every name they have. */
 bool rnnd_model_parameter(const struct rnnd_model *model, int i, const char **name,
                           int64_t *rows, int64_t *cols);
 
@@ -352,10 +367,11 @@ void rnnd_state_advance(struct rnnd_state *state);
 /* mark keeps a copy of the current state, back returns to it. */
 void rnnd_state_mark(struct rnnd_state *state);
 void rnnd_state_back(struct rnnd_state *state);
-/* The current state of all rows: h and, for LSTM, c (else untouched), host [L*D, sequences,
-   H], order of torch's h_n. */
+/* The current state of all rows: h and, for LSTM, c (else untouched), host [L*D,
+   sequences, H], order of torch's h_n. */
 RNND_CHECKED int rnnd_state_get(struct rnnd_state *state, float *h, float *c);
-RNND_CHECKED int rnnd_state_set(struct rnnd_state *state, const float *h, const float *c);
+RNND_CHECKED int rnnd_state_set(struct rnnd_state *state, const float *h,
+                                const float *c);
 
 /* Loss sums of one or several passes. */
 struct rnnd_loss {
@@ -370,68 +386,74 @@ struct rnnd_pass {
     int64_t update;
     struct rnnd_state *state;      /* NULL: from zero */
     int64_t state_row;             /* row of the state that belongs to sequence 0 */
-    bool last;                     /* of this update: gradients are announced as final */
+    bool last; /* of this update: gradients are announced as final */
 };
 
 /* Room for batches up to these limits; the passes allocate nothing then. */
-RNND_CHECKED int rnnd_model_reserve(struct rnnd_model *model, const struct rnnd_limits *limits,
-                                    bool training);
-/* Called as soon as the gradients [offset, offset+count) of the flat arena are final. */
+RNND_CHECKED int rnnd_model_reserve(struct rnnd_model *model,
+                                    const struct rnnd_limits *limits, bool training);
+/* Called as soon as the gradients [offset, offset+count) of the flat arena are
+   final. */
 typedef int (*rnnd_bucket_ready)(void *context, int64_t offset, int64_t count);
-void rnnd_model_on_ready(struct rnnd_model *model, rnnd_bucket_ready ready, void *context);
+void rnnd_model_on_ready(struct rnnd_model *model, rnnd_bucket_ready ready,
+                         void *context);
 /* Announces every bucket, for a rank that has no batch in this update. */
 RNND_CHECKED int rnnd_model_announce(struct rnnd_model *model);
-/* Forward, loss, backward: adds gradient sums (not means) and loss sums to the model's. */
+/* Forward, loss, backward: adds gradient sums (not means) and loss sums to the
+   model's. */
 RNND_CHECKED int rnnd_model_gradient(struct rnnd_model *model, struct rnnd_batch *batch,
                                      const struct rnnd_pass *pass);
 /* Forward and loss without dropout: adds loss sums only. */
 RNND_CHECKED int rnnd_model_evaluate(struct rnnd_model *model, struct rnnd_batch *batch,
                                      const struct rnnd_pass *pass);
-/* Forward without dropout: scores (before softmax or sigmoid) of the batch, host [R,O] or
-   [N,O] in packed order; state as in rnnd_pass, or NULL. */
+/* Forward without dropout: scores (before softmax or sigmoid) of the batch, host [R,O]
+   or [N,O] in packed order; state as in rnnd_pass, or NULL. */
 RNND_CHECKED int rnnd_model_scores(struct rnnd_model *model, struct rnnd_batch *batch,
                                    const struct rnnd_pass *pass, float *out);
 /* Hands over the loss sums since the last call, and starts anew. */
 RNND_CHECKED int rnnd_model_take_loss(struct rnnd_model *model, struct rnnd_loss *out);
 
-/* ---- gradient sums over ranks --------------------------------------------------------- */
+/* ---- gradient sums over ranks ---------------------------------------------------- */
 
-/* Sums the gradients of a model over all ranks, bucket by bucket as they become final. */
+/* Sums the gradients of a model over all ranks, bucket by bucket as they become
+   final. */
 struct rnnd_reducer;
 RNND_CHECKED int rnnd_reducer_new(struct rnnd_model *model, struct rnnd_comm *comm,
                                   double bucket_mb, struct rnnd_reducer **out);
 void rnnd_reducer_free(struct rnnd_reducer *reducer);
-/* Waits for the sums under way; gradients and *loss (in: this rank's, out: the sum) are the
-   same on all ranks then. status: this rank's, so that all learn of a failure (as
-   rnnd_comm_agree). flags, unless NULL: bits 0..7 that any rank has set, all have then. */
+/* Waits for the sums under way; gradients and *loss (in: this rank's, out: the sum) are
+   the same on all ranks then. status: this rank's, so that all learn of a failure (as
+   rnnd_comm_agree). flags, unless NULL: bits 0..7 that any rank has set, all have
+   then. */
 RNND_CHECKED int rnnd_reducer_finish(struct rnnd_reducer *reducer, int status,
                                      unsigned *flags, struct rnnd_loss *loss);
 /* Seconds spent waiting in finish since the last call. */
 double rnnd_reducer_take_wait(struct rnnd_reducer *reducer);
 
-/* ---- optimizer ---------------------------------------------------------------------- */
+/* ---- optimizer ------------------------------------------------------------------- */
 
 struct rnnd_optim;
 
-RNND_CHECKED int rnnd_optim_new(struct rnnd_model *model, const struct rnnd_options *opt,
+RNND_CHECKED int rnnd_optim_new(struct rnnd_model *model,
+                                const struct rnnd_options *opt,
                                 struct rnnd_optim **out);
 void rnnd_optim_free(struct rnnd_optim *optim);
-/* Divides the gradient sums by targets, measures the norm, clips and updates the parameters;
-   the gradients are zero afterwards. *grad_norm is the norm before clipping. ENONFINITE: the
-   loss or the gradient is not finite; parameters and moments are untouched. No targets:
-   nothing changes, grad_norm 0. */
+/* Divides the gradient sums by targets, measures the norm, clips and updates the
+   parameters; the gradients are zero afterwards. *grad_norm is the norm before
+   clipping. ENONFINITE: the loss or the gradient is not finite; parameters and moments
+   are untouched. No targets: nothing changes, grad_norm 0. */
 RNND_CHECKED int rnnd_optim_step(struct rnnd_optim *optim, const struct rnnd_loss *loss,
                                  double lr, double *grad_norm);
 
-/* ---- checkpoint --------------------------------------------------------------------- */
+/* ---- checkpoint ------------------------------------------------------------------ */
 
 struct rnnd_checkpoint_info {
     int64_t update, epoch;
     char *config;                  /* options as text; owned by the struct */
 };
 
-/* The newest valid checkpoint, or the best, of a run folder, or the file itself. *path is
-   malloc'ed and taken by the caller. */
+/* The newest valid checkpoint, or the best, of a run folder, or the file itself. *path
+   is malloc'ed and taken by the caller. */
 RNND_CHECKED int rnnd_checkpoint_find(const char *model_path, char **path);
 /* A model with the parameters of a checkpoint; it runs on be. info may be NULL. */
 RNND_CHECKED int rnnd_checkpoint_load_model(const char *path, struct rnnd_backend *be,
@@ -441,7 +463,7 @@ RNND_CHECKED int rnnd_checkpoint_load_model(const char *path, struct rnnd_backen
 RNND_CHECKED int rnnd_checkpoint_save_model(const char *path, struct rnnd_model *model,
                                             const struct rnnd_options *opt);
 
-/* ---- trainer and evaluation --------------------------------------------------------- */
+/* ---- trainer and evaluation ------------------------------------------------------ */
 
 /* The result of an evaluation. */
 struct rnnd_metrics {

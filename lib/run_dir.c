@@ -59,8 +59,10 @@ int rnnd_run_dir_unused(const char *path)
         return errno == ENOENT ? 0 : fail(path, "the run folder cannot be read");
     for (struct dirent *e; status == 0 && (e = readdir(d));)
         if (is_run_file(e->d_name))
-            status = rnnd_fail(RNND_EUSAGE, "%s holds a run already (%s): continue it with "
-                               "--resume, or name another --run-dir", path, e->d_name);
+            status = rnnd_fail(RNND_EUSAGE,
+                               "%s holds a run already (%s): continue it with "
+                               "--resume, or name another --run-dir",
+                               path, e->d_name);
     closedir(d);
     return status;
 }

@@ -1,8 +1,8 @@
 /*
  * sample.c - text from a language model, token by token, the state carried along.
  *
- * The vocabulary says how texts are made of tokens: one that has <eos> holds words, joined by
- * blanks, a line for each <eos>; any other holds characters.
+ * The vocabulary says how texts are made of tokens: one that has <eos> holds words,
+ * joined by blanks, a line for each <eos>; any other holds characters.
  */
 #include "sample.h"
 
@@ -103,7 +103,8 @@ static int32_t draw(struct sampler *s, uint64_t key, int64_t number)
         return (int32_t)best;
     for (int64_t v = 0; v < s->vocab; v++)
         sum += s->weight[v] = exp((s->scores[v] - s->scores[best]) / t);
-    struct rnnd_random r = rnnd_philox(key, (uint32_t)number, (uint32_t)(number >> 32), 0, 0);
+    struct rnnd_random r =
+        rnnd_philox(key, (uint32_t)number, (uint32_t)(number >> 32), 0, 0);
     double at = sum * (((uint64_t)r.word[0] << 21) ^ (r.word[1] >> 11)) * 0x1p-53;
     for (int64_t v = 0; v < s->vocab; v++)
         if ((at -= s->weight[v]) < 0)
@@ -130,7 +131,8 @@ static int write_text(struct sampler *s, int32_t *token)
     }
     if (!s->line_begins)
         fputc('\n', s->out);
-    return fflush(s->out) == 0 ? 0 : rnnd_fail(RNND_EFILE, "the text cannot be written");
+    return fflush(s->out) == 0 ? 0
+                               : rnnd_fail(RNND_EFILE, "the text cannot be written");
 }
 
 int rnnd_sample(struct rnnd_model *model, const struct rnnd_options *opt, FILE *out)
@@ -141,10 +143,13 @@ int rnnd_sample(struct rnnd_model *model, const struct rnnd_options *opt, FILE *
     int32_t *token = NULL;
     int status = 0;
     if (spec->task != RNND_LM)
-        return rnnd_fail(RNND_EUSAGE, "the model was made for %s: only language models (lm) "
-                         "write text", rnnd_task_name(spec->task));
+        return rnnd_fail(RNND_EUSAGE,
+                         "the model was made for %s: only language models (lm) "
+                         "write text",
+                         rnnd_task_name(spec->task));
     if (!rnnd_model_class(model, 0))
-        return rnnd_fail(RNND_EUSAGE, "the model does not know the texts of its tokens: it "
+        return rnnd_fail(RNND_EUSAGE,
+                         "the model does not know the texts of its tokens: it "
                          "was trained on data without /vocab");
     s.words = s.vocab > 1 && strcmp(rnnd_model_class(model, 1), "<eos>") == 0;
     size_t V = (size_t)s.vocab;

@@ -56,7 +56,8 @@ int rnnd_setup_values(struct rnnd_setup *s)
         RNND_TRY(rnnd_checkpoint_init(s->opt->init, s->model));
     if (!s->opt->normalize)
         return 0;
-    return rnnd_dataset_moments(s->data, rnnd_model_mean(s->model), rnnd_model_std(s->model));
+    return rnnd_dataset_moments(s->data, rnnd_model_mean(s->model),
+                                rnnd_model_std(s->model));
 }
 
 int rnnd_setup_model(struct rnnd_setup *s)

@@ -1,6 +1,6 @@
 /*
- * setup.h - what training, verify and bench begin with: data, back end, model, optimizer and
- * what feeds them, from the options.
+ * setup.h - what training, verify and bench begin with: data, back end, model,
+ * optimizer and what feeds them, from the options.
  */
 #ifndef RNND_SETUP_H
 #define RNND_SETUP_H
@@ -27,8 +27,8 @@ RNND_CHECKED int rnnd_setup_data(struct rnnd_setup *s, const struct rnnd_options
                                  struct rnnd_comm *comm);
 /* The rest, the model still without values. This rank only, but all ranks call it. */
 RNND_CHECKED int rnnd_setup_model(struct rnnd_setup *s);
-/* The initial values of the seed or of --init, and the statistics that --normalize asks for.
-   This rank only. */
+/* The initial values of the seed or of --init, and the statistics that --normalize asks
+   for. This rank only. */
 RNND_CHECKED int rnnd_setup_values(struct rnnd_setup *s);
 /* A stream needs a pair for every lane: EDATA where data do not have them. */
 RNND_CHECKED int rnnd_setup_check_lanes(const struct rnnd_setup *s,

@@ -95,8 +95,8 @@ static void cut_micro_batches(struct rnnd_share *s)
 static int take_own(struct rnnd_share *s)
 {
     int64_t longest = 0;
-    RNND_TRY(rnnd_plan_share(s->length, s->members, s->ranks, s->rank, s->mine, &s->count,
-                             &s->straggler));
+    RNND_TRY(rnnd_plan_share(s->length, s->members, s->ranks, s->rank, s->mine,
+                             &s->count, &s->straggler));
     for (int64_t j = 0; j < s->count; j++)
         s->piece[j] = s->all[s->mine[j]];
     for (int64_t i = 0; i < s->members; i++)
@@ -116,8 +116,10 @@ int rnnd_share_sequences(struct rnnd_share *s, const int32_t *ids, int64_t count
 {
     RNND_TRY(make_room(s, count));
     for (int64_t i = 0; i < count; i++)
-        s->all[i] = (struct rnnd_piece){.id = ids[i], .begin = s->offsets[ids[i]],
-                                        .length = steps_of(s, ids[i]), .sequence = ids[i]};
+        s->all[i] = (struct rnnd_piece){.id = ids[i],
+                                        .begin = s->offsets[ids[i]],
+                                        .length = steps_of(s, ids[i]),
+                                        .sequence = ids[i]};
     /* Equal lengths are packed by id, whatever the plan's order. */
     qsort(s->all, (size_t)count, sizeof *s->all, by_id);
     for (int64_t i = 0; i < count; i++)
@@ -136,15 +138,19 @@ int rnnd_share_lanes(struct rnnd_share *s, int64_t lanes)
 {
     int64_t pairs = s->tokens - 1;
     if (pairs < lanes)
-        return rnnd_fail(RNND_EDATA, "%lld tokens make %lld pairs, fewer than --batch %lld "
-                         "lanes", (long long)s->tokens, (long long)at_least(pairs, 0),
+        return rnnd_fail(RNND_EDATA,
+                         "%lld tokens make %lld pairs, fewer than --batch %lld "
+                         "lanes",
+                         (long long)s->tokens, (long long)at_least(pairs, 0),
                          (long long)lanes);
     RNND_TRY(make_room(s, lanes));
     for (int64_t i = 0; i < lanes; i++) {
         int64_t begin = lane_begin(i, pairs, lanes);
-        s->all[i] = (struct rnnd_piece){.id = i, .begin = begin,
-                                        .length = lane_begin(i + 1, pairs, lanes) - begin,
-                                        .sequence = -1};
+        s->all[i] =
+            (struct rnnd_piece){.id = i,
+                                .begin = begin,
+                                .length = lane_begin(i + 1, pairs, lanes) - begin,
+                                .sequence = -1};
         s->length[i] = s->all[i].length;
     }
     s->members = lanes;
@@ -201,8 +207,10 @@ void rnnd_share_limits(const struct rnnd_share *s, const int32_t *ids, int64_t c
         total += rows;
         longest = at_least(longest, rows);
     }
-    /* Longest first onto the least loaded leaves no rank more than the mean and one more. */
-    int64_t rows = s->ranks == 1 ? total : at_most(total, total / s->ranks + longest + count);
+    /* Longest first onto the least loaded leaves no rank more than the mean and one
+       more. */
+    int64_t rows =
+        s->ranks == 1 ? total : at_most(total, total / s->ranks + longest + count);
     if (s->bound)
         rows = at_most(rows, at_least(s->bound, longest));
     limits->sequences = at_least(limits->sequences, count);

@@ -1,10 +1,10 @@
 /*
  * share.h - one rank's share of a plan entry, cut into windows and micro-batches.
  *
- * Takes the sequences of an entry (or the lanes of a stream) and the number of ranks; gives
- * the pieces that this rank runs, in the order in which it runs them: windows one after the
- * other, within a window micro-batch by micro-batch. Computes the same on every rank, without
- * talking. Knows lengths and offsets only.
+ * Takes the sequences of an entry (or the lanes of a stream) and the number of ranks;
+ * gives the pieces that this rank runs, in the order in which it runs them: windows one
+ * after the other, within a window micro-batch by micro-batch. Computes the same on
+ * every rank, without talking. Knows lengths and offsets only.
  */
 #ifndef RNND_SHARE_H
 #define RNND_SHARE_H
@@ -30,7 +30,7 @@ struct rnnd_share {
     /* this rank's part */
     struct rnnd_piece *piece;      /* [count] whole, by falling length */
     int64_t count;
-    int64_t *cut;                  /* [cuts+1] micro-batch m is pieces cut[m] .. cut[m+1]-1 */
+    int64_t *cut; /* [cuts+1] micro-batch m is pieces cut[m] .. cut[m+1]-1 */
     int64_t cuts;
 
     /* scratch */
@@ -54,13 +54,13 @@ int64_t rnnd_share_groups(const struct rnnd_share *share, int64_t longest);
 int64_t rnnd_share_group(const struct rnnd_share *share, int64_t g, int64_t *end);
 /* Steps that all ranks run in windows first .. end-1. */
 int64_t rnnd_share_steps(const struct rnnd_share *share, int64_t first, int64_t end);
-/* The pieces of micro-batch m in window w, borrowed until the next call; returns how many:
-   sequences that have ended are left out. */
+/* The pieces of micro-batch m in window w, borrowed until the next call; returns how
+   many: sequences that have ended are left out. */
 int64_t rnnd_share_slice(struct rnnd_share *share, int64_t w, int64_t m,
                          const struct rnnd_piece **pieces);
 /* What the batches of an entry need at most, whatever rank runs what: enlarges *limits.
    ids NULL: of the members taken last. */
-void rnnd_share_limits(const struct rnnd_share *share, const int32_t *ids, int64_t count,
-                       struct rnnd_limits *limits);
+void rnnd_share_limits(const struct rnnd_share *share, const int32_t *ids,
+                       int64_t count, struct rnnd_limits *limits);
 
 #endif

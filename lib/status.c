@@ -38,7 +38,8 @@ int rnnd__fail_memory(size_t bytes, const char *what)
 int rnnd__status_hop(int status, const char *file, int line)
 {
     if (getenv("RNND_TRACE"))
-        fprintf(stderr, "rnn_dist: status %d at %s:%d: %s\n", status, file, line, detail);
+        fprintf(stderr, "rnn_dist: status %d at %s:%d: %s\n", status, file, line,
+                detail);
     return status;
 }
 

@@ -1,8 +1,8 @@
 /*
  * status.h - failing with a text, inside the library.
  *
- * rnnd_fail() keeps one message a thread for rnnd_status_detail(); RNND_TRY hands a failure
- * up and notes the hop, which RNND_TRACE=1 in the environment prints.
+ * rnnd_fail() keeps one message a thread for rnnd_status_detail(); RNND_TRY hands a
+ * failure up and notes the hop, which RNND_TRACE=1 in the environment prints.
  */
 #ifndef RNND_STATUS_H
 #define RNND_STATUS_H
@@ -19,8 +19,8 @@ int rnnd__fail(enum rnnd_status status, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 int rnnd__fail_memory(size_t bytes, const char *what);
 
-/* Tells the compiler that a failure is negative: else it warns that what a function sets
-   only where it succeeds may be used unset. */
+/* Tells the compiler that a failure is negative: else it warns that what a function
+   sets only where it succeeds may be used unset. */
 RNND_CHECKED static inline int rnnd__below_zero(int status)
 {
     return status < 0 ? status : RNND_FAULT;
@@ -39,7 +39,8 @@ int rnnd__status_hop(int status, const char *file, int line);
         }                                                             \
     } while (0)
 
-/* The same where something is held: keeps the failure in `status` and goes to `done:`. */
+/* The same where something is held: keeps the failure in `status` and goes to
+   `done:`. */
 #define RNND_TRY_GOTO(expr)                                           \
     do {                                                              \
         status = (expr);                                              \
@@ -49,7 +50,8 @@ int rnnd__status_hop(int status, const char *file, int line);
         }                                                             \
     } while (0)
 
-/* malloc'ed, zeroed; EDEVICE where there is no memory. count 0 gives a valid pointer. */
+/* malloc'ed, zeroed; EDEVICE where there is no memory. count 0 gives a valid
+   pointer. */
 RNND_CHECKED int rnnd_new(size_t count, size_t size, const char *what, void **out);
 /* Grows *p to count elements, keeping what is there. */
 RNND_CHECKED int rnnd_grow(size_t count, size_t size, const char *what, void **p);

@@ -2,8 +2,9 @@
  * timeline.c - spans of a rank's time, and the Chrome trace of all ranks.
  *
  * The format is the JSON array of the trace event format: complete events ("ph":"X") in
- * microseconds, and metadata events that name processes and threads. Ranks agree on a zero by
- * a barrier when the timeline is written, so clocks of different hosts need not agree.
+ * microseconds, and metadata events that name processes and threads. Ranks agree on a
+ * zero by a barrier when the timeline is written, so clocks of different hosts need not
+ * agree.
  */
 #include "timeline.h"
 
@@ -93,7 +94,7 @@ double rnnd_timeline_seconds(enum rnnd_work work)
     return seconds[work];
 }
 
-/* ---- the trace ---------------------------------------------------------------------- */
+/* ---- the trace ------------------------------------------------------------------- */
 
 static void put_names(FILE *f, int rank, const char *host)
 {
@@ -105,7 +106,8 @@ static void put_names(FILE *f, int rank, const char *host)
                    "\"args\":{\"name\":\"%s\"}},\n", rank, l, lane[l]);
 }
 
-/* zero: when the ranks met, on this rank's clock; first: the earliest span of all, from it. */
+/* zero: when the ranks met, on this rank's clock; first: the earliest span of all, from
+   it. */
 static void put_span(FILE *f, int rank, const struct span *s, double first)
 {
     char number[16] = "";
@@ -158,7 +160,8 @@ int rnnd_timeline_write(struct rnnd_comm *comm, const char *path)
         spans[i].begin -= zero;
         spans[i].end -= zero;
     }
-    RNND_TRY_GOTO(rnnd_comm_gather(comm, spans, (size_t)count * sizeof *spans, &all, size));
+    RNND_TRY_GOTO(
+        rnnd_comm_gather(comm, spans, (size_t)count * sizeof *spans, &all, size));
     count = 0;
     if (rnnd_comm_rank(comm) == 0)
         status = write_all(comm, all, size, path);

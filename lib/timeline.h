@@ -1,16 +1,21 @@
 /*
- * timeline.h - where a rank's time goes: spans in three lanes, as sums for `bench` and as a
- * Chrome trace for --trace.
+ * timeline.h - where a rank's time goes: spans in three lanes, as sums for `bench` and
+ * as a Chrome trace for --trace.
  *
- * Rooms mark spans; nobody reads them to decide anything. While the timeline is off a mark
- * costs one test. One thread marks; a span is marked when it ends.
+ * Rooms mark spans; nobody reads them to decide anything. While the timeline is off a
+ * mark costs one test. One thread marks; a span is marked when it ends.
  */
 #ifndef RNND_TIMELINE_H
 #define RNND_TIMELINE_H
 
 #include "rnn_dist.h"
 
-enum rnnd_lane { RNND_LANE_COMPUTE, RNND_LANE_COMMUNICATION, RNND_LANE_INPUT, RNND_LANES };
+enum rnnd_lane {
+    RNND_LANE_COMPUTE,
+    RNND_LANE_COMMUNICATION,
+    RNND_LANE_INPUT,
+    RNND_LANES
+};
 
 /* What a span was spent on. */
 enum rnnd_work {

@@ -1,10 +1,11 @@
 /*
- * trainer.c - the flow of a training run: epochs, entries of the plan, updates, validation.
+ * trainer.c - the flow of a training run: epochs, entries of the plan, updates,
+ * validation.
  *
- * Every decision (skip, stop, save, best, schedule) comes from values that a reduction has
- * made the same on all ranks, so ranks cannot disagree, and a rank without work joins all the
- * same. Order at an update: update, record, validation, save; a checkpoint of an update
- * therefore holds what that update led to.
+ * Every decision (skip, stop, save, best, schedule) comes from values that a reduction
+ * has made the same on all ranks, so ranks cannot disagree, and a rank without work
+ * joins all the same. Order at an update: update, record, validation, save; a
+ * checkpoint of an update therefore holds what that update led to.
  */
 #include "trainer.h"
 
@@ -21,7 +22,7 @@
 /* Flags that ranks share with every update. */
 enum { FLAG_STOP = 1, FLAG_SAVE = 2 };
 
-/* ---- one update --------------------------------------------------------------------- */
+/* ---- one update ------------------------------------------------------------------ */
 
 static double learning_rate(const struct rnnd_trainer *t)
 {
@@ -75,13 +76,17 @@ static int apply(struct rnnd_trainer *t, const struct rnnd_loss *loss, double lr
     return 0;
 }
 
-/* This rank's sums. begun: a failure that the others are still to learn of, as are those to
-   write records. */
+/* This rank's sums. begun: a failure that the others are still to learn of, as are
+   those to write records. */
 static int own_sums(struct rnnd_trainer *t, int begun, struct rnnd_loss *loss)
 {
-    struct rnnd_group group = {.model = t->setup.model, .batch = t->setup.batch, .share = t->setup.share,
-                               .state = t->carried, .seed = (uint64_t)t->opt->seed,
-                               .update = t->at.update, .index = t->at.group};
+    struct rnnd_group group = {.model = t->setup.model,
+                               .batch = t->setup.batch,
+                               .share = t->setup.share,
+                               .state = t->carried,
+                               .seed = (uint64_t)t->opt->seed,
+                               .update = t->at.update,
+                               .index = t->at.group};
     RNND_TRY(begun);
     if (t->report_status < 0)
         return rnnd_fail((enum rnnd_status)t->report_status, "%s", t->report_why);
@@ -125,7 +130,7 @@ static int update(struct rnnd_trainer *t, int begun, bool *save)
     return 0;
 }
 
-/* ---- validation --------------------------------------------------------------------- */
+/* ---- validation ------------------------------------------------------------------ */
 
 /* A signal while it runs gives it up: it is made again on resume. */
 static int validate(struct rnnd_trainer *t, bool *done)
@@ -190,7 +195,7 @@ static void judge_epoch(struct rnnd_trainer *t, double loss)
     t->at.patience_count = patience.count;
 }
 
-/* ---- epochs ------------------------------------------------------------------------- */
+/* ---- epochs ---------------------------------------------------------------------- */
 
 /* Whether no further update is to be made. */
 static bool finished(const struct rnnd_trainer *t)
@@ -214,7 +219,8 @@ static int reserve(struct rnnd_trainer *t, const struct rnnd_limits *limits)
     return rnnd_state_new(t->setup.model, t->carried_rows, &t->carried);
 }
 
-static int64_t longest_of(const struct rnnd_trainer *t, const int32_t *ids, int64_t count)
+static int64_t longest_of(const struct rnnd_trainer *t, const int32_t *ids,
+                          int64_t count)
 {
     const int64_t *offsets = rnnd_dataset_offsets(t->setup.data);
     int64_t longest = 0;
@@ -234,7 +240,8 @@ static int begin_epoch(struct rnnd_trainer *t)
         t->entries = 1;
         RNND_TRY(rnnd_share_lanes(t->setup.share, t->opt->batch));
         rnnd_share_limits(t->setup.share, NULL, t->setup.share->members, &limits);
-        t->epoch_updates = rnnd_share_groups(t->setup.share, t->setup.share->length[t->setup.share->members - 1]);
+        t->epoch_updates = rnnd_share_groups(
+            t->setup.share, t->setup.share->length[t->setup.share->members - 1]);
         t->epoch_done = t->at.entry ? t->epoch_updates : t->at.group;
         return reserve(t, &limits);
     }
@@ -335,7 +342,8 @@ static int run_epoch(struct rnnd_trainer *t)
 
 static int run(struct rnnd_trainer *t)
 {
-    /* Resumed within an epoch, perhaps with all its updates done and it to be judged. */
+    /* Resumed within an epoch, perhaps with all its updates done and it to be
+       judged. */
     bool open = t->at.entry > 0 || t->at.group > 0;
     rnnd_trainer_report_start(t);
     while (open || !finished(t)) {
@@ -345,8 +353,8 @@ static int run(struct rnnd_trainer *t)
     return rnnd_trainer_compare(t);
 }
 
-/* Writes what the run leaves behind, also where it ended by a number that is not finite: the
-   state is then that before the update. */
+/* Writes what the run leaves behind, also where it ended by a number that is not
+   finite: the state is then that before the update. */
 static int leave(struct rnnd_trainer *t, int status)
 {
     bool saves = status == 0 || status == RNND_ENONFINITE;
@@ -363,14 +371,18 @@ static int leave(struct rnnd_trainer *t, int status)
         if (saved < 0)
             status = saved;
         else if (status == RNND_ENONFINITE)
-            status = rnnd_fail(RNND_ENONFINITE, "update %lld: %s; the state before it is "
-                               "saved", (long long)t->at.update, cause);
+            status = rnnd_fail(RNND_ENONFINITE,
+                               "update %lld: %s; the state before it is "
+                               "saved",
+                               (long long)t->at.update, cause);
         else if (status < 0) /* of the trace */
             status = rnnd_fail((enum rnnd_status)status, "%s", cause);
     }
     if (status == 0 && t->stopping)
-        status = rnnd_fail(RNND_STOPPED, "stopped by a signal after update %lld; go on with "
-                           "--resume", (long long)t->at.update);
+        status = rnnd_fail(RNND_STOPPED,
+                           "stopped by a signal after update %lld; go on with "
+                           "--resume",
+                           (long long)t->at.update);
     rnnd_trainer_report_end(t, status);
     return status;
 }

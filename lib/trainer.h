@@ -20,7 +20,7 @@
 
 struct rnnd_trainer {
     const struct rnnd_options *opt;    /* in force */
-    struct rnnd_options merged;        /* stored options under the caller's, on resume */
+    struct rnnd_options merged; /* stored options under the caller's, on resume */
     struct rnnd_comm *comm;
     bool lead;                         /* rank 0 */
 
@@ -48,7 +48,8 @@ struct rnnd_trainer {
     struct rnnd_metrics last_valid;
 };
 
-RNND_CHECKED int rnnd_trainer_open(struct rnnd_trainer *t, const struct rnnd_options *opt);
+RNND_CHECKED int rnnd_trainer_open(struct rnnd_trainer *t,
+                                   const struct rnnd_options *opt);
 void rnnd_trainer_close(struct rnnd_trainer *t);
 
 /* Writes the checkpoint of this update, unless it is there. Collective. */
@@ -64,13 +65,13 @@ RNND_CHECKED int rnnd_trainer_put_carry(struct rnnd_trainer *t);
 /* ECOMM, with the ranks named, where parameters differ between ranks. Collective. */
 RNND_CHECKED int rnnd_trainer_compare(struct rnnd_trainer *t);
 
-/* Records on rank 0, nothing on others. A failure to write is kept in report_status and told
-   to all ranks with the next update. */
+/* Records on rank 0, nothing on others. A failure to write is kept in report_status and
+   told to all ranks with the next update. */
 void rnnd_trainer_report_start(struct rnnd_trainer *t);
 /* Moves the meter. */
 void rnnd_trainer_report_update(struct rnnd_trainer *t, bool logged);
-/* The record of the updates since the last one; final: only because the run ends here, so
-   that the sums stay for a resumed run. */
+/* The record of the updates since the last one; final: only because the run ends here,
+   so that the sums stay for a resumed run. */
 void rnnd_trainer_report_train(struct rnnd_trainer *t, bool final);
 void rnnd_trainer_report_valid(struct rnnd_trainer *t, const struct rnnd_metrics *m);
 void rnnd_trainer_report_skip(struct rnnd_trainer *t, const char *reason);

@@ -1,9 +1,9 @@
 /*
- * trainer_open.c - everything a run needs before its first update: options, data, model,
- * optimizer; from the start or from a checkpoint.
+ * trainer_open.c - everything a run needs before its first update: options, data,
+ * model, optimizer; from the start or from a checkpoint.
  *
- * Nothing is written before options and data have been found right. What rank 0 reads from
- * the run folder it hands to the others.
+ * Nothing is written before options and data have been found right. What rank 0 reads
+ * from the run folder it hands to the others.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -18,7 +18,7 @@
 #include "stop.h"
 #include "trainer.h"
 
-/* ---- options ------------------------------------------------------------------------ */
+/* ---- options --------------------------------------------------------------------- */
 
 /* Rank 0's text, or NULL, to all ranks; *text is owned by the caller everywhere. */
 static int broadcast_text(struct rnnd_comm *comm, char **text)
@@ -32,7 +32,8 @@ static int broadcast_text(struct rnnd_comm *comm, char **text)
     return rnnd_comm_broadcast(comm, *text, (size_t)size);
 }
 
-/* Rank 0: the best checkpoint, where no other is intact; NULL where it is not either. */
+/* Rank 0: the best checkpoint, where no other is intact; NULL where it is not
+   either. */
 static int find_best(const char *run_dir, char **checkpoint)
 {
     char *best;
@@ -47,8 +48,9 @@ static int find_best(const char *run_dir, char **checkpoint)
     return 0;
 }
 
-/* Rank 0: the options that the run was made with, from its newest valid checkpoint (whose
-   path is kept), else from its config.ini; NULL where the folder holds no run. */
+/* Rank 0: the options that the run was made with, from its newest valid checkpoint
+   (whose path is kept), else from its config.ini; NULL where the folder holds no
+   run. */
 static int find_stored(const char *run_dir, char **checkpoint, char **text)
 {
     RNND_TRY(rnnd_checkpoint_newest(run_dir, checkpoint));
@@ -68,8 +70,10 @@ static int judge_change(void *context, const char *name, enum rnnd_option_effect
 {
     (void)context;
     if (effect == RNND_EFFECT_IDENTITY)
-        return rnnd_fail(RNND_EUSAGE, "--resume: this run was made with --%s %s, not %s: a "
-                         "run's model, data and plan stay", name, stored, now);
+        return rnnd_fail(RNND_EUSAGE,
+                         "--resume: this run was made with --%s %s, not %s: a "
+                         "run's model, data and plan stay",
+                         name, stored, now);
     rnnd_log_info("--%s was %s, is now %s", name, stored, now);
     return 0;
 }
@@ -79,7 +83,8 @@ static int merge_stored(struct rnnd_trainer *t, const char *text)
     struct rnnd_options stored;
     int status = 0;
     RNND_TRY(rnnd_options_init(&stored));
-    RNND_TRY_GOTO(rnnd_options_read_text(&stored, text, "stored options", RNND_FROM_FILE));
+    RNND_TRY_GOTO(
+        rnnd_options_read_text(&stored, text, "stored options", RNND_FROM_FILE));
     RNND_TRY_GOTO(rnnd_options_overlay(&t->merged, &stored));
     RNND_TRY_GOTO(rnnd_options_overlay(&t->merged, t->opt));
     t->merged.resume = true;
@@ -110,7 +115,7 @@ done:
     return status;
 }
 
-/* ---- data --------------------------------------------------------------------------- */
+/* ---- data ------------------------------------------------------------------------ */
 
 static int open_data(struct rnnd_trainer *t)
 {
@@ -127,16 +132,20 @@ static void warn_of_long_sequences(const struct rnnd_trainer *t)
     int64_t longest = rnnd_dataset_info(t->setup.data)->longest;
     const struct rnnd_options *o = t->opt;
     if (o->batch_tokens && longest > o->batch_tokens)
-        rnnd_log_warn("a sequence of %lld steps is longer than --batch-tokens %lld: it makes "
-                      "an update alone", (long long)longest, (long long)o->batch_tokens);
+        rnnd_log_warn(
+            "a sequence of %lld steps is longer than --batch-tokens %lld: it makes "
+            "an update alone",
+            (long long)longest, (long long)o->batch_tokens);
     if (o->tbptt && longest > o->tbptt)
         longest = o->tbptt;
     if (o->microbatch_tokens && longest > o->microbatch_tokens)
-        rnnd_log_warn("a sequence of %lld steps is longer than --microbatch-tokens %lld: it "
-                      "runs alone", (long long)longest, (long long)o->microbatch_tokens);
+        rnnd_log_warn(
+            "a sequence of %lld steps is longer than --microbatch-tokens %lld: it "
+            "runs alone",
+            (long long)longest, (long long)o->microbatch_tokens);
 }
 
-/* ---- model -------------------------------------------------------------------------- */
+/* ---- model ----------------------------------------------------------------------- */
 
 static void fresh_state(struct rnnd_trainer *t)
 {
@@ -178,13 +187,16 @@ static int start(struct rnnd_trainer *t, const char *checkpoint)
     if (best) /* the run's last checkpoint is another */
         t->saved_at = -1;
     if (t->at.fingerprint != fingerprint)
-        return rnnd_fail(RNND_EUSAGE, "--resume: %s has the fingerprint %016llx, the run was "
-                         "made with data of %016llx", t->opt->data,
-                         (unsigned long long)fingerprint,
+        return rnnd_fail(RNND_EUSAGE,
+                         "--resume: %s has the fingerprint %016llx, the run was "
+                         "made with data of %016llx",
+                         t->opt->data, (unsigned long long)fingerprint,
                          (unsigned long long)t->at.fingerprint);
     if (strcmp(launch, t->at.launch) != 0)
-        rnnd_log_warn("the run was made on %s, goes on on %s: values agree to rounding, not "
-                      "to the bit", t->at.launch, launch);
+        rnnd_log_warn(
+            "the run was made on %s, goes on on %s: values agree to rounding, not "
+            "to the bit",
+            t->at.launch, launch);
     memcpy(t->at.launch, launch, sizeof launch);
     rnnd_log_info("resuming at update %lld of %s", (long long)t->at.update,
                   checkpoint ? checkpoint : "the run");

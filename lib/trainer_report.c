@@ -59,9 +59,12 @@ void rnnd_trainer_report_start(struct rnnd_trainer *t)
     int status = all && devices ? gather_devices(t, all, devices)
                                 : rnnd_fail_memory(ranks * 128, "names of devices");
     if (status == 0 && t->lead) {
-        struct rnnd_start_record record = {
-            .opt = t->opt, .update = t->at.update, .ranks = (int)ranks, .devices = devices,
-            .parameters = rnnd_model_parameters(t->setup.model)};
+        struct rnnd_start_record record = {.opt = t->opt,
+                                           .update = t->at.update,
+                                           .ranks = (int)ranks,
+                                           .devices = devices,
+                                           .parameters =
+                                               rnnd_model_parameters(t->setup.model)};
         status = rnnd_metrics_start(t->log, &record);
     }
     free(all);
@@ -107,11 +110,17 @@ static int64_t epoch_of_last_update(const struct rnnd_trainer *t)
 
 void rnnd_trainer_report_train(struct rnnd_trainer *t, bool final)
 {
-    struct rnnd_train_record record = {
-        .update = t->at.update, .epoch = epoch_of_last_update(t), .loss = mean_loss(t),
-        .targets = (int64_t)t->at.log_targets, .steps_per_s = speed(t), .lr = t->at.last_lr,
-        .grad_norm = t->at.last_norm, .idle = t->at.log_wait / t->at.log_seconds,
-        .straggler = t->at.log_straggler / (double)t->at.log_updates, .partial = final};
+    struct rnnd_train_record record = {.update = t->at.update,
+                                       .epoch = epoch_of_last_update(t),
+                                       .loss = mean_loss(t),
+                                       .targets = (int64_t)t->at.log_targets,
+                                       .steps_per_s = speed(t),
+                                       .lr = t->at.last_lr,
+                                       .grad_norm = t->at.last_norm,
+                                       .idle = t->at.log_wait / t->at.log_seconds,
+                                       .straggler = t->at.log_straggler
+                                                    / (double)t->at.log_updates,
+                                       .partial = final};
     if (t->lead)
         note(t, rnnd_metrics_train(t->log, &record));
     if (!final)
@@ -144,5 +153,6 @@ void rnnd_trainer_report_end(struct rnnd_trainer *t, int status)
     rnnd_progress_end(t->meter);
     t->meter = NULL;
     if (t->lead)
-        note(t, rnnd_metrics_end(t->log, -status, t->at.update, rnnd_clock() - t->started));
+        note(t, rnnd_metrics_end(t->log, -status, t->at.update,
+                                 rnnd_clock() - t->started));
 }

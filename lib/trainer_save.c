@@ -1,8 +1,9 @@
 /*
  * trainer_save.c - checkpoints of a run, and the carried states of all ranks in them.
  *
- * Rank 0 writes and reads; states of hidden units live on the rank that runs the sequence or
- * lane, so they are gathered before a save and dealt out again after a load, by id.
+ * Rank 0 writes and reads; states of hidden units live on the rank that runs the
+ * sequence or lane, so they are gathered before a save and dealt out again after a
+ * load, by id.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +17,7 @@
 #include "timeline.h"
 #include "trainer.h"
 
-/* ---- carried states ----------------------------------------------------------------- */
+/* ---- carried states -------------------------------------------------------------- */
 
 /* Floats of one row: L*D*H. */
 static int64_t row_width(const struct rnnd_trainer *t)
@@ -44,7 +45,8 @@ static void copy_row(const struct rnnd_trainer *t, float *device, float *row, in
 /* A rank's record of one row: its id as 8 bytes, then h, then c. */
 static size_t record_size(const struct rnnd_trainer *t)
 {
-    return sizeof(int64_t) + (size_t)((1 + has_cells(t)) * row_width(t)) * sizeof(float);
+    return sizeof(int64_t)
+           + (size_t)((1 + has_cells(t)) * row_width(t)) * sizeof(float);
 }
 
 static int pack_records(struct rnnd_trainer *t, char **out, size_t *bytes)
@@ -83,7 +85,8 @@ static int unpack_records(struct rnnd_trainer *t, const char *records, size_t by
     size_t count = bytes / each;
     rnnd_carry_clear(carry);
     RNND_TRY(rnnd_new(count, sizeof *carry->id, "carried states", (void **)&carry->id));
-    RNND_TRY(rnnd_new(count * width, sizeof(float), "carried states", (void **)&carry->h));
+    RNND_TRY(
+        rnnd_new(count * width, sizeof(float), "carried states", (void **)&carry->h));
     if (has_cells(t))
         RNND_TRY(rnnd_new(count * width, sizeof(float), "carried states",
                           (void **)&carry->c));
@@ -100,7 +103,8 @@ static int unpack_records(struct rnnd_trainer *t, const char *records, size_t by
     return 0;
 }
 
-/* Rank 0 ends up with the states of all ranks, where an entry or a stream is under way. */
+/* Rank 0 ends up with the states of all ranks, where an entry or a stream is under
+   way. */
 static int gather_carry(struct rnnd_trainer *t)
 {
     char *own = NULL, *all = NULL;
@@ -142,13 +146,14 @@ int rnnd_trainer_put_carry(struct rnnd_trainer *t)
     return status;
 }
 
-/* ---- saving ------------------------------------------------------------------------- */
+/* ---- saving ---------------------------------------------------------------------- */
 
 static int write_newest(struct rnnd_trainer *t)
 {
     char *path = NULL;
     RNND_TRY(rnnd_checkpoint_path(t->opt->run_dir, t->at.update, &path));
-    int status = rnnd_checkpoint_save(path, t->setup.model, t->setup.optim, t->opt, &t->at);
+    int status =
+        rnnd_checkpoint_save(path, t->setup.model, t->setup.optim, t->opt, &t->at);
     if (status == 0)
         rnnd_trainer_report_save(t, path);
     free(path);
@@ -178,12 +183,13 @@ int rnnd_trainer_save_best(struct rnnd_trainer *t)
     if (status == 0 && t->lead)
         status = rnnd_run_dir_file(t->opt->run_dir, "best.h5", &path);
     if (status == 0 && t->lead)
-        status = rnnd_checkpoint_save(path, t->setup.model, t->setup.optim, t->opt, &t->at);
+        status =
+            rnnd_checkpoint_save(path, t->setup.model, t->setup.optim, t->opt, &t->at);
     free(path);
     return rnnd_comm_agree(t->comm, status);
 }
 
-/* ---- the same on all ranks ---------------------------------------------------------- */
+/* ---- the same on all ranks ------------------------------------------------------- */
 
 static int broadcast_arena(struct rnnd_trainer *t, struct rnnd_buf arena)
 {
@@ -236,7 +242,9 @@ static int broadcast_carry(struct rnnd_trainer *t)
 
 int rnnd_trainer_restore(struct rnnd_trainer *t, const char *path)
 {
-    int status = t->lead ? rnnd_checkpoint_load(path, t->setup.model, t->setup.optim, &t->at) : 0;
+    int status =
+        t->lead ? rnnd_checkpoint_load(path, t->setup.model, t->setup.optim, &t->at)
+                : 0;
     RNND_TRY(rnnd_comm_agree(t->comm, status));
     struct rnnd_carry own = t->at.carry;
     RNND_TRY(rnnd_comm_broadcast(t->comm, &t->at, sizeof t->at));
@@ -283,7 +291,8 @@ int rnnd_trainer_compare(struct rnnd_trainer *t)
             n += snprintf(names + n, sizeof names - (size_t)n, " %d", r);
     free(all);
     if (status == 0 && n)
-        return rnnd_fail(RNND_ECOMM, "update %lld: parameters differ from rank 0's on ranks%s",
+        return rnnd_fail(RNND_ECOMM,
+                         "update %lld: parameters differ from rank 0's on ranks%s",
                          (long long)t->at.update, names);
     return status;
 }

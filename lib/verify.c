@@ -1,8 +1,8 @@
 /*
  * verify.c - proofs on the user's own data.
  *
- * The same update is made in several ways, and its gradients are compared tensor by tensor.
- * Every rank makes the reference, the whole update alone, for itself.
+ * The same update is made in several ways, and its gradients are compared tensor by
+ * tensor. Every rank makes the reference, the whole update alone, for itself.
  */
 #include "verify.h"
 
@@ -37,7 +37,7 @@ struct verifier {
     bool failed;
 };
 
-/* ---- gradients ---------------------------------------------------------------------- */
+/* ---- gradients ------------------------------------------------------------------- */
 
 static int take_members(struct verifier *v, struct rnnd_share *share)
 {
@@ -64,8 +64,11 @@ static int add_share(struct verifier *v, int ranks, int rank, int64_t micro)
     RNND_TRY_GOTO(take_members(v, share));
     if (v->opt->tbptt)
         RNND_TRY_GOTO(rnnd_state_new(v->setup.model, share->members, &state));
-    struct rnnd_group group = {.model = v->setup.model, .batch = v->setup.batch, .share = share,
-                               .state = state, .seed = (uint64_t)v->opt->seed};
+    struct rnnd_group group = {.model = v->setup.model,
+                               .batch = v->setup.batch,
+                               .share = share,
+                               .state = state,
+                               .seed = (uint64_t)v->opt->seed};
     RNND_TRY_GOTO(rnnd_group_run(&group));
 done:
     rnnd_state_free(state);
@@ -110,13 +113,14 @@ static double difference(const struct verifier *v)
     return most;
 }
 
-static void tell(struct verifier *v, const char *what, double difference, double bound_here)
+static void tell(struct verifier *v, const char *what, double difference,
+                 double bound_here)
 {
     bool holds = difference <= bound_here;
     v->failed = v->failed || !holds;
     if (v->out)
-        fprintf(v->out, "%-44s largest difference %-9.3g (bound %g): %s\n", what, difference,
-                bound_here, holds ? "holds" : "DOES NOT HOLD");
+        fprintf(v->out, "%-44s largest difference %-9.3g (bound %g): %s\n", what,
+                difference, bound_here, holds ? "holds" : "DOES NOT HOLD");
 }
 
 static int compare_ranks(struct verifier *v)
@@ -159,11 +163,11 @@ static int compare_micro(struct verifier *v, const char *what, int64_t micro)
     return 0;
 }
 
-/* ---- stop and resume ---------------------------------------------------------------- */
+/* ---- stop and resume ------------------------------------------------------------- */
 
 /* One short training in a folder below `where`. */
-static int train(struct verifier *v, const char *where, const char *name, int64_t updates,
-                 bool resume)
+static int train(struct verifier *v, const char *where, const char *name,
+                 int64_t updates, bool resume)
 {
     struct rnnd_options opt;
     struct rnnd_train_result result;
@@ -176,7 +180,8 @@ static int train(struct verifier *v, const char *where, const char *name, int64_
     char number[32];
     snprintf(number, sizeof number, "%lld", (long long)updates);
     RNND_TRY_GOTO(rnnd_options_set(&opt, "run-dir", dir, RNND_FROM_COMMAND_LINE));
-    RNND_TRY_GOTO(rnnd_options_set(&opt, "max-updates", number, RNND_FROM_COMMAND_LINE));
+    RNND_TRY_GOTO(
+        rnnd_options_set(&opt, "max-updates", number, RNND_FROM_COMMAND_LINE));
     RNND_TRY_GOTO(rnnd_options_set(&opt, "progress", "none", RNND_FROM_COMMAND_LINE));
     opt.resume = resume;
     RNND_TRY_GOTO(rnnd_train(&opt, v->comm, &result));
@@ -187,7 +192,8 @@ done:
 }
 
 /* Rank 0: the parameters that a run ended with, as the model's arena. */
-static int final_values(struct verifier *v, const char *where, const char *name, float *out)
+static int final_values(struct verifier *v, const char *where, const char *name,
+                        float *out)
 {
     char *dir = NULL, *path = NULL;
     struct rnnd_model *model = NULL;
@@ -199,7 +205,8 @@ static int final_values(struct verifier *v, const char *where, const char *name,
         RNND_TRY_GOTO(rnnd_fail(RNND_EFILE, "%s: holds no checkpoint", dir));
     RNND_TRY_GOTO(rnnd_checkpoint_load_model(path, v->setup.be, &model, NULL));
     const struct rnnd_params *p = rnnd_model_params(model);
-    RNND_TRY_GOTO(rnnd_device_download(v->setup.be, out, p->value, (size_t)p->count * 4));
+    RNND_TRY_GOTO(
+        rnnd_device_download(v->setup.be, out, p->value, (size_t)p->count * 4));
 done:
     rnnd_model_free(model);
     free(path);
@@ -242,7 +249,8 @@ static int compare_resumed_in(struct verifier *v, const char *where)
         status = final_values(v, where, "parts", v->other);
     RNND_TRY(rnnd_comm_agree(v->comm, status));
     if (v->out)
-        tell(v, "resumed == uninterrupted", largest(v->other, v->one, v->params->count), 0);
+        tell(v, "resumed == uninterrupted", largest(v->other, v->one, v->params->count),
+             0);
     return 0;
 }
 
@@ -262,7 +270,7 @@ static int compare_resumed(struct verifier *v)
     return status;
 }
 
-/* ---- the flow ----------------------------------------------------------------------- */
+/* ---- the flow -------------------------------------------------------------------- */
 
 static int open_all(struct verifier *v)
 {

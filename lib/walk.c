@@ -26,8 +26,9 @@ int rnnd_walk_new(const struct rnnd_options *opt, const struct rnnd_dataset *dat
     w->batch = opt->batch;
     w->bound = opt->microbatch_tokens ? opt->microbatch_tokens : opt->batch_tokens;
     w->pool_rows = width ? POOL_FLOATS / width : INT64_MAX;
-    size_t most = (size_t)(w->batch < w->sequences / POOL_BATCHES ? w->batch * POOL_BATCHES
-                                                                  : w->sequences);
+    size_t most =
+        (size_t)(w->batch < w->sequences / POOL_BATCHES ? w->batch * POOL_BATCHES
+                                                        : w->sequences);
     RNND_TRY_GOTO(rnnd_new(most, sizeof *w->order, "walk", (void **)&w->order));
     RNND_TRY_GOTO(rnnd_new(most + 1, sizeof *w->start, "walk", (void **)&w->start));
     RNND_TRY_GOTO(rnnd_new(most, sizeof *w->rows, "walk", (void **)&w->rows));
@@ -90,8 +91,8 @@ static void cut_batches(struct rnnd_walk *w)
 int rnnd_walk_share(const struct rnnd_walk *w, int rank, int32_t *mine, int64_t *own)
 {
     double straggler;
-    return rnnd_plan_share(w->rows, w->batches, rnnd_comm_size(w->comm), rank, mine, own,
-                           &straggler);
+    return rnnd_plan_share(w->rows, w->batches, rnnd_comm_size(w->comm), rank, mine,
+                           own, &straggler);
 }
 
 int rnnd_walk_next(struct rnnd_walk *w, bool *more)

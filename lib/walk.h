@@ -2,8 +2,9 @@
  * walk.h - once over a whole data set, for evaluation and prediction.
  *
  * The sequences are taken in pools, in file order; a pool is sorted by length, cut into
- * batches, and whole batches are given to ranks. Batches do not depend on ranks, so neither do
- * the bits of what is computed from them, and a pool bounds what is held for writing.
+ * batches, and whole batches are given to ranks. Batches do not depend on ranks, so
+ * neither do the bits of what is computed from them, and a pool bounds what is held for
+ * writing.
  */
 #ifndef RNND_WALK_H
 #define RNND_WALK_H
@@ -14,7 +15,7 @@ struct rnnd_walk {
     const int64_t *offsets;
     int64_t sequences;
     int64_t batch;                 /* sequences of a batch at most */
-    int64_t bound;                 /* steps of a batch at most (one sequence may have more) */
+    int64_t bound; /* steps of a batch at most (one sequence may have more) */
     int64_t pool_rows;             /* steps of a pool at most, likewise */
     struct rnnd_comm *comm;
 
@@ -27,8 +28,8 @@ struct rnnd_walk {
     int64_t own;
 };
 
-/* opt: batch, batch_tokens, microbatch_tokens. width: floats that a step keeps until its pool
-   is written, 0 = none. */
+/* opt: batch, batch_tokens, microbatch_tokens. width: floats that a step keeps until
+   its pool is written, 0 = none. */
 RNND_CHECKED int rnnd_walk_new(const struct rnnd_options *opt,
                                const struct rnnd_dataset *data, struct rnnd_comm *comm,
                                int64_t width, struct rnnd_walk **out);

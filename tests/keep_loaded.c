@@ -1,8 +1,9 @@
 /*
- * keep_loaded.c - linked into sanitized builds only: libraries that were loaded stay loaded.
+ * keep_loaded.c - linked into sanitized builds only: libraries that were loaded stay
+ * loaded.
  *
- * Open MPI unloads its components before LeakSanitizer looks, and what they still hold could
- * not be told from leaks of our own by the names in lsan.supp.
+ * Open MPI unloads its components before LeakSanitizer looks, and what they still hold
+ * could not be told from leaks of our own by the names in lsan.supp.
  */
 int dlclose(void *handle);
 

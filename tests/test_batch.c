@@ -1,8 +1,8 @@
 /*
  * test_batch.c - packed batches: where every step lands, and what comes with it.
  *
- * The data set says what it is: feature f of step s is 100 s + f, so that any misplaced row
- * shows.
+ * The data set says what it is: feature f of step s is 100 s + f, so that any misplaced
+ * row shows.
  */
 #include <check.h>
 #include <stdlib.h>
@@ -31,7 +31,8 @@ static void write_base(struct rnnd_hdf *f, const char *task)
     ck_assert_int_eq(rnnd_hdf_set_string(f, "format", "rnn_dist-data"), 0);
     ck_assert_int_eq(rnnd_hdf_set_int(f, "version", 1), 0);
     ck_assert_int_eq(rnnd_hdf_set_string(f, "task", task), 0);
-    ck_assert_int_eq(rnnd_hdf_write(f, "/offsets", RNND_I64, 1, dim, false, offsets), 0);
+    ck_assert_int_eq(rnnd_hdf_write(f, "/offsets", RNND_I64, 1, dim, false, offsets),
+                     0);
 }
 
 static struct rnnd_dataset *reopen(struct rnnd_hdf *f)
@@ -58,7 +59,8 @@ static struct rnnd_dataset *feature_data(bool steps)
     write_base(f, steps ? "tag" : "classify");
     ck_assert_int_eq(rnnd_hdf_set_int(f, "num_classes", 100), 0);
     ck_assert_int_eq(rnnd_hdf_write(f, "/inputs", RNND_F32, 2, dim, false, x), 0);
-    ck_assert_int_eq(rnnd_hdf_write(f, "/targets", RNND_I32, 1, &count, false, label), 0);
+    ck_assert_int_eq(rnnd_hdf_write(f, "/targets", RNND_I32, 1, &count, false, label),
+                     0);
     return reopen(f);
 }
 
@@ -105,7 +107,8 @@ START_TEST(rows_are_time_major)
     const float *x = on_host(b->inputs);
     const int32_t *label = on_host(b->targets);
     for (int r = 0; r < S; r++) {
-        ck_assert(x[r * I] == feature(step[r], 0) && x[r * I + 1] == feature(step[r], 1));
+        ck_assert(x[r * I] == feature(step[r], 0)
+                  && x[r * I + 1] == feature(step[r], 1));
         ck_assert_int_eq(label[r], 10 * step[r]);
     }
     rnnd_batch_free(b);
@@ -196,7 +199,8 @@ START_TEST(features_are_normalised)
     ck_assert_int_eq(rnnd_batch_new(be, data, true, mean, std, &b), 0);
     ck_assert_int_eq(rnnd_batch_load_sequences(b, ids, 1), 0);
     const float *x = on_host(b->inputs);
-    ck_assert(x[0] == -2 && x[1] == 0 && x[2] == 0 && x[3] == 25 && x[4] == 2 && x[5] == 50);
+    ck_assert(x[0] == -2 && x[1] == 0 && x[2] == 0 && x[3] == 25 && x[4] == 2
+              && x[5] == 50);
     rnnd_batch_free(b);
     rnnd_dataset_close(data);
 }

@@ -645,8 +645,8 @@ static uint64_t draw(uint64_t below)
     return (state >> 33) % below;
 }
 
-/* Some bytes become others, pieces go or come twice; any status is right, a crash or what
-   a sanitizer finds is not. */
+/* Some bytes become others, pieces go or come twice; any status is right, a crash or
+   what a sanitizer finds is not. */
 static void mutate(const char *kind, const char *text, size_t size)
 {
     int rounds = getenv("LONG") ? 20000 : 500;
@@ -681,7 +681,8 @@ START_TEST(mutants)
     static const struct {
         const char *kind, *text;
     } of[] = {
-        {"ts", HEADER "@dimensions 2\n@classLabel true b a\n@data\n1,2:4,0.6e-1:a\n1:2:b\n"},
+        {"ts",
+         HEADER "@dimensions 2\n@classLabel true b a\n@data\n1,2:4,0.6e-1:a\n1:2:b\n"},
         {"csv", "id,x,\"note, 1\",c\r\na,1,\"q \"\"z\"\"\",u\nb,2,,v\na,-3e2,w,u\n"},
         {"text-words", "the cat\tsat \xc3\xa4\n\nthe <unk>"},
         {"text-chars", "b\xc3\xa4\n\xf0\x9d\x84\x9e a\n"},

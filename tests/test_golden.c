@@ -3,9 +3,9 @@
  *
  * Takes the tables of golden/golden.h5 (golden/make_golden.py tells how they were made)
  * and holds the public interface against them: loss, gradients, scores, final states,
- * parameters after updates, and whole trainings with truncated BPTT. Lengths are 0, 1, and
- * up to 65535, 65536 and 100000, where others break (CASES 1 and 9). Under mpirun the
- * trainings are shared out over the ranks and must give the same numbers.
+ * parameters after updates, and whole trainings with truncated BPTT. Lengths are 0, 1,
+ * and up to 65535, 65536 and 100000, where others break (CASES 1 and 9). Under mpirun
+ * the trainings are shared out over the ranks and must give the same numbers.
  */
 #include <check.h>
 #include <math.h>
@@ -17,10 +17,10 @@
 #include "options.h"
 #include "rnn_dist.h"
 
-/* How far single precision may be from double. Of a tensor's largest value: one rounding is
-   6e-8, and what sums and steps leave was 1.5e-6 at worst, 5e-7 after 100000 steps. Of the
-   change that updates make: as of a gradient, and each update rounds the parameter itself,
-   which may be a thousand times the change. */
+/* How far single precision may be from double. Of a tensor's largest value: one
+   rounding is 6e-8, and what sums and steps leave was 1.5e-6 at worst, 5e-7 after
+   100000 steps. Of the change that updates make: as of a gradient, and each update
+   rounds the parameter itself, which may be a thousand times the change. */
 #define TENSOR_BOUND 5e-6
 #define CHANGE_BOUND 2e-5
 #define ROUNDING 0x1p-24
@@ -28,16 +28,48 @@
 
 /* Columns of /spec and /real, in the order of make_golden.py. */
 enum {
-    DATA, TASK, CELL, LAYERS, BIDIRECTIONAL, POOL, INPUTS, VOCAB, EMBED, HIDDEN, OUTPUTS,
-    TIE, OPTIMIZER, UPDATES, BATCH, TBPTT, WINDOWS, STREAM, PARAM, PARAMS, TARGET, SCORE,
-    STATE_H, STATE_C, SPEC_COLUMNS
+    DATA,
+    TASK,
+    CELL,
+    LAYERS,
+    BIDIRECTIONAL,
+    POOL,
+    INPUTS,
+    VOCAB,
+    EMBED,
+    HIDDEN,
+    OUTPUTS,
+    TIE,
+    OPTIMIZER,
+    UPDATES,
+    BATCH,
+    TBPTT,
+    WINDOWS,
+    STREAM,
+    PARAM,
+    PARAMS,
+    TARGET,
+    SCORE,
+    STATE_H,
+    STATE_C,
+    SPEC_COLUMNS
 };
 enum {
-    LR, MOMENTUM, BETA1, BETA2, EPS, WEIGHT_DECAY, CLIP_NORM, LOSS, TARGETS, REAL_COLUMNS
+    LR,
+    MOMENTUM,
+    BETA1,
+    BETA2,
+    EPS,
+    WEIGHT_DECAY,
+    CLIP_NORM,
+    LOSS,
+    TARGETS,
+    REAL_COLUMNS
 };
 
-static const char *const data_name[] = {"ragged",    "holes",     "empty", "single", "text",
-                                        "long65535", "long65536", "long100000"};
+static const char *const data_name[] = {"ragged",    "holes",     "empty",
+                                        "single",    "text",      "long65535",
+                                        "long65536", "long100000"};
 
 /* What make_golden.py keeps of a case's scores. */
 enum { MOST_SCORES = 1000 };

@@ -1,5 +1,6 @@
 /*
- * test_optim.c - clipping, skipping and learning rates, against numbers worked out by hand.
+ * test_optim.c - clipping, skipping and learning rates, against numbers worked out by
+ * hand.
  *
  * The optimisers' own arithmetic is compared with PyTorch in test_golden.c.
  */
@@ -20,8 +21,12 @@ static struct rnnd_options opt;
 static void open_all(void)
 {
     struct rnnd_backend_config config = {.threads = 1, .precision = RNND_FP32};
-    struct rnnd_model_spec spec = {.task = RNND_REGRESS, .cell = RNND_RNN_TANH, .inputs = 1,
-                                   .hidden = 1, .layers = 1, .outputs = 1};
+    struct rnnd_model_spec spec = {.task = RNND_REGRESS,
+                                   .cell = RNND_RNN_TANH,
+                                   .inputs = 1,
+                                   .hidden = 1,
+                                   .layers = 1,
+                                   .outputs = 1};
     char error[256];
     ck_assert_int_eq(rnnd_cpu_open(&config, &be, error), 0);
     ck_assert_int_eq(rnnd_model_new(be, &spec, &model), 0);
@@ -41,8 +46,10 @@ static void close_all(void)
 static void set_gradient(float a, float b)
 {
     const struct rnnd_params *p = rnnd_model_params(model);
-    be->ops->upload(be, rnnd_at(p->grad, rnnd_params_find(p, "head.weight")->offset), &a, 4);
-    be->ops->upload(be, rnnd_at(p->grad, rnnd_params_find(p, "head.bias")->offset), &b, 4);
+    be->ops->upload(be, rnnd_at(p->grad, rnnd_params_find(p, "head.weight")->offset),
+                    &a, 4);
+    be->ops->upload(be, rnnd_at(p->grad, rnnd_params_find(p, "head.bias")->offset), &b,
+                    4);
 }
 
 static void values(float *a, float *b)
@@ -51,8 +58,8 @@ static void values(float *a, float *b)
     ck_assert_int_eq(rnnd_model_get(model, "head.bias", b), 0);
 }
 
-/* Case 30: gradients (3,0) and (0,4) of two targets: mean (1.5,2), norm 2.5, clipped to 1 is
-   (0.6,0.8). Clipping before the mean would give (0.5,0.5). */
+/* Case 30: gradients (3,0) and (0,4) of two targets: mean (1.5,2), norm 2.5, clipped to
+   1 is (0.6,0.8). Clipping before the mean would give (0.5,0.5). */
 START_TEST(clips_the_mean_of_all)
 {
     struct rnnd_optim *o;
@@ -140,7 +147,7 @@ START_TEST(refuses_what_is_not_finite)
 }
 END_TEST
 
-/* ---- learning rates ------------------------------------------------------------------ */
+/* ---- learning rates -------------------------------------------------------------- */
 
 static double rate_at(int64_t update, int64_t epoch, double part, double factor)
 {
@@ -166,7 +173,8 @@ START_TEST(cosine_schedule)
     opt.epochs = 4;
     ck_assert_double_eq_tol(rate_at(0, 0, 0, 1), 1, 1e-15);
     ck_assert_double_eq_tol(rate_at(9, 1, 0, 1), (1 + sqrt(0.5)) / 2, 1e-15);
-    ck_assert_double_eq_tol(rate_at(9, 1, 0.5, 1), (1 + cos(M_PI * 1.5 / 4)) / 2, 1e-15);
+    ck_assert_double_eq_tol(rate_at(9, 1, 0.5, 1), (1 + cos(M_PI * 1.5 / 4)) / 2,
+                            1e-15);
     opt.max_updates = 10;
     ck_assert_double_eq_tol(rate_at(5, 1, 0.5, 1), 0.5, 1e-15);
     ck_assert_double_eq_tol(rate_at(20, 1, 0.5, 1), 0, 1e-15);
@@ -200,7 +208,8 @@ END_TEST
 /* The plateau wants a relative gain of 1e-4; patience takes any. NaN is no gain. */
 START_TEST(watch_measures_gains)
 {
-    struct rnnd_watch plateau = {INFINITY, 0}, patience = {INFINITY, 0}, nan = {INFINITY, 0};
+    struct rnnd_watch plateau = {INFINITY, 0}, patience = {INFINITY, 0},
+                      nan = {INFINITY, 0};
     rnnd_watch_epoch(&plateau, 1, 1e-4, 9);
     rnnd_watch_epoch(&plateau, 0.99995, 1e-4, 9);
     ck_assert_int_eq(plateau.count, 1);

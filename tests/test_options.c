@@ -579,8 +579,8 @@ START_TEST(differences_are_told_with_their_effect)
     ck_assert_str_eq(text, "");
     must(PARSE("--batch-tokens=9", "--optimizer=sgd"));
     must(rnnd_options_diff(&other, &opt, note_difference, text));
-    ck_assert_str_eq(text,
-                     "batch-tokens unset>9 2; optimizer adam>sgd 1; momentum 0>0.5 1; ");
+    ck_assert_str_eq(
+        text, "batch-tokens unset>9 2; optimizer adam>sgd 1; momentum 0>0.5 1; ");
     rnnd_options_clear(&other);
 }
 END_TEST
@@ -672,7 +672,8 @@ START_TEST(combinations_are_refused_early)
          RNND_EUSAGE},
         {"--precision=bf16", "--device=cpu", "--lr=1", "--precision bf16 is for GPUs",
          RNND_EUSAGE},
-        {"--comm=nccl", "--device=cpu", "--lr=1", "--comm nccl is for GPUs", RNND_EUSAGE},
+        {"--comm=nccl", "--device=cpu", "--lr=1", "--comm nccl is for GPUs",
+         RNND_EUSAGE},
         {"--tensorboard", "--lr=1", "--lr=1", "--tensorboard is not built yet",
          RNND_EUSAGE},
     };

@@ -1,6 +1,6 @@
 /*
- * test_plan.c - plans use every sequence once, keep their bounds, and do not know the ranks;
- * shares are balanced and the same on every rank.
+ * test_plan.c - plans use every sequence once, keep their bounds, and do not know the
+ * ranks; shares are balanced and the same on every rank.
  */
 #include <check.h>
 #include <math.h>
@@ -109,8 +109,8 @@ START_TEST(batches_are_full_but_the_last)
 }
 END_TEST
 
-/* Sorting pools of 8 batches makes batches of like length: padding them would waste far less
-   than unsorted ones. And within a batch lengths fall. */
+/* Sorting pools of 8 batches makes batches of like length: padding them would waste far
+   less than unsorted ones. And within a batch lengths fall. */
 START_TEST(pools_are_sorted)
 {
     double padded[2] = {0, 0};
@@ -126,7 +126,8 @@ START_TEST(pools_are_sorted)
             rnnd_plan_entry(plan, e, &ids, &n);
             for (int64_t i = 0; i < n; i++) {
                 longest = length_of(ids[i]) > longest ? length_of(ids[i]) : longest;
-                ck_assert(!sorted || i == 0 || length_of(ids[i]) <= length_of(ids[i - 1]));
+                ck_assert(!sorted || i == 0
+                          || length_of(ids[i]) <= length_of(ids[i - 1]));
             }
             padded[sorted] += (double)(n * longest);
         }
@@ -221,7 +222,7 @@ START_TEST(empty_sequences_cost_no_tokens)
 }
 END_TEST
 
-/* ---- shares -------------------------------------------------------------------------- */
+/* ---- shares ---------------------------------------------------------------------- */
 
 /* All ranks together hold every position once; loads are what LPT promises. */
 START_TEST(shares_are_a_partition)
@@ -239,8 +240,8 @@ START_TEST(shares_are_a_partition)
     double straggler[2];
     for (int r = 0; r < ranks; r++) {
         int64_t n;
-        ck_assert_int_eq(rnnd_plan_share(length, 512, ranks, r, mine, &n, &straggler[r > 0]),
-                         0);
+        ck_assert_int_eq(
+            rnnd_plan_share(length, 512, ranks, r, mine, &n, &straggler[r > 0]), 0);
         for (int64_t k = 0; k < n; k++) {
             ck_assert_int_eq(owner[mine[k]], -1);
             owner[mine[k]] = r;

@@ -1,5 +1,6 @@
 /*
- * test_random.c - Philox against the published answers of Random123, and what is drawn with it.
+ * test_random.c - Philox against the published answers of Random123, and what is drawn
+ * with it.
  */
 #include <check.h>
 #include <math.h>
@@ -23,7 +24,8 @@ static const struct {
 START_TEST(published_answers)
 {
     const uint32_t *c = known[_i].counter, *k = known[_i].key;
-    struct rnnd_random r = rnnd_philox(((uint64_t)k[1] << 32) | k[0], c[0], c[1], c[2], c[3]);
+    struct rnnd_random r =
+        rnnd_philox(((uint64_t)k[1] << 32) | k[0], c[0], c[1], c[2], c[3]);
     for (int w = 0; w < 4; w++)
         ck_assert_uint_eq(r.word[w], known[_i].word[w]);
 }
@@ -37,7 +39,8 @@ START_TEST(keys_differ_in_every_part)
     ck_assert_uint_ne(key, rnnd_random_key(1, RNND_FOR_SHUFFLE, 2, 3));
     ck_assert_uint_ne(key, rnnd_random_key(1, RNND_FOR_DROPOUT, 3, 3));
     ck_assert_uint_ne(key, rnnd_random_key(1, RNND_FOR_DROPOUT, 2, 4));
-    ck_assert_uint_ne(key, rnnd_random_key(1, RNND_FOR_DROPOUT, 2, 3 + (UINT64_C(1) << 32)));
+    ck_assert_uint_ne(key,
+                      rnnd_random_key(1, RNND_FOR_DROPOUT, 2, 3 + (UINT64_C(1) << 32)));
 }
 END_TEST
 

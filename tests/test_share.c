@@ -1,6 +1,6 @@
 /*
- * test_share.c - windows, micro-batches and lanes: every step of every sequence is run once,
- * by one rank, in order.
+ * test_share.c - windows, micro-batches and lanes: every step of every sequence is run
+ * once, by one rank, in order.
  */
 #include <check.h>
 #include <stdlib.h>
@@ -34,7 +34,8 @@ static void drop(struct rnnd_share *s)
 static void run_all(struct rnnd_share *s, int *runs)
 {
     int64_t end, groups = 0;
-    for (int64_t g = 0, first; (first = rnnd_share_group(s, g, &end)) < s->windows; g++) {
+    for (int64_t g = 0, first; (first = rnnd_share_group(s, g, &end)) < s->windows;
+         g++) {
         groups++;
         for (int64_t w = first; w < end; w++)
             for (int64_t m = 0; m < s->cuts; m++) {
@@ -68,8 +69,8 @@ START_TEST(every_step_is_run_once)
     static const int32_t ids[] = {5, 4, 3, 2, 1, 0};
     int runs[STEPS] = {0};
     for (int r = 0; r < cuts[_i].ranks; r++) {
-        struct rnnd_share s = share_of(cuts[_i].ranks, r, cuts[_i].window, cuts[_i].group,
-                                       cuts[_i].bound);
+        struct rnnd_share s = share_of(cuts[_i].ranks, r, cuts[_i].window,
+                                       cuts[_i].group, cuts[_i].bound);
         ck_assert_int_eq(rnnd_share_sequences(&s, ids, SEQUENCES), 0);
         run_all(&s, runs);
         ck_assert_int_eq(rnnd_share_steps(&s, 0, s.windows), STEPS);
@@ -114,7 +115,8 @@ START_TEST(lanes_cut_the_stream)
         struct rnnd_share s = share_of(3, r, 2, 1, 0);
         s.pairs = true;
         ck_assert_int_eq(rnnd_share_lanes(&s, 7), 0);
-        ck_assert_int_eq(s.windows, 3); /* 34 pairs in 7 lanes: at most 5, windows of 2 */
+        ck_assert_int_eq(s.windows,
+                         3); /* 34 pairs in 7 lanes: at most 5, windows of 2 */
         for (int64_t j = 0; j < s.count; j++) {
             int64_t i = s.piece[j].id;
             ck_assert_int_eq(owner[i], -1);

@@ -1,7 +1,7 @@
 /*
- * test_stop.c - signals that come in the middle of a matrix product leave their mark and
- * nothing else. (oneDNN's products keep their stack on the heap: a handler that ran on it
- * would write its frame over other data.)
+ * test_stop.c - signals that come in the middle of a matrix product leave their mark
+ * and nothing else. (oneDNN's products keep their stack on the heap: a handler that ran
+ * on it would write its frame over other data.)
  */
 #include <check.h>
 #include <signal.h>

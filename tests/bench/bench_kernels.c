@@ -1,10 +1,11 @@
 /*
  * bench_kernels.c - training passes at the level of the back end's table, timed.
  *
- * For each shape of a list: products with the inputs, the time loops forward and backward, the
- * weights' gradients, for language models also embedding, head and loss, then the norm and
- * SGD. Prints real time steps a second, the share of the rate that large products reach in the
- * same process, and where the time goes. Usage: bench_kernels [THREADS [SECONDS [NAME]]]
+ * For each shape of a list: products with the inputs, the time loops forward and
+ * backward, the weights' gradients, for language models also embedding, head and loss,
+ * then the norm and SGD. Prints real time steps a second, the share of the rate that
+ * large products reach in the same process, and where the time goes. Usage:
+ * bench_kernels [THREADS [SECONDS [NAME]]]
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -44,7 +45,7 @@ struct net {
     struct rnnd_backend *be;
     const struct rnnd_backend_ops *op;
     struct rnnd_packed batch[BATCHES];
-    int64_t rows, params, used;    /* most rows of a batch; parameters; of them laid out */
+    int64_t rows, params, used; /* most rows of a batch; parameters; of them laid out */
     int64_t w_ih[LAYERS][2], w_hh[LAYERS][2], b[LAYERS][2], embed, head;
     struct rnnd_buf value, grad, x, dx, y[LAYERS], gates[LAYERS][2], keep[LAYERS][2];
     struct rnnd_buf scratch, scores, token, rows_of, segment, sums;
@@ -91,7 +92,7 @@ static struct rnnd_buf device(struct net *n, int64_t floats, double scale)
     return buf;
 }
 
-/* ---- batches ------------------------------------------------------------------------ */
+/* ---- batches --------------------------------------------------------------------- */
 
 static int falling(const void *a, const void *b)
 {
@@ -128,7 +129,7 @@ static void free_batch(struct rnnd_packed *b)
     free((void *)b->id);
 }
 
-/* ---- the net ------------------------------------------------------------------------ */
+/* ---- the net --------------------------------------------------------------------- */
 
 static int64_t place(struct net *n, int64_t count)
 {
@@ -164,8 +165,8 @@ static void make_net(struct net *n)
     n->grad = device(n, n->used, 0);
     n->x = device(n, n->rows * s->I, 1);
     n->dx = device(n, 2 * n->rows * (width > s->I ? width : s->I), 0.1);
-    n->scratch = device(n, (int64_t)n->op->rnn_scratch(n->be, s->cell, s->H, s->N, n->rows) / 4,
-                        1);
+    n->scratch = device(
+        n, (int64_t)n->op->rnn_scratch(n->be, s->cell, s->H, s->N, n->rows) / 4, 1);
     n->scores = device(n, s->V ? CHUNK : 1, 1);
     n->sums = device(n, 6, 0);
     int32_t *token = checked(calloc((size_t)n->rows + 1, 4));
@@ -202,18 +203,27 @@ static void free_net(struct net *n)
         free_batch(&n->batch[b]);
 }
 
-/* ---- one update --------------------------------------------------------------------- */
+/* ---- one update ------------------------------------------------------------------ */
 
 static struct rnnd_rnn loop(struct net *n, const struct rnnd_packed *b, int l, int d)
 {
     int64_t GH = rnnd_cell_gates(n->s->cell) * n->s->H;
     return (struct rnnd_rnn){
-        .cell = n->s->cell, .reverse = d == 1, .H = n->s->H, .batch = b,
-        .w_hh = rnnd_at(n->value, n->w_hh[l][d]), .b_ih = rnnd_at(n->value, n->b[l][d]),
-        .b_hh = rnnd_at(n->value, n->b[l][d] + GH), .gates = n->gates[l][d],
-        .y = rnnd_at(n->y[l], d * n->s->H), .ldy = n->s->D * n->s->H, .keep = n->keep[l][d],
-        .dw_hh = rnnd_at(n->grad, n->w_hh[l][d]), .db_ih = rnnd_at(n->grad, n->b[l][d]),
-        .db_hh = rnnd_at(n->grad, n->b[l][d] + GH), .scratch = n->scratch,
+        .cell = n->s->cell,
+        .reverse = d == 1,
+        .H = n->s->H,
+        .batch = b,
+        .w_hh = rnnd_at(n->value, n->w_hh[l][d]),
+        .b_ih = rnnd_at(n->value, n->b[l][d]),
+        .b_hh = rnnd_at(n->value, n->b[l][d] + GH),
+        .gates = n->gates[l][d],
+        .y = rnnd_at(n->y[l], d * n->s->H),
+        .ldy = n->s->D * n->s->H,
+        .keep = n->keep[l][d],
+        .dw_hh = rnnd_at(n->grad, n->w_hh[l][d]),
+        .db_ih = rnnd_at(n->grad, n->b[l][d]),
+        .db_hh = rnnd_at(n->grad, n->b[l][d] + GH),
+        .scratch = n->scratch,
     };
 }
 
@@ -221,7 +231,8 @@ static void forward(struct net *n, const struct rnnd_packed *b)
 {
     int64_t GH = rnnd_cell_gates(n->s->cell) * n->s->H;
     if (n->s->V)
-        n->op->embed_gather(n->be, b->R, n->s->I, n->x, rnnd_at(n->value, n->embed), n->token);
+        n->op->embed_gather(n->be, b->R, n->s->I, n->x, rnnd_at(n->value, n->embed),
+                            n->token);
     for (int l = 0; l < n->s->L; l++)
         for (int d = 0; d < n->s->D; d++) {
             int64_t I = inputs_of(n, l);
@@ -245,8 +256,14 @@ static void backward(struct net *n, const struct rnnd_packed *b, struct rnnd_buf
             int64_t I = inputs_of(n, l);
             struct rnnd_matmul w = {.ta = true, .m = GH, .n = I, .k = b->R, .alpha = 1,
                                     .beta = 1, .lda = GH, .ldb = I, .ldc = I};
-            struct rnnd_matmul x = {.m = b->R, .n = I, .k = GH, .alpha = 1, .beta = (float)d,
-                                    .lda = GH, .ldb = I, .ldc = I};
+            struct rnnd_matmul x = {.m = b->R,
+                                    .n = I,
+                                    .k = GH,
+                                    .alpha = 1,
+                                    .beta = (float)d,
+                                    .lda = GH,
+                                    .ldb = I,
+                                    .ldc = I};
             struct rnnd_rnn r = loop(n, b, l, d);
             r.dy = rnnd_at(dy, d * n->s->H);
             n->op->rnn_backward(n->be, &r);
@@ -264,7 +281,8 @@ static void backward(struct net *n, const struct rnnd_packed *b, struct rnnd_buf
     }
     if (n->s->V) {
         n->seg.count = b->R;
-        n->op->embed_scatter_add(n->be, n->s->I, rnnd_at(n->grad, n->embed), dy, &n->seg);
+        n->op->embed_scatter_add(n->be, n->s->I, rnnd_at(n->grad, n->embed), dy,
+                                 &n->seg);
     }
 }
 
@@ -275,10 +293,23 @@ static void head(struct net *n, const struct rnnd_packed *b, struct rnnd_buf dy)
     for (int64_t r = 0; r < b->R; r += chunk) {
         int64_t m = b->R - r < chunk ? b->R - r : chunk;
         struct rnnd_buf x = rnnd_at(n->y[n->s->L - 1], r * H);
-        struct rnnd_matmul s = {.tb = true, .m = m, .n = V, .k = H, .alpha = 1, .lda = H,
-                                .ldb = H, .ldc = V};
-        struct rnnd_matmul g = {.ta = true, .m = V, .n = H, .k = m, .alpha = 1, .beta = 1,
-                                .lda = V, .ldb = H, .ldc = H};
+        struct rnnd_matmul s = {.tb = true,
+                                .m = m,
+                                .n = V,
+                                .k = H,
+                                .alpha = 1,
+                                .lda = H,
+                                .ldb = H,
+                                .ldc = V};
+        struct rnnd_matmul g = {.ta = true,
+                                .m = V,
+                                .n = H,
+                                .k = m,
+                                .alpha = 1,
+                                .beta = 1,
+                                .lda = V,
+                                .ldb = H,
+                                .ldc = H};
         struct rnnd_matmul i = {.m = m, .n = H, .k = V, .alpha = 1, .lda = V, .ldb = H,
                                 .ldc = H};
         n->op->matmul(n->be, &s, n->scores, x, w);
@@ -292,7 +323,8 @@ static void head(struct net *n, const struct rnnd_packed *b, struct rnnd_buf dy)
 
 static void update(struct net *n, const struct rnnd_packed *b)
 {
-    int64_t half = n->rows * (n->s->D * n->s->H > n->s->I ? n->s->D * n->s->H : n->s->I);
+    int64_t half =
+        n->rows * (n->s->D * n->s->H > n->s->I ? n->s->D * n->s->H : n->s->I);
     struct rnnd_sgd sgd = {.n = n->used, .lr = 1e-4, .gscale = 1e-4};
     double norm;
     n->mark = now();
@@ -308,7 +340,7 @@ static void update(struct net *n, const struct rnnd_packed *b)
     lap(n, UPDATE);
 }
 
-/* ---- reports ------------------------------------------------------------------------ */
+/* ---- reports --------------------------------------------------------------------- */
 
 /* Floating-point operations of one update that a product needs. */
 static double flops(const struct net *n, const struct rnnd_packed *b)
@@ -329,7 +361,8 @@ static double peak(struct rnnd_backend *be)
     struct net n = {.be = be, .op = be->ops};
     struct rnnd_matmul m = {.tb = true, .m = M, .n = N, .k = K, .alpha = 1, .lda = K,
                             .ldb = K, .ldc = N};
-    struct rnnd_buf A = device(&n, M * K, 1), B = device(&n, N * K, 1), C = device(&n, M * N, 1);
+    struct rnnd_buf A = device(&n, M * K, 1), B = device(&n, N * K, 1),
+                    C = device(&n, M * N, 1);
     double best = 1e9;
     for (int i = 0; i < 12; i++) {
         double t = now();
@@ -344,7 +377,8 @@ static double peak(struct rnnd_backend *be)
 }
 
 /* Median over rounds of the rate; the rounds fill about `seconds`. */
-static void measure(struct rnnd_backend *be, const struct shape *s, double seconds, double best)
+static void measure(struct rnnd_backend *be, const struct shape *s, double seconds,
+                    double best)
 {
     enum { ROUNDS = 5 };
     struct net n = {.s = s, .be = be, .op = be->ops};
@@ -394,7 +428,8 @@ int main(int argc, char **argv)
     if (config.threads == 1)
         used_clock = CLOCK_PROCESS_CPUTIME_ID;
     double best = peak(be);
-    printf("%s: large products reach %.0f GFLOP/s\n", be->ops->describe(be), best * 1e-9);
+    printf("%s: large products reach %.0f GFLOP/s\n", be->ops->describe(be),
+           best * 1e-9);
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
         if (argc <= 3 || strstr(shapes[i].name, argv[3]))
             measure(be, &shapes[i], argc > 2 ? atof(argv[2]) : 2, best);

@@ -338,8 +338,8 @@ START_TEST(final_state)
 }
 END_TEST
 
-/* A tie of max goes to the earliest step: the state is the same at all steps, and the gradient
-   of a weight of 0 tells whose input it saw. */
+/* A tie of max goes to the earliest step: the state is the same at all steps, and the
+   gradient of a weight of 0 tells whose input it saw. */
 START_TEST(tie_of_max)
 {
     const double length[] = {3}, input[] = {5, 7, 11};
@@ -579,8 +579,8 @@ static void batches_of(const struct rnnd_plan *plan, uint32_t *set)
     qsort(set, (size_t)entries, sizeof *set, by_value);
 }
 
-/* CASES 22, 45: every epoch holds every sequence once; epochs differ in order and batches; a
-   repeat does not. */
+/* CASES 22, 45: every epoch holds every sequence once; epochs differ in order and
+   batches; a repeat does not. */
 START_TEST(epochs)
 {
     int64_t offsets[24] = {0};
