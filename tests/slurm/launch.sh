@@ -48,7 +48,7 @@ grep -q 'use `srun --mpi=pmix`' "$dir/err" || fault "the way out is not named"
 says 0 rank
 run 6 --mpi=pmi2 -n2 "$peer" fine
 run 0 -n1 "$peer" fine
-says 1 'rank 0 of 1 on n1 by self'
+says 1 'rank 0 of 1 on n[12] by self'
 run 3 --mpi=pmix -N2 -n2 "$peer" fail
 run 6 --mpi=pmix -N2 -n2 "$peer" hang 2
 grep -q 'rank 0 on n1 waited 2 s .* gradient sum in update 41' "$dir/err" ||
