@@ -1,9 +1,9 @@
 /*
  * cell.h - the equations of each cell for one element, forward beside its derivative.
  *
- * PyTorch's definitions and gate orders. Plain functions for host and device; a kernel that
- * computes several elements at once defines RNND_REAL to its vector type and RNND_CELL_MATH,
- * and brings the four functions of the first section for it.
+ * PyTorch's definitions and gate orders. Plain functions for host and device; a kernel
+ * that computes several elements at once defines RNND_REAL to its vector type and
+ * RNND_CELL_MATH, and brings the four functions of the first section for it.
  */
 #ifndef RNND_CELL_H
 #define RNND_CELL_H
@@ -14,7 +14,7 @@
 #define RNND_REAL float
 #endif
 
-/* ---- what a cell is made of --------------------------------------------------------- */
+/* ---- what a cell is made of ------------------------------------------------------ */
 
 #ifndef RNND_CELL_MATH
 #include <math.h>
@@ -42,7 +42,7 @@ RNND_HD static inline RNND_REAL rnnd_relu_gradient(RNND_REAL h, RNND_REAL dh)
 }
 #endif
 
-/* ---- RNN: h = f(W_ih x + b_ih + W_hh h' + b_hh) ------------------------------------- */
+/* ---- RNN: h = f(W_ih x + b_ih + W_hh h' + b_hh) ---------------------------------- */
 
 /* a is that sum; returns h. */
 RNND_HD static inline RNND_REAL rnnd_rnn_tanh_forward(RNND_REAL a)
@@ -66,16 +66,17 @@ RNND_HD static inline RNND_REAL rnnd_rnn_relu_backward(RNND_REAL h, RNND_REAL dh
     return rnnd_relu_gradient(h, dh);
 }
 
-/* ---- LSTM: c = f c' + i g, h = o tanh(c) -------------------------------------------- */
+/* ---- LSTM: c = f c' + i g, h = o tanh(c) ----------------------------------------- */
 
 struct rnnd_lstm {
     RNND_REAL i, f, g, o;
 };
 
-/* In two parts, for a loop that does the first for several elements before the second (a
-   processor overlaps elements better then); the whole follows.
-   s: sums in, activated gates out. Returns c from that of the step before. */
-RNND_HD static inline RNND_REAL rnnd_lstm_forward_c(struct rnnd_lstm *s, RNND_REAL before)
+/* In two parts, for a loop that does the first for several elements before the second
+   (a processor overlaps elements better then); the whole follows. s: sums in, activated
+   gates out. Returns c from that of the step before. */
+RNND_HD static inline RNND_REAL rnnd_lstm_forward_c(struct rnnd_lstm *s,
+                                                    RNND_REAL before)
 {
     s->i = rnnd_sigmoid(s->i);
     s->f = rnnd_sigmoid(s->f);
@@ -99,7 +100,8 @@ RNND_HD static inline RNND_REAL rnnd_lstm_forward(struct rnnd_lstm *s, RNND_REAL
 
 /* As below, of tc = tanh(c). */
 RNND_HD static inline void rnnd_lstm_backward_tc(struct rnnd_lstm *s, RNND_REAL before,
-                                                 RNND_REAL tc, RNND_REAL dh, RNND_REAL *dc)
+                                                 RNND_REAL tc, RNND_REAL dh,
+                                                 RNND_REAL *dc)
 {
     RNND_REAL d = *dc + dh * s->o * (1.0f - tc * tc);
     *dc = d * s->f;
@@ -110,8 +112,9 @@ RNND_HD static inline void rnnd_lstm_backward_tc(struct rnnd_lstm *s, RNND_REAL 
     s->i = di;
 }
 
-/* s: activated gates in, gradient of the sums out. before, c: cell state of the step before
-   and of this one. dc: what the next step asks of c in, gradient of `before` out. */
+/* s: activated gates in, gradient of the sums out. before, c: cell state of the step
+   before and of this one. dc: what the next step asks of c in, gradient of `before`
+   out. */
 RNND_HD static inline void rnnd_lstm_backward(struct rnnd_lstm *s, RNND_REAL before,
                                               RNND_REAL c, RNND_REAL dh, RNND_REAL *dc)
 {
@@ -124,8 +127,8 @@ struct rnnd_gru {
     RNND_REAL r, z, n;
 };
 
-/* In two parts as well. s: sums in, of n the input's; out r and z activated, and the sum
-   of n. */
+/* In two parts as well. s: sums in, of n the input's; out r and z activated, and the
+   sum of n. */
 RNND_HD static inline void rnnd_gru_forward_rz(struct rnnd_gru *s, RNND_REAL q)
 {
     s->r = rnnd_sigmoid(s->r);
@@ -148,8 +151,8 @@ RNND_HD static inline RNND_REAL rnnd_gru_forward(struct rnnd_gru *s, RNND_REAL q
     return rnnd_gru_forward_h(s, before);
 }
 
-/* s: activated gates in, gradient of the sums out. q: in, gradient of q out. dh: in, its part
-   that goes straight to the step before out. */
+/* s: activated gates in, gradient of the sums out. q: in, gradient of q out. dh: in,
+   its part that goes straight to the step before out. */
 RNND_HD static inline void rnnd_gru_backward(struct rnnd_gru *s, RNND_REAL *q,
                                              RNND_REAL before, RNND_REAL *dh)
 {

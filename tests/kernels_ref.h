@@ -1,8 +1,9 @@
 /*
- * kernels_ref.h - what the tests of kernels compare with, and how they talk to a back end.
+ * kernels_ref.h - what the tests of kernels compare with, and how they talk to a back
+ * end.
  *
- * References are naive, in double, a sequence at a time, written from the equations and not
- * from the kernels.
+ * References are naive, in double, a sequence at a time, written from the equations and
+ * not from the kernels.
  */
 #ifndef KERNELS_REF_H
 #define KERNELS_REF_H
@@ -12,18 +13,18 @@
 
 #include "backend.h"
 
-/* ---- back ends to test -------------------------------------------------------------- */
+/* ---- back ends to test ----------------------------------------------------------- */
 
-/* The CPU's, and CUDA's by each path and precision. Tests run on those whose names begin with
-   RNND_TEST_TARGETS ("cpu"); for CUDA RNND_CUDA_PLUGIN names the plug-in, or the emulated one
-   is built. */
+/* The CPU's, and CUDA's by each path and precision. Tests run on those whose names
+   begin with RNND_TEST_TARGETS ("cpu"); for CUDA RNND_CUDA_PLUGIN names the plug-in, or
+   the emulated one is built. */
 struct kernels_target {
     const char *name;
     const char *isa;               /* RNND_CPU_ISA, NULL = the best */
     int threads;                   /* 0: CUDA */
     enum rnnd_rnn_path path;
     enum rnnd_precision precision;
-    double tolerance;              /* of what depends on products: norm of the difference
+    double tolerance; /* of what depends on products: norm of the difference
                                       over norm */
 };
 
@@ -47,7 +48,7 @@ struct rnnd_buf rig_nan(struct rig *rig, int64_t floats);
 /* malloc'ed copy. */
 float *rig_get(struct rig *rig, struct rnnd_buf buf, int64_t floats);
 
-/* ---- numbers ------------------------------------------------------------------------ */
+/* ---- numbers --------------------------------------------------------------------- */
 
 /* malloc'ed values in (-scale, scale), the same for the same seed. */
 float *numbers(uint64_t seed, int64_t count, double scale);
@@ -55,15 +56,17 @@ double *to_double(const float *x, int64_t count);
 /* ||a-b|| / ||b||; of a zero b: ||a||. NaN where either has one. */
 double distance(const float *a, const double *b, int64_t count);
 
-/* ---- packed batches ----------------------------------------------------------------- */
+/* ---- packed batches -------------------------------------------------------------- */
 
 /* Lengths, falling; zeros at the end. The batch lies on the host and on the device. */
-void packed_make(struct rnnd_packed *batch, struct rig *rig, const int32_t *len, int64_t N);
+void packed_make(struct rnnd_packed *batch, struct rig *rig, const int32_t *len,
+                 int64_t N);
 void packed_free(struct rnnd_packed *batch);
 
-/* ---- recurrent layer ---------------------------------------------------------------- */
+/* ---- recurrent layer ------------------------------------------------------------- */
 
-/* As struct rnnd_rnn, in double; y and dy have rows of H. Optional inputs may be NULL. */
+/* As struct rnnd_rnn, in double; y and dy have rows of H. Optional inputs may be
+   NULL. */
 struct ref_rnn {
     enum rnnd_cell cell;
     bool reverse;
