@@ -211,6 +211,9 @@ static void check_target(const struct setup *s, const struct inputs *in,
 {
     struct rig rig;
     struct rnnd_packed batch;
+    bool persistent = kernels_targets[s->target].path == RNND_PATH_PERSISTENT;
+    if (persistent && s->N > 0 && s->len[0] > 65536) /* hours on an emulated GPU */
+        return;
     if (!rig_open(&rig, s->target))
         return;
     packed_make(&batch, &rig, s->len, s->N);
@@ -302,8 +305,8 @@ END_TEST
 START_TEST(ragged_batches_match)
 {
     static const int32_t len[] = {9, 9, 7, 4, 4, 4, 1, 1, 0, 0};
-    static const int64_t H[] = {1, 3, 16, 50, 65};
-    check_all(len, 10, H, 5);
+    static const int64_t H[] = {3, 50, 65, 1, 16};
+    check_all(len, 10, H, brief() ? 3 : 5);
 }
 END_TEST
 

@@ -143,6 +143,9 @@ __global__ void __launch_bounds__(RNND__BLOCK)
         rnnd_place p = place_of(i, quads);
         int64_t t = d.by_sequence ? 0 : step_of_row(d.off, d.T, p.row);
         int64_t j = d.by_sequence ? p.row : p.row - __ldg(d.off + t);
+#if RNND_FAULT == 15 /* masks by the place in the batch, not by the sequence */
+        j = p.row % 2;
+#endif
         rnnd_random r = rnnd_dropout_words(d.key, __ldg(d.id + j),
                                            d.timeless ? 0 : d.first + t, 4 * p.col);
         int64_t at = p.row * d.cols + 4 * p.col, left = d.cols - 4 * p.col;

@@ -70,6 +70,9 @@ __device__ __forceinline__ void load_weights(uint4 *w, const rnnd_persistent &p,
         UNROLL
         for (int e = 0; e < 4; e++) {
             int64_t m = unit + 8 * (e % 2), at = 8 * k + lane % 4 + 4 * (e / 2);
+#if RNND_FAULT == 8 /* a lane holds another's part of a matrix */
+            m = unit + 8 * (e / 2), at = 8 * k + lane % 4 + 4 * (e % 2);
+#endif
             const float *row = p.w_hh + (back ? gate * p.H * p.H + m
                                               : (gate * p.H + m) * p.H);
             word[e] = m < p.H ? word_of<bf16>(row, back ? p.H : 1, at, p.H) : 0;
@@ -177,6 +180,10 @@ __device__ __forceinline__ rnnd_owner owner_of(const rnnd_persistent &p, int mem
 __device__ __forceinline__ bool meet(const rnnd_persistent &p, int group, int member,
                                      uint32_t epoch)
 {
+#if RNND_FAULT == 2 /* a block does not wait for the others of its group */
+    __syncthreads();
+    return epoch > 0;
+#endif
     if (group_barrier(p.flags + (int64_t)group * p.members, p.members, member, epoch))
         return true;
     if (threadIdx.x == 0)
@@ -203,6 +210,9 @@ __device__ __forceinline__ void forward_tile(const rnnd_persistent &p,
     const int G = cell_gates(cell);
     const uint32_t *from = p.exchange + epoch % 2 * p.buffer;
     uint32_t *to = p.exchange + (epoch + 1) % 2 * p.buffer;
+#if RNND_FAULT == 14 /* states are written where other blocks still read the last ones */
+    to = p.exchange + epoch % 2 * p.buffer;
+#endif
     rnnd_owner o = owner_of(p, member);
     int64_t row = tile * ROWS + o.row;
     float sum[G][4] = {};

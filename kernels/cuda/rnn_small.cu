@@ -115,6 +115,9 @@ __device__ __forceinline__ float small_unit(const rnnd_small &s, const float *su
     int64_t at = row * H + k;
     if (s.cell == RNND_LSTM) {
         rnnd_lstm cell = {sum[k], sum[H + k], sum[2 * H + k], sum[3 * H + k]};
+#if RNND_FAULT == 7 /* gates in another order than PyTorch's */
+        cell = {sum[k], sum[H + k], sum[3 * H + k], sum[2 * H + k]};
+#endif
         float h = rnnd_lstm_forward(&cell, c);
         gates[0] = cell.i;
         gates[H] = cell.f;
@@ -147,7 +150,10 @@ __device__ __forceinline__ void small_step(const rnnd_small &s, const rnnd_small
     float bias = g < GH ? __ldg(s.b_hh + g) + (apart ? 0 : __ldg(s.b_ih + g)) : 0;
     for (int j = 0; j < live && g < GH; j++)
         m.sum[j * GH + g] = product(w, m.h + j * K) + bias + (apart ? 0 : x[j * GH + g]);
+#if RNND_FAULT == 1 /* sums are read without a barrier behind their writing */
+#else
     __syncthreads();
+#endif
     for (int i = g; i < live * H; i += (int)blockDim.x) {
         int j = i / H, k = i % H;
         float h = small_unit(s, m.sum + j * GH, x + j * GH, m.h[j * K + k], m.c + i, row + j,
@@ -178,7 +184,10 @@ __global__ void __launch_bounds__(K <= 112 ? 4 * K : 3 * K) small_forward(rnnd_s
     for (int64_t i = 0; i < b.steps; i++) {
         int64_t t = s.reverse ? b.steps - 1 - i : i;
         float *x = m.x + (i % 2) * s.rows * GH, *next = m.x + ((i + 1) % 2) * s.rows * GH;
+#if RNND_FAULT == 4 /* copies that are still on their way are used */
+#else
         copy_wait<0>();
+#endif
         if (i + 1 < b.steps)
             fetch_inputs(s, b, next, s.reverse ? t - 1 : t + 1);
         small_step<K>(s, b, m, w, x, t);

@@ -40,11 +40,18 @@ __global__ void __launch_bounds__(RNND__BLOCK)
     for (int r = segment[s] + lane; r < end && col < E; r += LANES)
         sum += dx[(int64_t)__ldg(rows + r) * E + col];
     lane_sum[lane][threadIdx.x % TILE] = sum;
+#if RNND_FAULT == 11 /* only threads with a column come to the barrier */
+    if (col < E)
+#endif
     __syncthreads();
     if (lane > 0 || col >= E)
         return;
     for (int l = 1; l < LANES; l++)
         sum += lane_sum[l][threadIdx.x];
+#if RNND_FAULT == 12 /* an atomic sum of floats, whose order would change the bits */
+    atomicAdd(dtable + token[s] * E + col, (float)sum);
+    return;
+#endif
     dtable[token[s] * E + col] += (float)sum;
 }
 
@@ -119,6 +126,9 @@ __device__ __forceinline__ double softmax_row(float *row, int64_t cols, int32_t 
     float scale = (float)(1 / sum);
     for (int64_t j = threadIdx.x; j < cols; j += blockDim.x)
         row[j] = expf(row[j] - max) * scale - (j == label ? 1.0f : 0.0f);
+#if RNND_FAULT == 13 /* the target's score is read where its gradient is by now */
+    score = row[label];
+#endif
     *correct = best.at == label;
     return log(sum) - ((double)score - max);
 }

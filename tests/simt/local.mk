@@ -29,6 +29,7 @@ simt_tests = \
 	tests/simt/test_blas.cu \
 	tests/simt/test_block.cu \
 	tests/simt/test_device.cu \
+	tests/simt/test_index.cu \
 	tests/simt/test_memory.cu \
 	tests/simt/test_stream.cu \
 	tests/simt/test_warp.cu
@@ -38,7 +39,8 @@ simt_races = tests/simt/test_races.cu
 EXTRA_DIST += $(simt_core) $(simt_headers) $(simt_tests) $(simt_ranks) $(simt_races) \
 	tests/simt/each.sh tests/simt/faults.sh tests/simt/missing.sh tests/simt/suite.sh \
 	tests/simt/testing.cc tests/simt/with.sh
-dist_check_SCRIPTS += tests/simt/asan.sh tests/simt/check_faults.sh tests/simt/nccl.sh \
+dist_check_SCRIPTS += tests/simt/asan.sh tests/simt/check_faults.sh \
+	tests/simt/kernels.sh tests/simt/nccl.sh tests/simt/program.sh \
 	tests/simt/tsan.sh
 TESTS += tests/simt/check_faults.sh
 
@@ -159,8 +161,8 @@ simt_check = $(simt_asan_tests)
 else
 simt_check = $(simt_plain_tests)
 endif
-check_SCRIPTS += $(simt_check) $(simt_ranks:.cu=.plain)
-TESTS += $(simt_check) tests/simt/nccl.sh
+check_SCRIPTS += $(simt_check) $(simt_ranks:.cu=.plain) $(simt_plugin)
+TESTS += $(simt_check) tests/simt/kernels.sh tests/simt/nccl.sh tests/simt/program.sh
 
 # Programs of one name have one log: the sanitized ones are started by a script each.
 simt_long_tests = $(simt_plain_tests) tests/simt/asan.sh tests/simt/tsan.sh \
