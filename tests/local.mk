@@ -118,6 +118,10 @@ endif
 
 dist_check_SCRIPTS += $(program_tests) $(repository_tests) $(unit_scripts)
 EXTRA_DIST += \
+	tests/bench/bench_kernels.py \
+	tests/bench/compare.sh \
+	tests/bench/peers.py \
+	tests/bench/shapes \
 	tests/cases/README \
 	tests/cases/checkpoint.py \
 	tests/cases/lib.sh \
