@@ -125,6 +125,11 @@ EXTRA_DIST += \
 	tests/cases/README \
 	tests/cases/checkpoint.py \
 	tests/cases/lib.sh \
+	tests/device-check.sh \
+	tests/device/bench.c \
+	tests/device/check.c \
+	tests/device/check.h \
+	tests/device/peers.py \
 	tests/golden/golden.h5 \
 	tests/golden/h5py/group_inputs.h5 \
 	tests/golden/h5py/null_targets.h5 \
