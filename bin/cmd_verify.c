@@ -7,5 +7,7 @@
 int cmd_verify(struct rnnd_options *opt, struct rnnd_comm *comm, int argc, char **argv)
 {
     (void)argc, (void)argv;
+    if (opt->precision == RNND_PRECISION_AUTO) /* what is exact is proved exactly */
+        opt->precision = RNND_FP32;
     return rnnd_verify(opt, comm, stdout);
 }

@@ -4,8 +4,10 @@
 #include "setup.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "checkpoint.h"
+#include "log.h"
 #include "options.h"
 #include "status.h"
 
@@ -60,11 +62,24 @@ int rnnd_setup_values(struct rnnd_setup *s)
                                 rnnd_model_std(s->model));
 }
 
+/* Only a GPU has several ways. */
+static void say_path(const struct rnnd_setup *s)
+{
+    const struct rnnd_options *o = s->opt;
+    int ranks = rnnd_comm_size(s->comm);
+    char text[160];
+    if (strncmp(rnnd_backend_describe(s->be), "cuda", 4) != 0)
+        return;
+    rnnd_backend_explain(s->be, o->cell, o->hidden, (o->batch + ranks - 1) / ranks, text);
+    rnnd_log_info("recurrent layers: %s", text);
+}
+
 int rnnd_setup_model(struct rnnd_setup *s)
 {
     const struct rnnd_options *o = s->opt;
     struct rnnd_plan_options plan = rnnd_plan_options_of(o);
     RNND_TRY(rnnd_backend_open(o, s->comm, &s->be));
+    say_path(s);
     RNND_TRY(rnnd_model_new(s->be, &s->spec, &s->model));
     RNND_TRY(name_classes(s));
     RNND_TRY(rnnd_optim_new(s->model, o, &s->optim));

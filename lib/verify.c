@@ -123,16 +123,26 @@ static void tell(struct verifier *v, const char *what, double difference,
                 difference, bound_here, holds ? "holds" : "DOES NOT HOLD");
 }
 
+/* While there is one, gradients of a pass may be summed over ranks as it goes. */
+static void drop_reducer(struct verifier *v)
+{
+    rnnd_reducer_free(v->setup.reducer);
+    v->setup.reducer = NULL;
+}
+
 static int compare_ranks(struct verifier *v)
 {
     int size = rnnd_comm_size(v->comm), rank = rnnd_comm_rank(v->comm), status = 0;
     struct rnnd_loss none = {0, 0, 0};
     char what[64];
+    RNND_TRY(rnnd_reducer_new(v->setup.model, v->comm, v->opt->bucket_mb,
+                              &v->setup.reducer));
     if (size > 1)
         status = add_share(v, size, rank, 0);
     for (int r = 0; size == 1 && status == 0 && r < SHARES_OF_ONE; r++)
         status = add_share(v, SHARES_OF_ONE, r, 0);
     RNND_TRY(rnnd_reducer_finish(v->setup.reducer, status, NULL, &none));
+    drop_reducer(v);
     RNND_TRY(take_gradient(v, v->other));
     if (size > 1)
         snprintf(what, sizeof what, "%d ranks == 1 rank", size);
@@ -276,11 +286,42 @@ static int open_all(struct verifier *v)
 {
     RNND_TRY(rnnd_setup_data(&v->setup, v->opt, v->comm));
     RNND_TRY(rnnd_setup_model(&v->setup));
+    drop_reducer(v);
     RNND_TRY(rnnd_setup_values(&v->setup));
     v->params = rnnd_model_params(v->setup.model);
     size_t n = (size_t)v->params->count;
     RNND_TRY(rnnd_new(n, sizeof(float), "gradients", (void **)&v->one));
     return rnnd_new(n, sizeof(float), "gradients", (void **)&v->other);
+}
+
+static void close_all(struct verifier *v)
+{
+    rnnd_setup_close(&v->setup);
+    free(v->one);
+    free(v->other);
+}
+
+/* The same gradient on the CPU, where this is another device. */
+static int compare_device(struct verifier *v)
+{
+    struct rnnd_options opt;
+    struct verifier cpu = {.opt = &opt, .comm = v->comm};
+    int status = 0;
+    if (strcmp(v->setup.be->ops->name, "cpu") == 0)
+        return 0;
+    RNND_TRY(rnnd_options_init(&opt));
+    RNND_TRY_GOTO(rnnd_options_overlay(&opt, v->opt));
+    opt.device = RNND_DEVICE_CPU;
+    opt.precision = RNND_FP32;
+    opt.comm = RNND_COMM_AUTO;
+    RNND_TRY_GOTO(rnnd_comm_agree(v->comm, open_all(&cpu)));
+    RNND_TRY_GOTO(add_share(&cpu, 1, 0, 0));
+    RNND_TRY_GOTO(take_gradient(&cpu, v->other));
+    tell(v, "this device == the CPU", difference(v), bound);
+done:
+    close_all(&cpu);
+    rnnd_options_clear(&opt);
+    return status;
 }
 
 static int compare_all(struct verifier *v)
@@ -290,6 +331,7 @@ static int compare_all(struct verifier *v)
     RNND_TRY(take_gradient(v, v->one));
     RNND_TRY(window_steps(v, &steps));
     RNND_TRY(compare_ranks(v));
+    RNND_TRY(compare_device(v));
     RNND_TRY(compare_micro(v, "packed == one sequence at a time", 1));
     RNND_TRY(compare_micro(v, "micro-batches == whole", steps / 3 + 1));
     return compare_resumed(v);
@@ -307,8 +349,6 @@ int rnnd_verify(const struct rnnd_options *opt, struct rnnd_comm *comm, FILE *ou
         status = rnnd_comm_max(comm, &failed, 1);
     if (status == 0 && failed)
         status = rnnd_fail(RNND_FAULT, "not all of it holds");
-    rnnd_setup_close(&v.setup);
-    free(v.one);
-    free(v.other);
+    close_all(&v);
     return status;
 }
