@@ -30,14 +30,18 @@ struct loop {
 };
 
 static int set_up(struct loop *l, const char *path)
-{    struct rnnd_model_spec spec;
-TRY(rnnd_options_init(&l->opt));
-    l->opt.cell = RNND_GRU;    l->opt.hidden = 100;
+{
+    struct rnnd_model_spec spec;
+
+    TRY(rnnd_options_init(&l->opt));
+    l->opt.cell = RNND_GRU;
+    l->opt.hidden = 100;
     l->opt.batch = BATCH;
-l->opt.clip_norm = 1;
+    l->opt.clip_norm = 1;
     TRY(rnnd_backend_open(&l->opt, l->comm, &l->be));
     TRY(rnnd_dataset_open(path, &l->data));
-    const struct rnnd_dataset_info *info = rnnd_dataset_info(l->data);    struct rnnd_plan_options how = rnnd_plan_options_of(&l->opt);
+    const struct rnnd_dataset_info *info = rnnd_dataset_info(l->data);
+    struct rnnd_plan_options how = rnnd_plan_options_of(&l->opt);
     struct rnnd_limits limits = {BATCH, info->longest, BATCH * info->longest};
     TRY(rnnd_plan_new(rnnd_dataset_offsets(l->data), info->sequences, &how, &l->plan));
     TRY(rnnd_model_spec_from(&l->opt, info, &spec));
