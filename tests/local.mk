@@ -80,6 +80,7 @@ program_tests = \
 	tests/check_music.sh \
 	tests/check_shakespeare.sh \
 	tests/cli/baddata.sh \
+	tests/cli/examples.sh \
 	tests/cli/help.sh \
 	tests/cli/language.sh \
 	tests/cli/options.sh \

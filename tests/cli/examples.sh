@@ -1,0 +1,18 @@
+#!/bin/sh
+# examples.sh - the example scripts on small settings: a language model of a text, and outputs
+# of unequal length.
+# shellcheck source=tests/cases/lib.sh
+. "$(dirname "$0")/../cases/lib.sh"
+
+RNN_DIST=$(command -v "$RNN_DIST")
+export RNN_DIST
+RANKS=3 EPOCHS=2 HIDDEN=12 EMBED=8 LAYERS=3 BATCH=7 WINDOW=5 WINDOWS=4 OUT=$work/lm \
+    sh "$srcdir/examples/gru_lm/run.sh" "$srcdir/README.md" >"$work/out" 2>"$work/err" ||
+    die "gru_lm: exit $?"
+told "perplexity"
+[ -s "$work/lm/run/best.h5" ] || fault "gru_lm: no best model"
+OUT=$work/ragged sh "$srcdir/examples/packed_outputs/run.sh" >"$work/out" 2>"$work/err" ||
+    die "packed_outputs: exit $?"
+told "steps in: "
+[ -s "$work/ragged/padded.h5" ] || fault "packed_outputs: no padded outputs"
+done_testing
