@@ -312,6 +312,9 @@ int rnnd_checkpoint_init(const char *path, struct rnnd_model *model)
 {
     struct rnnd_statedict sd;
     RNND_TRY(rnnd_statedict_open(path, &sd));
+    if (rnnd__statedict_find(&sd, "input.mean") && !rnnd_model_mean(model))
+        rnnd_log_warn("%s: its model was made with --normalize, this one reads the "
+                      "features as they are", path);
     int status = sd.hdf ? note_unchecked(sd.hdf) : 0;
     if (status == 0)
         status = rnnd_statedict_load(&sd, model);

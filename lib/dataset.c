@@ -216,14 +216,16 @@ static int read_targets_shape(struct rnnd_dataset *data)
 static int read_texts(struct rnnd_dataset *data, const char *object, int64_t want,
                       char ***out)
 {
+    struct rnnd_hdf_shape shape;
     int64_t count;
     if (want == 0 || !rnnd_hdf_has(data->file, object))
         return 0;
-    RNND_TRY(as_data(rnnd_hdf_read_strings(data->file, object, out, &count)));
-    if (count != want)
+    /* Counted first: there may be more of them than memory. */
+    RNND_TRY(as_data(rnnd_hdf_shape(data->file, object, &shape)));
+    if (shape.kind == RNND_HDF_STRING && shape.rank == 1 && shape.dim[0] != want)
         return rnnd_fail(RNND_EDATA, "%s: %s: %lld texts, %lld are wanted", data->path,
-                         object, (long long)count, (long long)want);
-    return 0;
+                         object, (long long)shape.dim[0], (long long)want);
+    return as_data(rnnd_hdf_read_strings(data->file, object, out, &count));
 }
 
 /* ---- open and close */

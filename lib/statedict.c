@@ -188,7 +188,9 @@ static int settle_task(const struct rnnd_statedict *sd, const struct rnnd_option
         return 0;
     }
     if (spec->vocab == 0 || spec->vocab != spec->outputs)
-        return rnnd_fail(RNND_EUSAGE, "%s: does not say what task its model is for",
+        return rnnd_fail(RNND_EUSAGE,
+                         "%s: does not say what task its model is for: an attribute "
+                         "config with a line \"task = classify\", say, would",
                          sd->path);
     *out = RNND_LM;
     return 0;

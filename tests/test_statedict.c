@@ -434,7 +434,9 @@ START_TEST(a_model_of_bare_arrays)
     write_safetensors("a", &f32, theirs, 6);
     must(rnnd_statedict_open(in_folder("a"), &sd));
     must_fail(RNND_EUSAGE, rnnd_statedict_model(&sd, &opt, be, &m));
-    ck_assert_str_eq(rest_of_detail(), "a: does not say what task its model is for");
+    ck_assert_str_eq(rest_of_detail(),
+                     "a: does not say what task its model is for: an attribute config "
+                     "with a line \"task = classify\", say, would");
     must(rnnd_options_set(&opt, "task", "classify", RNND_FROM_COMMAND_LINE));
     must(rnnd_statedict_model(&sd, &opt, be, &m));
     same_specs(&features, rnnd_model_spec(m));

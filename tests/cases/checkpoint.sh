@@ -34,6 +34,13 @@ cp "$work/config.h5" "$work/foreign/ckpt-0000000010.h5"
 expect 4 1 train --resume --run-dir "$work/foreign" --data "$work/some.h5"
 said "no /state"
 
+# Parameters that were learnt on other numbers are used, but not without a word.
+# shellcheck disable=SC2086
+train scaled 1 --data "$work/some.h5" --batch 4 $model --epochs 1 --normalize
+# shellcheck disable=SC2086
+train unscaled 1 --data "$work/some.h5" --batch 4 $model --epochs 1 --init "$(last scaled)"
+said "warning" "$(last scaled)" "made with --normalize"
+
 # A filter that only h5py has is named.
 python filter "$work/filter.h5" || fault "h5py cannot write filter.h5"
 expect 3 1 train --data "$work/filter.h5" --run-dir "$work/wrong"
