@@ -25,14 +25,14 @@ in_time() {
 # shellcheck disable=SC2086 # a list of options
 start killed 3 $options
 wait_for killed 5
-kill -KILL "$(ranks_of "$job" | tail -n 1)"
+kill -KILL "$(ranks_of "$job" 3 | tail -n 1)"
 in_time 10
 
 # A rank that is halted: the others give up after --comm-timeout, and say where they were.
 # shellcheck disable=SC2086
 start halted 3 $options --comm-timeout 2
 wait_for halted 5
-rank=$(ranks_of "$job" | tail -n 1)
+rank=$(ranks_of "$job" 3 | tail -n 1)
 kill -STOP "$rank"
 in_time 20
 kill -CONT "$rank" 2>/dev/null || true

@@ -196,21 +196,26 @@ start() {
     job=$!
 }
 
-# ranks_of JOB: process ids of its ranks (itself, where it has no children).
+# ranks_of JOB RANKS: process ids of its ranks; none where they have ended.
 ranks_of() {
+    [ "$2" != 1 ] || { echo "$1"; return; }
     cat /proc/[0-9]*/stat 2>/dev/null | awk -v job="$1" '
-        { pid = $1; sub(/.*[)] /, ""); if ($2 == job) { print pid; n++ } }
-        END { if (!n) print job }' | sort -n
+        { pid = $1; sub(/.*[)] /, ""); if ($2 == job) print pid }' | sort -n
 }
 
-# wait_for DIR UPDATE: until the metrics tell of this update.
+# reached DIR UPDATE: the metrics tell of this update.
+reached() {
+    [ -e "$work/$1/metrics.jsonl" ] &&
+        [ "$(table "$1" train update | tail -n 1)" -ge "$2" ] 2>/dev/null
+}
+
+# wait_for DIR UPDATE: until they do.
 wait_for() {
     wait_left=1000
-    until [ -e "$work/$1/metrics.jsonl" ] &&
-        [ "$(table "$1" train update | tail -n 1)" -ge "$2" ] 2>/dev/null; do
+    until reached "$1" "$2"; do
         wait_left=$((wait_left - 1))
         [ $wait_left -gt 0 ] || die "update $2 of $1 did not come"
-        kill -0 "$job" 2>/dev/null || die "$1 ended before update $2"
+        kill -0 "$job" 2>/dev/null || reached "$1" "$2" || die "$1 ended before update $2"
         sleep 0.02
     done
 }

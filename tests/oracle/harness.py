@@ -46,8 +46,8 @@ def run(ranks, *args, status=0):
     return done.stdout
 
 
-def write_data(path, data, rng):
-    """A data file, in any of the types that a user might choose."""
+def write_data(path, data, inputs, rng):
+    """A data file with these inputs, in any of the types that a user might choose."""
     def pick(array, kinds):
         return np.asarray(array).astype(kinds[rng.integers(len(kinds))])
 
@@ -58,9 +58,9 @@ def write_data(path, data, rng):
         f["offsets"] = pick(data.offsets, ["i8", "i4", "u8", ">i8"])
         if data.tokens:
             f.attrs["vocab_size"] = data.outputs if data.task == "lm" else data.vocab
-            f["inputs"] = pick(data.inputs, ["i4", "i8", "u2"])
+            f["inputs"] = pick(inputs, ["i4", "i8", "u2"])
         else:
-            f["inputs"] = pick(data.inputs, ["f4", "f8", ">f4"])
+            f["inputs"] = pick(inputs, ["f4", "f8", ">f4"])
         if data.targets is None:
             return
         if data.task in ("classify", "tag"):
