@@ -16,6 +16,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 const struct bin_command bin_commands[] = {
@@ -87,6 +88,14 @@ static int launched_rank(bool *mpi)
     *mpi = false;
     const char *task = getenv("SLURM_PROCID"), *step = getenv("SLURM_STEP_NUM_TASKS");
     return task && step ? atoi(task) : 0;
+}
+
+/* A launcher ends the job at the first rank that fails: the others wait to be ended,
+   so that rank 0 has said what is wrong before. */
+static void wait_for_rank_0(void)
+{
+    const struct timespec longest = {2, 0};
+    nanosleep(&longest, NULL);
 }
 
 /* A file opened later must not take the place of a standard stream that is closed. */
@@ -232,7 +241,7 @@ static int run_alone(const struct bin_command *command, struct rnnd_options *opt
 
 int main(int argc, char **argv)
 {
-    const struct bin_command *command;
+    const struct bin_command *command = NULL;
     struct rnnd_options opt;
     int operands;
     bool mpi, asks = false;
@@ -246,7 +255,9 @@ int main(int argc, char **argv)
         status = check_usage(command, &opt, operands, argv);
     if (status < 0 && launched_rank(&mpi) == 0)
         rnnd_log_error("%s", rnnd_status_detail());
-    if (status == 0)
+    else if (status < 0)
+        wait_for_rank_0();
+    else
         status = asks || !command->needs_world
                      ? run_alone(command, &opt, operands, argv)
                      : run_in_world(command, &opt, operands, argv);

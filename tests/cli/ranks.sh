@@ -23,6 +23,19 @@ refuses 2 "eval needs MODEL; see rnn_dist help eval" eval
 refuses 4 "rank 0: none.h5: No such file or directory" --data none.h5 --progress none
 refuses 2 "rank 0: predict needs --out FILE or --csv FILE" predict none --data none.h5
 
+# Rank 0 is heard even where it comes last.
+cat >"$work/late" <<'EOF'
+#!/bin/sh
+[ "$OMPI_COMM_WORLD_RANK" != 0 ] || sleep 0.5
+exec "$@"
+EOF
+chmod +x "$work/late"
+got=0
+mpirun -np 3 "$work/late" "$RNN_DIST" trian >"$work/out" 2>"$work/err" || got=$?
+[ $got = 2 ] || fault "a late rank 0: exit $got"
+[ "$(own)" = "rnn_dist: unknown command trian; did you mean train?" ] ||
+    fault "a late rank 0: '$(own)'"
+
 # One rank alone fails: it says why, the others nothing, and all leave with its status.
 data good task=classify outputs=3 lengths=3,1,2
 printf 'no data\n' >"$work/bad.h5"
