@@ -29,6 +29,8 @@ struct rnnd_step {
     int64_t ldh;
     float *keep;                   /* [rows,H], as in struct rnnd_rnn */
     const float *c_prev;           /* [rows,H], NULL = zero */
+    const float *ahead;            /* what the next step will read first, NULL = nothing */
+    int64_t ahead_floats;
     /* backward only */
     const float *dy;               /* [rows,ldy], NULL = zero */
     const float *next, *next_q;    /* gate gradients of the step that these rows' states went

@@ -113,13 +113,20 @@ INLINE void tile_forward(enum rnnd_cell cell, const struct rnnd_step *s, const s
     }
 }
 
-/* Asks for the lines that the cells of a tile will read and write: in a large layer they are
-   far away since the product that wrote them, and come while this one is summed. */
-static bool is_large(const struct rnnd_step *s)
+/* ---- forward: tiles ----------------------------------------------------------------- */
+
+/* Whether rows and weights are too many to stay in the nearest caches from step to step. */
+INLINE bool large_rows(const struct rnnd_step *s)
 {
     return s->H >= 96;
 }
 
+INLINE bool large_weights(enum rnnd_cell cell, const struct rnnd_step *s)
+{
+    return rnnd_cell_gates(cell) * s->H * s->H > 3 << 17;
+}
+
+/* Asks for what a tile's cells will read and write; it comes while the product is summed. */
 INLINE void prefetch_rows(const float *p, int64_t ld, const struct tile *t, int vectors)
 {
     for (int r = 0; r < t->rows; r++)
@@ -141,28 +148,54 @@ INLINE void prefetch_forward(enum rnnd_cell cell, const struct rnnd_step *s,
         prefetch_rows(s->c_prev + j, s->H, t, units);
 }
 
+/* One panel of a step's product: which, of how many, and where it is packed. */
+struct panel {
+    int64_t i, count, from[2], K;  /* from: vectors of units */
+    int nv;
+    const float *w;
+};
+
+/* Tile i of count of a panel asks for the next panel and the next step's rows. */
+INLINE struct ahead panel_ahead(enum rnnd_cell cell, const struct rnnd_step *s,
+                                const struct panel *p, int64_t i, int64_t count)
+{
+    struct ahead x = nothing_ahead(p->w);
+    int64_t floats = p->nv * VL * p->K;
+    if (large_weights(cell, s) && p->i + 1 < p->count)
+        look_ahead(&x, 0, p->w + floats, floats, i, count, p->K);
+    if (large_rows(s) && s->ahead)
+        look_ahead(&x, 1, s->ahead, s->ahead_floats, p->i * count + i, p->count * count, p->K);
+    return x;
+}
+
+INLINE void panel_forward(enum rnnd_cell cell, const struct rnnd_step *s,
+                          const struct panel *p)
+{
+    int64_t tiles = blocks_of(s->rows, tile_rows[p->nv]);
+    for (int64_t i = 0; i < tiles; i++) {
+        struct tile t;
+        tile_place(&t, s->rows, i, tiles, p->nv);
+        if (large_rows(s))
+            prefetch_forward(cell, s, &t, p->from);
+        if (s->h_prev) {
+            struct ahead x = panel_ahead(cell, s, p, i, tiles);
+            tile_product(&t, false, s->h_prev, s->ldh, p->K, p->w, &x);
+        } else {
+            tile_zero(&t);
+        }
+        tile_forward(cell, s, &t, p->from);
+    }
+}
+
 INLINE void step_forward_of(enum rnnd_cell cell, const struct rnnd_step *s)
 {
-    int64_t H = s->H;
     int G = rnnd_cell_gates(cell);
-    for (int64_t panel = 0; panel < panels_forward(cell, H); panel++) {
-        struct tile t;
-        int64_t from[2] = {panel, panel + 1};
-        if (G == 1)
-            panel_vectors(H, panel, from);
-        t.nv = (int)(G * (from[1] - from[0]));
-        int64_t blocks = blocks_of(s->rows, tile_rows[t.nv]);
-        for (int64_t b = 0; b < blocks; b++) {
-            t.first = block_at(s->rows, b, blocks);
-            t.rows = (int)(block_at(s->rows, b + 1, blocks) - t.first);
-            if (is_large(s))
-                prefetch_forward(cell, s, &t, from);
-            if (s->h_prev)
-                tile_product(&t, false, s->h_prev, s->ldh, H, s->w + from[0] * VL * G * H);
-            else
-                tile_zero(&t);
-            tile_forward(cell, s, &t, from);
-        }
+    struct panel p = {.count = panels_forward(cell, s->H), .K = s->H};
+    for (p.i = 0; p.i < p.count; p.i++) {
+        units_forward(cell, s->H, p.i, p.from);
+        p.nv = (int)(G * (p.from[1] - p.from[0]));
+        p.w = s->w + p.from[0] * VL * G * p.K;
+        panel_forward(cell, s, &p);
     }
 }
 
@@ -295,20 +328,7 @@ INLINE void tile_backward(enum rnnd_cell cell, const struct rnnd_step *s, const 
     }
 }
 
-/* The gate gradients of the later step times W_hh; those of q stand in a place of their own. */
-INLINE void tile_backward_product(enum rnnd_cell cell, const struct rnnd_step *s,
-                                  struct tile *t, const float *w)
-{
-    int64_t H = s->H, G = rnnd_cell_gates(cell);
-    bool gru = cell == RNND_GRU;
-    if (!s->next) {
-        tile_zero(t);
-        return;
-    }
-    tile_product(t, false, s->next, G * H, gru ? 2 * H : G * H, w);
-    if (gru)
-        tile_product(t, true, s->next_q, H, H, w + 2 * H * t->nv * VL);
-}
+/* ---- backward: tiles ---------------------------------------------------------------- */
 
 INLINE void prefetch_backward(enum rnnd_cell cell, const struct rnnd_step *s,
                               const struct tile *t, const int64_t from[2])
@@ -321,31 +341,55 @@ INLINE void prefetch_backward(enum rnnd_cell cell, const struct rnnd_step *s,
         prefetch_rows(s->dy + j, s->ldy, t, units);
     if (G > 1)
         prefetch_rows(s->keep + j, s->H, t, units);
+    else
+        prefetch_rows(s->y + j, s->ldy, t, units);
     if (cell == RNND_LSTM && s->c_prev)
         prefetch_rows(s->c_prev + j, s->H, t, units);
     if (cell == RNND_GRU && s->h_prev)
         prefetch_rows(s->h_prev + j, s->ldh, t, units);
-    if (G == 1)
-        prefetch_rows(s->y + j, s->ldy, t, units);
+}
+
+/* The gate gradients of the later step times W_hh; those of q stand in a place of their own. */
+INLINE void tile_backward_product(enum rnnd_cell cell, const struct rnnd_step *s,
+                                  struct tile *t, const struct panel *p,
+                                  const struct ahead *x)
+{
+    int64_t H = s->H, GH = rnnd_cell_gates(cell) * H;
+    if (!s->next) {
+        tile_zero(t);
+    } else if (cell == RNND_GRU) {
+        struct ahead nothing = nothing_ahead(p->w);
+        tile_product(t, false, s->next, GH, 2 * H, p->w, x);
+        tile_product(t, true, s->next_q, H, H, p->w + 2 * H * p->nv * VL, &nothing);
+    } else {
+        tile_product(t, false, s->next, GH, GH, p->w, x);
+    }
+}
+
+INLINE void panel_backward(enum rnnd_cell cell, const struct rnnd_step *s,
+                           const struct panel *p, bool state)
+{
+    int64_t tiles = blocks_of(s->rows, tile_rows[p->nv]);
+    for (int64_t i = 0; i < tiles; i++) {
+        struct tile t;
+        tile_place(&t, s->rows, i, tiles, p->nv);
+        struct ahead x = panel_ahead(cell, s, p, i, tiles);
+        if (!state && large_rows(s))
+            prefetch_backward(cell, s, &t, p->from);
+        tile_backward_product(cell, s, &t, p, &x);
+        tile_backward(cell, s, &t, p->from, state);
+    }
 }
 
 INLINE void step_backward_of(enum rnnd_cell cell, const struct rnnd_step *s, bool state)
 {
-    for (int64_t panel = 0; panel < panels_backward(cell, s->H); panel++) {
-        struct tile t;
-        int64_t from[2];
-        panel_vectors(s->H, panel, from);
-        t.nv = (int)(from[1] - from[0]);
-        int64_t blocks = blocks_of(s->rows, tile_rows[t.nv]);
-        for (int64_t b = 0; b < blocks; b++) {
-            t.first = block_at(s->rows, b, blocks);
-            t.rows = (int)(block_at(s->rows, b + 1, blocks) - t.first);
-            if (!state && is_large(s))
-                prefetch_backward(cell, s, &t, from);
-            tile_backward_product(cell, s, &t,
-                                  s->w + from[0] * VL * rnnd_cell_gates(cell) * s->H);
-            tile_backward(cell, s, &t, from, state);
-        }
+    struct panel p = {.count = panels_backward(cell, s->H),
+                      .K = rnnd_cell_gates(cell) * s->H};
+    for (p.i = 0; p.i < p.count; p.i++) {
+        panel_vectors(s->H, p.i, p.from);
+        p.nv = (int)(p.from[1] - p.from[0]);
+        p.w = s->w + p.from[0] * VL * p.K;
+        panel_backward(cell, s, &p, state);
     }
 }
 

@@ -37,63 +37,23 @@ INLINE const float *side_row(const struct side *s, int64_t k)
 
 /* ---- the inner loop ----------------------------------------------------------------- */
 
-/* Sums of K rows for `rows` columns of a block times a panel's. */
-INLINE void outer(vf *sum, const float *a, int64_t K, const float *b, int rows, int nv)
-{
-    vf acc[OUTER_BLOCK][TILE_VECTORS];
-    UNROLL
-    for (int r = 0; r < rows; r++) {
-        UNROLL
-        for (int v = 0; v < nv; v++)
-            acc[r][v] = vset(0);
-    }
-    for (int64_t k = 0; k < K; k++) {
-        vf w[TILE_VECTORS];
-        UNROLL
-        for (int v = 0; v < nv; v++)
-            w[v] = *(const vf *)(b + (k * nv + v) * VL);
-        UNROLL
-        for (int r = 0; r < rows; r++) {
-            vf x = vset(a[k * OUTER_BLOCK + r]);
-            UNROLL
-            for (int v = 0; v < nv; v++)
-                acc[r][v] += x * w[v];
-        }
-    }
-    UNROLL
-    for (int r = 0; r < rows; r++) {
-        UNROLL
-        for (int v = 0; v < nv; v++)
-            sum[r * nv + v] = acc[r][v];
-    }
-}
+SHAPES(outer, 1, 1, OUTER_BLOCK)
+SHAPES(outer, 2, 1, OUTER_BLOCK)
+SHAPES(outer, 3, 1, OUTER_BLOCK)
+SHAPES(outer, 4, 1, OUTER_BLOCK)
+SHAPES(outer, 5, 1, OUTER_BLOCK)
+SHAPES(outer, 6, 1, OUTER_BLOCK)
 
-typedef void outer_of(vf *sum, const float *a, int64_t K, const float *b);
-
-#define OUTER(rows, nv)                                                               \
-    static void outer_##rows##_##nv(vf *sum, const float *a, int64_t K, const float *b) \
-    {                                                                                 \
-        outer(sum, a, K, b, rows, nv);                                                \
-    }
-#define OUTERS(rows) OUTER(rows, 1) OUTER(rows, 2) OUTER(rows, 3) OUTER(rows, 4)
-#define OUTERS_OF(rows) {outer_##rows##_1, outer_##rows##_2, outer_##rows##_3, outer_##rows##_4}
+static product_of *const outers[OUTER_BLOCK][TILE_VECTORS] = {
+    SHAPES_OF(outer, 1), SHAPES_OF(outer, 2), SHAPES_OF(outer, 3),
+    SHAPES_OF(outer, 4), SHAPES_OF(outer, 5), SHAPES_OF(outer, 6),
+};
 
 #if defined(__AVX512F__) || defined(__aarch64__)
-enum { OUTER_TILE = 6 };
+enum { OUTER_TILE = OUTER_BLOCK };
 #else
-enum { OUTER_TILE = 3 };           /* half a block: fewer registers */
+enum { OUTER_TILE = OUTER_BLOCK / 2 }; /* fewer registers */
 #endif
-
-OUTERS(1)
-OUTERS(2)
-OUTERS(3)
-OUTERS(4)
-OUTERS(5)
-OUTERS(6)
-
-static outer_of *const outers[OUTER_BLOCK][TILE_VECTORS] = {
-    OUTERS_OF(1), OUTERS_OF(2), OUTERS_OF(3), OUTERS_OF(4), OUTERS_OF(5), OUTERS_OF(6),
-};
 
 /* ---- packing ------------------------------------------------------------------------ */
 
@@ -168,26 +128,44 @@ static void outer_add(const struct outer_tile *t, const vf *sum)
         }
 }
 
-/* Adds rows k .. k+K-1 to c, whose rows are the columns of `blocks`. */
-static void outer_rows(float *c, int64_t ldc, const struct side *blocks,
-                       const struct side *panels, int64_t k, int64_t K, float *work)
+/* Rows k .. k+K-1 of both sides, and what will be read after them. */
+struct outer_rows {
+    int64_t k, K;
+    const float *ahead;
+    int64_t ahead_floats;
+};
+
+static struct outer_rows outer_rows_at(int64_t k, int64_t all)
+{
+    return (struct outer_rows){k, all - k < OUTER_ROWS ? all - k : OUTER_ROWS, NULL, 0};
+}
+
+/* Adds their products to c, whose rows are the columns of `blocks`. */
+static void outer_sums(float *c, int64_t ldc, const struct side *blocks,
+                       const struct side *panels, const struct outer_rows *o, float *work)
 {
     float *panel = work, *packed = work + OUTER_PANEL;
     int64_t count = blocks_of(vectors_of(panels->cols), TILE_VECTORS);
-    outer_pack_blocks(packed, blocks, k, K);
+    int64_t tiles = blocks_of(blocks->cols, OUTER_TILE);
+    outer_pack_blocks(packed, blocks, o->k, o->K);
     for (int64_t p = 0; p < count; p++) {
         int64_t from[2];
         panel_vectors(panels->cols, p, from);
-        outer_pack_panel(panel, panels, k, K, from);
-        for (int64_t i = 0; i < blocks->cols; i += OUTER_TILE) {
+        outer_pack_panel(panel, panels, o->k, o->K, from);
+        for (int64_t i = 0; i < tiles; i++) {
             vf sum[OUTER_BLOCK * TILE_VECTORS];
-            int rows = blocks->cols - i < OUTER_TILE ? (int)(blocks->cols - i) : OUTER_TILE;
-            struct outer_tile t = {c + i * ldc + from[0] * VL, ldc,
-                                   panels->cols - from[0] * VL, rows,
+            int64_t row = i * OUTER_TILE, left = blocks->cols - row;
+            struct outer_tile t = {c + row * ldc + from[0] * VL, ldc,
+                                   panels->cols - from[0] * VL,
+                                   left < OUTER_TILE ? (int)left : OUTER_TILE,
                                    (int)(from[1] - from[0])};
+            const float *a = packed + row / OUTER_BLOCK * OUTER_STRIDE + row % OUTER_BLOCK;
+            struct ahead x = nothing_ahead(panel);
+            if (o->ahead)
+                look_ahead(&x, 0, o->ahead, o->ahead_floats, p * tiles + i, count * tiles,
+                           o->K);
             outer_prefetch(&t);
-            outers[rows - 1][t.nv - 1](
-                sum, packed + i / OUTER_BLOCK * OUTER_STRIDE + i % OUTER_BLOCK, K, panel);
+            outers[t.rows - 1][t.nv - 1](sum, false, a, 1, o->K, panel, &x);
             outer_add(&t, sum);
         }
     }
@@ -196,12 +174,16 @@ static void outer_rows(float *c, int64_t ldc, const struct side *blocks,
 static void outer_direct(const struct rnnd_outer *o, struct side a, const struct side *b)
 {
     enum { GROUP = OUTER_GROUP * OUTER_BLOCK };
-    for (int64_t k = 0; k < o->k; k += OUTER_ROWS)
+    for (int64_t k = 0; k < o->k; k += OUTER_ROWS) {
+        struct outer_rows rows = outer_rows_at(k, o->k);
+        int64_t next = outer_rows_at(k + rows.K, o->k).K * o->lda; /* the next rows of A */
         for (a.first = 0; a.first < o->m; a.first += GROUP) {
             a.cols = o->m - a.first < GROUP ? o->m - a.first : GROUP;
-            outer_rows(o->c + a.first * o->ldc, o->ldc, &a, b, k,
-                       o->k - k < OUTER_ROWS ? o->k - k : OUTER_ROWS, o->work);
+            rows.ahead = a.p + (k + rows.K) * a.ld + next * a.first / o->m;
+            rows.ahead_floats = next * a.cols / o->m;
+            outer_sums(o->c + a.first * o->ldc, o->ldc, &a, b, &rows, o->work);
         }
+    }
 }
 
 static void outer_transposed(const struct rnnd_outer *o, struct side a, const struct side *b)
@@ -210,9 +192,10 @@ static void outer_transposed(const struct rnnd_outer *o, struct side a, const st
     for (a.first = 0; a.first < o->m; a.first += OUTER_WIDTH) {
         a.cols = o->m - a.first < OUTER_WIDTH ? o->m - a.first : OUTER_WIDTH;
         memset(t, 0, sizeof(float) * (size_t)(o->n * OUTER_WIDTH));
-        for (int64_t k = 0; k < o->k; k += OUTER_ROWS)
-            outer_rows(t, OUTER_WIDTH, b, &a, k,
-                       o->k - k < OUTER_ROWS ? o->k - k : OUTER_ROWS, work);
+        for (int64_t k = 0; k < o->k; k += OUTER_ROWS) {
+            struct outer_rows rows = outer_rows_at(k, o->k);
+            outer_sums(t, OUTER_WIDTH, b, &a, &rows, work);
+        }
         for (int64_t i = 0; i < a.cols; i++)
             for (int64_t j = 0; j < o->n; j++)
                 o->c[(a.first + i) * o->ldc + j] += t[j * OUTER_WIDTH + i];

@@ -31,10 +31,41 @@ struct tile {
 #define UNROLL _Pragma("GCC unroll 8")
 #endif
 
-/* sum (+)= a [rows,K] times the panel b [K,nv]; rows and nv are constants where inlined. */
-INLINE void product(vf *sum, bool more, const float *a, int64_t lda, int64_t K, const float *b,
-                    int rows, int nv)
+/* Two pieces of memory that will be wanted soon, asked for bit by bit while a tile is summed:
+   the processor alone does not see them coming. */
+struct ahead {
+    const char *p[2];
+    int64_t step[2];               /* bytes for each k */
+};
+
+static struct ahead nothing_ahead(const float *any)
 {
+    return (struct ahead){{(const char *)any, (const char *)any}, {0, 0}};
+}
+
+/* The i'th of count tiles of depth K asks for its share of floats from p on. */
+static void look_ahead(struct ahead *x, int which, const float *p, int64_t floats, int64_t i,
+                       int64_t count, int64_t K)
+{
+    int64_t bytes = floats * (int64_t)sizeof *p;
+    x->p[which] = (const char *)p + bytes * i / count;
+    x->step[which] = (bytes / count + K - 1) / K;
+}
+
+/* A product of rows [rows,K] and a panel [K,nv]. */
+struct factors {
+    const float *a;                /* element (r, k) is a[r*by_row + k*by_k] */
+    int64_t by_row, by_k;
+    const float *b;
+    int64_t K;
+};
+
+/* sum (+)= that product; rows and nv are constants where inlined. */
+INLINE void product(vf *sum, bool more, struct factors f, const struct ahead *x, int rows,
+                    int nv)
+{
+    const char *p0 = x->p[0], *p1 = x->p[1];
+    int64_t s0 = x->step[0], s1 = x->step[1];
     vf acc[TILE_ROWS][TILE_VECTORS];
     UNROLL
     for (int r = 0; r < rows; r++) {
@@ -42,17 +73,21 @@ INLINE void product(vf *sum, bool more, const float *a, int64_t lda, int64_t K, 
         for (int v = 0; v < nv; v++)
             acc[r][v] = more ? sum[r * nv + v] : vset(0);
     }
-    for (int64_t k = 0; k < K; k++) {
+    for (int64_t k = 0; k < f.K; k++) {
         vf w[TILE_VECTORS];
+        __builtin_prefetch(p0, 0, 2);
+        __builtin_prefetch(p1, 0, 2);
+        p0 += s0;
+        p1 += s1;
         UNROLL
         for (int v = 0; v < nv; v++)
-            w[v] = *(const vf *)(b + (k * nv + v) * VL);
+            w[v] = *(const vf *)(f.b + (k * nv + v) * VL);
         UNROLL
         for (int r = 0; r < rows; r++) {
-            vf x = vset(a[r * lda + k]);
+            vf y = vset(f.a[r * f.by_row + k * f.by_k]);
             UNROLL
             for (int v = 0; v < nv; v++)
-                acc[r][v] += x * w[v];
+                acc[r][v] += y * w[v];
         }
     }
     UNROLL
@@ -63,38 +98,43 @@ INLINE void product(vf *sum, bool more, const float *a, int64_t lda, int64_t K, 
     }
 }
 
+/* One function for each shape, as far as possible without structs on the stack: reading them
+   back costs as much as a few steps of the sum. lda is the distance of rows. */
 typedef void product_of(vf *sum, bool more, const float *a, int64_t lda, int64_t K,
-                        const float *b);
+                        const float *b, const struct ahead *x);
 
-#define PRODUCT(rows, nv)                                                              \
-    static void product_##rows##_##nv(vf *sum, bool more, const float *a, int64_t lda, \
-                                      int64_t K, const float *b)                       \
+#define SHAPE(name, rows, nv, by_row, by_k)                                            \
+    static void name##_##rows##_##nv(vf *sum, bool more, const float *a, int64_t lda,  \
+                                     int64_t K, const float *b, const struct ahead *x) \
     {                                                                                  \
-        product(sum, more, a, lda, K, b, rows, nv);                                    \
+        (void)lda;                                                                     \
+        product(sum, more, (struct factors){a, by_row, by_k, b, K}, x, rows, nv);      \
     }
-#define PRODUCTS(rows) PRODUCT(rows, 1) PRODUCT(rows, 2) PRODUCT(rows, 3) PRODUCT(rows, 4)
+#define SHAPES(name, rows, by_row, by_k)                                      \
+    SHAPE(name, rows, 1, by_row, by_k) SHAPE(name, rows, 2, by_row, by_k)     \
+    SHAPE(name, rows, 3, by_row, by_k) SHAPE(name, rows, 4, by_row, by_k)
+#define SHAPES_OF(name, rows) {name##_##rows##_1, name##_##rows##_2, name##_##rows##_3, \
+                               name##_##rows##_4}
 
-PRODUCTS(1)
-PRODUCTS(2)
-PRODUCTS(3)
-PRODUCTS(4)
-PRODUCTS(5)
-PRODUCTS(6)
-PRODUCT(7, 3)
-PRODUCT(8, 3)
-
-#define BY_VECTORS(rows) \
-    {product_##rows##_1, product_##rows##_2, product_##rows##_3, product_##rows##_4}
+SHAPES(product, 1, lda, 1)
+SHAPES(product, 2, lda, 1)
+SHAPES(product, 3, lda, 1)
+SHAPES(product, 4, lda, 1)
+SHAPES(product, 5, lda, 1)
+SHAPES(product, 6, lda, 1)
+SHAPE(product, 7, 3, lda, 1)
+SHAPE(product, 8, 3, lda, 1)
 
 static product_of *const products[TILE_ROWS][TILE_VECTORS] = {
-    BY_VECTORS(1), BY_VECTORS(2), BY_VECTORS(3), BY_VECTORS(4), BY_VECTORS(5), BY_VECTORS(6),
+    SHAPES_OF(product, 1), SHAPES_OF(product, 2), SHAPES_OF(product, 3),
+    SHAPES_OF(product, 4), SHAPES_OF(product, 5), SHAPES_OF(product, 6),
     {NULL, NULL, product_7_3, NULL}, {NULL, NULL, product_8_3, NULL},
 };
 
 static void tile_product(struct tile *t, bool more, const float *a, int64_t lda, int64_t K,
-                         const float *b)
+                         const float *b, const struct ahead *x)
 {
-    products[t->rows - 1][t->nv - 1](t->sum, more, a + t->first * lda, lda, K, b);
+    products[t->rows - 1][t->nv - 1](t->sum, more, a + t->first * lda, lda, K, b, x);
 }
 
 static void tile_zero(struct tile *t)
@@ -116,6 +156,14 @@ INLINE int64_t blocks_of(int64_t n, int64_t most)
     return (n + most - 1) / most;
 }
 
+/* Tile i of `tiles` about equal ones. */
+INLINE void tile_place(struct tile *t, int64_t rows, int64_t i, int64_t tiles, int nv)
+{
+    t->first = block_at(rows, i, tiles);
+    t->rows = (int)(block_at(rows, i + 1, tiles) - t->first);
+    t->nv = nv;
+}
+
 /* ---- packing ------------------------------------------------------------------------ */
 
 static int64_t vectors_of(int64_t n)
@@ -123,13 +171,22 @@ static int64_t vectors_of(int64_t n)
     return (n + VL - 1) / VL;
 }
 
-/* Unit vectors of a panel of the backward product, or of an RNN cell's forward one: vectors
-   from[0] .. from[1]-1 of the panel'th of about equal panels. */
+/* Vectors from[0] .. from[1]-1 of units belong to the panel'th of about equal panels: of the
+   backward product, or an RNN cell's forward one. */
 static void panel_vectors(int64_t H, int64_t panel, int64_t from[2])
 {
     int64_t vectors = vectors_of(H), panels = blocks_of(vectors, TILE_VECTORS);
     from[0] = block_at(vectors, panel, panels);
     from[1] = block_at(vectors, panel + 1, panels);
+}
+
+/* The same of a panel of the forward product: with several gates, those of one vector. */
+static void units_forward(enum rnnd_cell cell, int64_t H, int64_t panel, int64_t from[2])
+{
+    from[0] = panel;
+    from[1] = panel + 1;
+    if (rnnd_cell_gates(cell) == 1)
+        panel_vectors(H, panel, from);
 }
 
 static int64_t panels_forward(enum rnnd_cell cell, int64_t H)
@@ -154,9 +211,8 @@ static void pack_forward(enum rnnd_cell cell, int64_t H, int64_t panel, float *o
                          const float *w)
 {
     int G = rnnd_cell_gates(cell);
-    int64_t from[2] = {panel, panel + 1};
-    if (G == 1)
-        panel_vectors(H, panel, from);
+    int64_t from[2];
+    units_forward(cell, H, panel, from);
     int64_t nv = G * (from[1] - from[0]);
     float *p = out + from[0] * VL * G * H;
     for (int64_t u = from[0]; u < from[1]; u++)
