@@ -22,7 +22,7 @@ const struct kernels_target kernels_targets[] = {
     {"cpu, avx512", "avx512", 1, RNND_PATH_AUTO, RNND_FP32, 1e-5},
     {"cpu, avx2", "avx2", 1, RNND_PATH_AUTO, RNND_FP32, 1e-5},
     {"cpu, baseline", "baseline", 1, RNND_PATH_AUTO, RNND_FP32, 1e-5},
-    {"cuda, stepwise", NULL, 0, RNND_PATH_STEPWISE, RNND_FP32, 1e-5},
+    {"cuda, stepwise, fp32", NULL, 0, RNND_PATH_STEPWISE, RNND_FP32, 1e-5},
     {"cuda, small", NULL, 0, RNND_PATH_SMALL, RNND_FP32, 1e-5},
     {"cuda, stepwise, tf32", NULL, 0, RNND_PATH_STEPWISE, RNND_TF32, 1e-3},
     {"cuda, stepwise, bf16", NULL, 0, RNND_PATH_STEPWISE, RNND_BF16, 1e-2},

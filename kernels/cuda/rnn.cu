@@ -68,7 +68,8 @@ __global__ void __launch_bounds__(RNND__BLOCK) cells_forward(rnnd_cell_forward s
         float product[4];
         for (int g = 0; g < G; g++)
             product[g] = s.product[(p.row * G + g) * s.H + p.col];
-        (void)unit_forward<cell>(s, p.row, p.col, product);
+        (void)unit_forward<cell>(s, p.row, p.col, unit_inputs<cell>(s, p.row, p.col),
+                                 product);
     }
 }
 

@@ -24,23 +24,39 @@ struct rnnd_cell_forward {
     const float *b_ih, *b_hh;
 };
 
-/* The inputs of gate g and its biases. */
-__device__ __forceinline__ float gate_input(const rnnd_cell_forward &s, int G, int64_t row,
-                                            int64_t k, int g)
+/* What a unit's gates are made of besides the product, biases in it; of the GRU's n the two
+   sides apart: inputs in 2, the bias of the product in 3. */
+struct rnnd_unit_inputs {
+    float gate[4];
+};
+
+/* Apart from the rest, so that a loop can load them while it waits for the product. */
+template <enum rnnd_cell cell>
+__device__ __forceinline__ rnnd_unit_inputs unit_inputs(const rnnd_cell_forward &s,
+                                                        int64_t row, int64_t k)
 {
-    return s.gates[(row * G + g) * s.H + k] + __ldg(s.b_ih + g * s.H + k) +
-           __ldg(s.b_hh + g * s.H + k);
+    const int G = cell_gates(cell);
+    rnnd_unit_inputs in = {};
+    UNROLL
+    for (int g = 0; g < G; g++) {
+        float b = __ldg(s.b_hh + g * s.H + k);
+        in.gate[g] = s.gates[(row * G + g) * s.H + k] + __ldg(s.b_ih + g * s.H + k);
+        if (cell == RNND_GRU && g == 2)
+            in.gate[3] = b;
+        else
+            in.gate[g] += b;
+    }
+    return in;
 }
 
 __device__ __forceinline__ float lstm_unit(const rnnd_cell_forward &s, int64_t row, int64_t k,
+                                           const rnnd_unit_inputs &in,
                                            const float (&product)[4])
 {
     int64_t at = row * s.H + k;
     float *gates = s.gates + row * 4 * s.H + k;
-    rnnd_lstm cell = {gate_input(s, 4, row, k, 0) + product[0],
-                      gate_input(s, 4, row, k, 1) + product[1],
-                      gate_input(s, 4, row, k, 2) + product[2],
-                      gate_input(s, 4, row, k, 3) + product[3]};
+    rnnd_lstm cell = {in.gate[0] + product[0], in.gate[1] + product[1],
+                      in.gate[2] + product[2], in.gate[3] + product[3]};
     float c = s.c[at], h = rnnd_lstm_forward(&cell, &c);
     gates[0] = cell.i;
     gates[s.H] = cell.f;
@@ -51,14 +67,13 @@ __device__ __forceinline__ float lstm_unit(const rnnd_cell_forward &s, int64_t r
 }
 
 __device__ __forceinline__ float gru_unit(const rnnd_cell_forward &s, int64_t row, int64_t k,
+                                          const rnnd_unit_inputs &in,
                                           const float (&product)[4])
 {
     int64_t at = row * s.H + k;
     float *gates = s.gates + row * 3 * s.H + k;
-    float q = product[2] + __ldg(s.b_hh + 2 * s.H + k);
-    rnnd_gru cell = {gate_input(s, 3, row, k, 0) + product[0],
-                     gate_input(s, 3, row, k, 1) + product[1],
-                     gates[2 * s.H] + __ldg(s.b_ih + 2 * s.H + k)};
+    float q = product[2] + in.gate[3];
+    rnnd_gru cell = {in.gate[0] + product[0], in.gate[1] + product[1], in.gate[2]};
     float h = rnnd_gru_forward(&cell, q, s.h[at]);
     gates[0] = cell.r;
     gates[s.H] = cell.z;
@@ -70,17 +85,18 @@ __device__ __forceinline__ float gru_unit(const rnnd_cell_forward &s, int64_t ro
 /* From the products of a unit's gates to its new state, which is returned as well. */
 template <enum rnnd_cell cell>
 __device__ __forceinline__ float unit_forward(const rnnd_cell_forward &s, int64_t row,
-                                              int64_t k, const float (&product)[4])
+                                              int64_t k, const rnnd_unit_inputs &in,
+                                              const float (&product)[4])
 {
     float h;
     if (cell == RNND_LSTM)
-        h = lstm_unit(s, row, k, product);
+        h = lstm_unit(s, row, k, in, product);
     else if (cell == RNND_GRU)
-        h = gru_unit(s, row, k, product);
+        h = gru_unit(s, row, k, in, product);
     else if (cell == RNND_RNN_TANH)
-        h = rnnd_rnn_tanh_forward(gate_input(s, 1, row, k, 0) + product[0]);
+        h = rnnd_rnn_tanh_forward(in.gate[0] + product[0]);
     else
-        h = rnnd_rnn_relu_forward(gate_input(s, 1, row, k, 0) + product[0]);
+        h = rnnd_rnn_relu_forward(in.gate[0] + product[0]);
     s.h[row * s.H + k] = h;
     s.y[row * s.ldy + k] = h;
     return h;

@@ -215,7 +215,10 @@ __device__ __forceinline__ void forward_tile(const rnnd_persistent &p,
 #endif
     rnnd_owner o = owner_of(p, member);
     int64_t row = tile * ROWS + o.row;
+    rnnd_unit_inputs in = {};
     float sum[G][4] = {};
+    if (o.busy && row < s.rows)
+        in = unit_inputs<cell>(s, row, o.k);
     stage_rows(m.stage, from + tile * ROWS * p.words, p.words, p.words);
     multiply_staged<bf16>(sum, m.w, m.stage, p);
     put_parts(m.part, sum);
@@ -225,7 +228,7 @@ __device__ __forceinline__ void forward_tile(const rnnd_persistent &p,
     UNROLL
     for (int g = 0; g < G; g++)
         product[g] = add_parts<G>(m.part, g, o.unit, o.row);
-    float h = unit_forward<cell>(s, row, o.k, product);
+    float h = unit_forward<cell>(s, row, o.k, in, product);
     put_value<bf16>(to + row * p.words, o.k, h);
 }
 

@@ -18,10 +18,13 @@ if [ "${LONG:-}" ]; then
     for seed in 1 2 3 4 5 inorder; do
         run RNND_SIMT_SEED=$seed
     done
+    run RNND_SIMT_SMS=6 RNND_TEST_TARGETS="cuda, persistent"
+    run RNND_SIMT_ARCH=75 RNND_TEST_TARGETS="cuda, small"
 else
-    run RNND_SIMT_SEED=$$ RNND_TEST_BRIEF=1
+    export RNND_TEST_BRIEF=1 RNND_SIMT_SEED=$$
+    run RNND_TEST_TARGETS="cuda, stepwise, fp32"
+    run RNND_TEST_TARGETS="cuda, small" RNND_SIMT_ARCH=75
+    # Few multiprocessors: a group of blocks has several tiles of rows.
+    run RNND_TEST_TARGETS="cuda, persistent, bf16" RNND_SIMT_SMS=6
 fi
-# Few multiprocessors: a group of blocks has several tiles of rows.
-run RNND_SIMT_SMS=6 RNND_TEST_TARGETS="cuda, persistent" RNND_TEST_BRIEF=1
-run RNND_SIMT_ARCH=75 RNND_TEST_TARGETS="cuda, small" RNND_TEST_BRIEF=1
 [ $faults = 0 ]
