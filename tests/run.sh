@@ -1,12 +1,13 @@
 #!/bin/sh
 # run.sh [STEP...] - all the tests, or the steps named: builds by gcc and clang without a
-# warning, make check, the same under ASan and UBSan, another GEMM, make distcheck, an
-# installed library, the scripts themselves. LONG=1 takes the long counts. Logs and builds are
-# in ./build-tests. The last line counts tests; the exit status is 0 if none failed.
+# warning, make check, another GEMM, the CUDA plug-in where nvcc is, make check under ASan and
+# UBSan, an installed library, make distcheck, the scripts themselves. LONG=1 takes the long
+# counts. Logs and builds are in ./build-tests. The last line counts tests; the exit status is
+# 0 if none failed.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 top=$PWD
-all_steps="gcc clang cblas sanitize install distcheck scripts"
+all_steps="gcc clang cblas cuda sanitize install distcheck scripts"
 steps=${*:-$all_steps}
 export LONG="${LONG-}"
 jobs=$(nproc)
@@ -43,6 +44,18 @@ step_cblas() {
     in_build cblas --with-gemm=cblas
     make -j "$jobs" WERROR=-Werror all
     make -j "$jobs" WERROR=-Werror check TESTS="tests/test_kernels"
+}
+
+# The plug-in for all architectures, with its table of registers and spills; PTX. Status 77
+# where the toolkit is not.
+step_cuda() {
+    in_build gcc CC=gcc
+    if ! grep -q '^HAVE_NVCC_TRUE = *$' Makefile; then
+        echo "SKIP: the CUDA plug-in: nvcc or CUDA's libraries are not here"
+        return 77
+    fi
+    make -j "$jobs" WERROR=-Werror cuda
+    make cuda-ptx
 }
 
 step_sanitize() {
@@ -99,6 +112,8 @@ for step in $steps; do
     # The step itself counts where it is not told by a failed test.
     if [ $status = 0 ]; then
         good=$((good + 1)) word=passed
+    elif [ $status = 77 ]; then
+        left=$((left + 1)) word=skipped status=0
     else
         [ $bad -gt 0 ] || bad=1
         word=FAILED

@@ -33,14 +33,14 @@ CLEANFILES += $(cuda_plugin) $(cuda_objects) $(cuda_objects:.o=.ptxas)
 # Kernels whose names hold this word may not spill.
 cuda_no_spills = persistent
 
-nvcc_compile = $(NVCC) -std=c++17 -O3 -lineinfo -I$(top_srcdir)/lib -I$(top_srcdir)/kernels \
+nvcc_compile = $(NVCC) -std=c++17 -O3 -I$(top_srcdir)/lib -I$(top_srcdir)/kernels \
 	-Xcompiler -fPIC,-fvisibility=hidden,-Wall,-Wextra $(NVCCFLAGS)
 
 if HAVE_NVCC
 # ptxas tells registers, shared memory and spills: kept for the table. The rest is for people.
 .cu.o:
 	@$(MKDIR_P) $(@D)
-	$(AM_V_GEN)$(nvcc_compile) $(NVCC_ARCH) -Xptxas -v -c -o $@ $< 2>$(@:.o=.ptxas) || \
+	$(AM_V_GEN)$(nvcc_compile) -lineinfo $(NVCC_ARCH) -Xptxas -v -c -o $@ $< 2>$(@:.o=.ptxas) || \
 	    { cat $(@:.o=.ptxas) >&2; rm -f $@; exit 1; }
 	@grep -v -e '^ptxas info' -e '^ *[0-9]* bytes stack frame' $(@:.o=.ptxas) >&2 || :
 
