@@ -131,6 +131,32 @@ void watch_faults()
     sigaction(SIGSEGV, &action, &previous);
 }
 
+/* A file of ones. Mapped as often as it takes, it fills memory that costs nothing until it is
+   written. */
+const size_t ones_size = 4 << 20;
+
+int ones()
+{
+    static int file = -1;
+    if (file >= 0)
+        return file;
+    std::vector<char> page_of_ones(page, (char)0xff);
+    file = memfd_create("simt", MFD_CLOEXEC);
+    for (size_t at = 0; at < ones_size; at += page)
+        if (pwrite(file, page_of_ones.data(), page, (off_t)at) != (ssize_t)page)
+            error("no memory for new device memory");
+    return file;
+}
+
+void fill_with_ones(const Allocation &a)
+{
+    for (size_t at = 0; at < a.room; at += ones_size)
+        if (mmap(a.first + at, std::min(ones_size, a.room - at), PROT_NONE,
+                 MAP_PRIVATE | MAP_FIXED | MAP_NORESERVE, ones(), 0) == MAP_FAILED)
+            error("no memory for %zu bytes of device %d (vm.max_map_count)", a.bytes,
+                  a.device);
+}
+
 void set_access(const Allocation &a, bool open)
 {
     if (mprotect(a.first, a.room, open ? PROT_READ | PROT_WRITE : PROT_NONE) != 0)
@@ -167,8 +193,9 @@ void remove(Allocation a)
     unpoison(a.first, a.room);
     check_end(a, a.first, a.p, "before");
     check_end(a, a.p + a.bytes, a.first + a.room, "past");
-    madvise(a.first, a.room, MADV_DONTNEED);
-    set_access(a, false);
+    if (mmap(a.first, a.room, PROT_NONE,
+             MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0) == MAP_FAILED)
+        error("munmap: %zu bytes of device %d", a.bytes, a.device);
     poison(a.first, a.room);
     arenas[a.device].used -= a.bytes;
     living.erase(a.p);
@@ -258,9 +285,7 @@ cudaError_t cudaMalloc(void **p, size_t bytes)
     if (bytes > settings().memory - arena_of(device).used)
         return result(cudaErrorMemoryAllocation);
     Allocation a = carve(device, bytes);
-    set_access(a, true);
-    memset(a.first, 0xff, a.room);
-    set_access(a, false);
+    fill_with_ones(a);
     poison(a.first, (size_t)(a.p - a.first));
     poison(a.p + a.bytes, (size_t)(a.first + a.room + page - (a.p + a.bytes)));
     living[a.p] = a;
