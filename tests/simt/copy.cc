@@ -21,11 +21,11 @@ void land(Copy *c)
    before whoever waits for the group: a thread that does not wait races with it. */
 void announce(Thread *t, const Copy &c)
 {
-    if (!t->copier)
-        t->copier = take_context();
+    if (!t->copier.context)
+        t->copier = take_worker();
     void *asker = context_current();
     release(&t->token);
-    context_switch(t->copier);
+    context_switch(t->copier.context);
     acquire(&t->token);
     announce_read(c.global, (size_t)c.valid);
     announce_write(c.shared, (size_t)c.bytes);

@@ -60,8 +60,6 @@ Fiber *fiber_new(void (*entry)());
 /* Ended and not running: may be given out again, its entry going on behind its
    switch. */
 void fiber_keep(Fiber *fiber);
-/* Its stack is given back; for TSan, which takes a stack used twice for a race. */
-void fiber_delete(Fiber *fiber);
 void fiber_switch(Fiber *from, Fiber *to);
 /* Where a fault at p would mean that a fiber's stack is full. */
 bool fiber_guard(const void *p);
@@ -78,6 +76,13 @@ struct Copy {
     bool landed;
 };
 
+/* A context of TSan that a CUDA thread has left, with its stack: a stack that another context
+   used again would look like a race. */
+struct Worker {
+    void *context;
+    Fiber *fiber;            /* NULL: has none yet */
+};
+
 struct Thread {
     uint3 index;
     Block *block;
@@ -85,13 +90,15 @@ struct Thread {
     int lane;
     Fiber *fiber;
     void *context;           /* of TSan */
-    const Lane *call; /* of warp.cc: what it brings, while it waits for other lanes */
+    const Lane *call;        /* of warp.cc: what it brings, while it waits for other lanes */
+    Thread *leader;          /* and who came first and counts them, in here */
+    unsigned here;
     const char *waits;       /* for what; NULL while it can run */
     Site at;                 /* where it last met others */
     std::vector<Copy> copies;
     int group;               /* of copies, open */
     enum { tokens = 8 };
-    void *copier;            /* of TSan: who makes its copies */
+    Worker copier;           /* of TSan: who makes its copies */
     char token, group_token[tokens];
 };
 
@@ -102,9 +109,13 @@ struct Warp {
     char token[2];
 };
 
-/* Contexts of TSan that CUDA threads of a stream have left: what they did is ordered
-   before what the stream does later, and before nothing else. */
-typedef std::vector<void *> Contexts;
+/* Those of a stream: what they did is ordered before what the stream does later, and before
+   nothing else. Those of a stream that is gone, whose work the host has waited for, serve
+   others: there are at most some 8000. */
+struct Workers {
+    std::vector<Worker> spare;
+    ~Workers();
+};
 
 struct Launch {
     Kernel kernel;
@@ -113,15 +124,15 @@ struct Launch {
     dim3 grid, block;
     size_t shared;
     bool cooperative;
-    std::shared_ptr<Contexts> contexts;
+    std::shared_ptr<Workers> workers;
 };
 
 /* The CUDA thread that runs, NULL on the host. */
 Thread *self();
 /* Runs all of it, on the stream's context. */
 void run(const Launch &launch);
-/* A context for another who takes part in the launch. */
-void *take_context();
+/* One for another who takes part in the launch. */
+Worker take_worker();
 /* The running thread waits until wake(). */
 void wait(const char *what);
 void wake(Thread *thread);

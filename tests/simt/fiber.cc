@@ -162,20 +162,6 @@ void fiber_keep(Fiber *fiber)
     kept.push_back(fiber);
 }
 
-void fiber_delete(Fiber *fiber)
-{
-    Unseen unseen;
-    char *start = fiber->stack - page();
-    for (size_t i = mapped.size(); i-- > 0;)
-        if (mapped[i].first == start) {
-            mapped[i] = mapped.back();
-            mapped.pop_back();
-            break;
-        }
-    munmap(start, fiber->size + page());
-    delete fiber;
-}
-
 void fiber_switch(Fiber *from, Fiber *to)
 {
     entering = to;

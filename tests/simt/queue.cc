@@ -162,7 +162,7 @@ cudaError_t launch_kernel(Kernel kernel, dim3 grid, dim3 block, size_t shared,
     check_stream(stream, "cudaLaunchKernel");
     const char *name = named_kernel ? named_kernel : name_of(kernel.function);
     Launch launch = {std::move(kernel), name, named_kernel ? named_site : Site("?", 0), grid,
-                     block, shared, cooperative, stream->contexts};
+                     block, shared, cooperative, stream->workers};
     named_kernel = nullptr;
     cudaError_t status = check_launch(launch);
     if (status == cudaSuccess)

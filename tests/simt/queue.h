@@ -50,7 +50,7 @@ struct CUstream_st {
     int number, device;
     std::deque<simt::Operation> queue;
     void *context;            /* of TSan, and what its launches leave of them */
-    std::shared_ptr<simt::Contexts> contexts;
+    std::shared_ptr<simt::Workers> workers;
     CUgraph_st *capture;      /* NULL: none */
     std::vector<size_t> tail; /* capturing: the nodes that the next one comes behind */
     char token;

@@ -45,8 +45,9 @@ const size_t margin = 64;    /* bytes on both sides that stay as they were fille
 #endif
 
 #ifdef SIMT_TSAN
-/* A CUDA thread gets a stack and a context of its own, made by the host: one that inherited
-   another's clock would hide races. So blocks come in waves that the host starts. */
+/* A CUDA thread gets a stack and a context that no other thread uses, made by the host: one
+   that inherited another's clock would hide races. So blocks come in waves that the host
+   starts. */
 const bool waves = true;
 const size_t wave_threads = 4096;
 #else
@@ -76,9 +77,10 @@ std::vector<size_t> todo;    /* blocks that have not begun, the next one last */
 size_t unfinished;           /* threads of blocks that have begun */
 char start_token, end_token;
 
-/* TSan: what ended threads leave, given back at the end of a wave. */
-std::vector<Fiber *> ended_fibers;
-Contexts ended_contexts;
+/* TSan: what ended threads leave, for the next launches once the wave is over. */
+std::vector<Worker> ended;
+/* Not destroyed: streams may end after it would be. */
+std::vector<Worker> &idle = *new std::vector<Worker>;
 void *host_context;
 
 std::map<const void *, size_t> static_bytes;
@@ -109,7 +111,9 @@ void begin_block(size_t number)
         t.warp = &b->warp[i / 32];
         t.lane = (int)(i % 32);
         t.at = launch->launched;
-        t.context = take_context();
+        Worker worker = take_worker();
+        t.context = worker.context;
+        t.fiber = worker.fiber;
         t.warp->lane[t.lane] = &t;
         t.warp->live |= 1u << t.lane;
         ready.push_back(&t);
@@ -215,10 +219,9 @@ void leave()
     Fiber *fiber = from->fiber;
     if (waves) {
         Unseen unseen;
-        ended_fibers.push_back(fiber);
-        ended_contexts.push_back(from->context);
-        if (from->copier)
-            ended_contexts.push_back(from->copier);
+        ended.push_back({from->context, fiber});
+        if (from->copier.context)
+            ended.push_back(from->copier);
     }
     if (from->block->alive == 0) {
         end_block(from->block); /* and with it the thread */
@@ -293,12 +296,9 @@ void start_wave()
 void end_wave()
 {
     Unseen unseen;
-    for (Fiber *fiber : ended_fibers)
-        fiber_delete(fiber);
-    launch->contexts->insert(launch->contexts->end(), ended_contexts.begin(),
-                             ended_contexts.end());
-    ended_fibers.clear();
-    ended_contexts.clear();
+    std::vector<Worker> &spare = launch->workers->spare;
+    spare.insert(spare.end(), ended.begin(), ended.end());
+    ended.clear();
 }
 
 void order_blocks()
@@ -343,15 +343,22 @@ void run(const Launch &what)
     launch = nullptr;
 }
 
-void *take_context()
+Workers::~Workers()
 {
     Unseen unseen;
-    Contexts &spare = *launch->contexts;
-    if (spare.empty())
-        return context_new();
-    void *context = spare.back();
-    spare.pop_back();
-    return context;
+    idle.insert(idle.end(), spare.begin(), spare.end());
+}
+
+Worker take_worker()
+{
+    Unseen unseen;
+    std::vector<Worker> &spare = launch->workers->spare;
+    std::vector<Worker> &from = spare.empty() ? idle : spare;
+    if (from.empty())
+        return {context_new(), nullptr};
+    Worker worker = from.back();
+    from.pop_back();
+    return worker;
 }
 
 /* ---- waiting ------------------------------------------------------------------------ */

@@ -73,7 +73,7 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t *s, unsigned flags)
     (*s)->number = ++count;
     (*s)->device = current_device();
     (*s)->context = context_new(); /* now: it must not come behind what the host sees later */
-    (*s)->contexts = std::make_shared<Contexts>();
+    (*s)->workers = std::make_shared<Workers>();
     streams.push_back(*s);
     return result(cudaSuccess);
 }

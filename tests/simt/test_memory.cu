@@ -194,7 +194,7 @@ static void pageable_is_staged()
     EXPECT((a.get(s) == std::vector<int>{1, 2, 3, 4}));
 }
 
-static void pinned_is_not()
+[[maybe_unused]] static void pinned_is_not()
 {
     Stream s;
     Device<int> a(4);

@@ -92,7 +92,7 @@ static void two_streams()
 /* ---- who gets on when --------------------------------------------------------------- */
 
 /* Nothing runs before somebody waits; asking again and again is waiting. */
-static void runs_when_waited_for()
+[[maybe_unused]] static void runs_when_waited_for()
 {
     Stream s;
     Device<float> a(4);

@@ -24,7 +24,8 @@ const char *name_of(Lanes op)
 bool agree(const Lane &a, const Lane &b)
 {
     return a.op == b.op && a.mask == b.mask && a.bytes == b.bytes && a.width == b.width &&
-           a.at.line == b.at.line && strcmp(a.at.file, b.at.file) == 0;
+           a.at.line == b.at.line &&
+           (a.at.file == b.at.file || strcmp(a.at.file, b.at.file) == 0);
 }
 
 void check_mask(const Thread *t, const Lane &lane)
@@ -38,24 +39,22 @@ void check_mask(const Thread *t, const Lane &lane)
               name_of(lane.op), lane.mask, lane.mask & ~w->live);
 }
 
-/* The lanes that have come to the same collective. One that waits elsewhere for this thread
-   never comes; one that waits for others may. */
-unsigned lanes_here(const Thread *t, const Lane &lane)
+/* The first of the lanes that have come to the same collective: it counts them. One that waits
+   elsewhere for this thread never comes; one that waits for others may. */
+Thread *find_leader(Thread *t, const Lane &lane)
 {
     const Warp *w = t->warp;
-    unsigned here = 0;
-    for (int i = 0; i < 32; i++) {
-        if (!(lane.mask & w->arrived & 1u << i))
-            continue;
-        const Lane &other = *w->lane[i]->call;
-        if (agree(lane, other))
-            here |= 1u << i;
-        else if (other.mask >> t->lane & 1)
+    for (unsigned left = lane.mask & w->arrived; left; left &= left - 1) {
+        Thread *other = w->lane[__builtin_ctz(left)];
+        if (agree(lane, *other->call))
+            return other->leader;
+        if (other->call->mask >> t->lane & 1)
             error("%s with mask %08x, but lane %d came with %s and mask %08x at %s:%d",
-                  name_of(lane.op), lane.mask, i, name_of(other.op), other.mask,
-                  other.at.file, other.at.line);
+                  name_of(lane.op), lane.mask, other->lane, name_of(other->call->op),
+                  other->call->mask, other->at.file, other->at.line);
     }
-    return here;
+    t->here = 0;
+    return t;
 }
 
 /* ---- shuffles and votes ------------------------------------------------------------- */
@@ -236,13 +235,16 @@ void meet_lanes(const Lane &call)
               call.width);
     if ((call.op == Lanes::bf16 || call.op == Lanes::tf32) && settings().arch < 80)
         error("%s on sm_%d: it exists from sm_80 on", name_of(call.op), settings().arch);
-    t->call = &call;
     check_mask(t, call);
     char *token = &w->token[w->round & 1];
     if (call.op == Lanes::sync)
         release(token);
+    Thread *leader = find_leader(t, call);
+    t->call = &call;
+    t->leader = leader;
+    leader->here |= 1u << t->lane;
     w->arrived |= 1u << t->lane;
-    if (lanes_here(t, call) != call.mask) {
+    if (leader->here != call.mask) {
         wait(name_of(call.op));
     } else {
         {
@@ -251,9 +253,8 @@ void meet_lanes(const Lane &call)
         }
         w->arrived &= ~call.mask;
         w->round += call.op == Lanes::sync;
-        for (int i = 0; i < 32; i++)
-            if (call.mask >> i & 1 && i != t->lane)
-                wake(w->lane[i]);
+        for (unsigned left = call.mask & ~(1u << t->lane); left; left &= left - 1)
+            wake(w->lane[__builtin_ctz(left)]);
         poll();
     }
     t->call = nullptr;
