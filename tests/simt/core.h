@@ -35,7 +35,7 @@ namespace simt {
 struct Settings {
     int arch;             /* RNND_SIMT_ARCH: 75 .. 120 (90) */
     int devices;          /* RNND_SIMT_DEVICES (2) */
-    int multiprocessors; /* RNND_SIMT_SMS: of each device, 0 = as the architecture has */
+    int multiprocessors;  /* RNND_SIMT_SMS: of each device, 0 = as the architecture has */
     bool inorder;         /* RNND_SIMT_SEED=inorder */
     uint64_t seed;        /* RNND_SIMT_SEED (1) */
     size_t memory;        /* RNND_SIMT_MEMORY: MiB of each device (8192) */
@@ -76,8 +76,8 @@ struct Copy {
     bool landed;
 };
 
-/* A context of TSan that a CUDA thread has left, with its stack: a stack that another context
-   used again would look like a race. */
+/* A context of TSan that a CUDA thread has left, with its stack: a stack that another
+   context used again would look like a race. */
 struct Worker {
     void *context;
     Fiber *fiber;            /* NULL: has none yet */
@@ -90,7 +90,7 @@ struct Thread {
     int lane;
     Fiber *fiber;
     void *context;           /* of TSan */
-    const Lane *call;        /* of warp.cc: what it brings, while it waits for other lanes */
+    const Lane *call;        /* of warp.cc: what it brings while it waits for others */
     Thread *leader;          /* and who came first and counts them, in here */
     unsigned here;
     const char *waits;       /* for what; NULL while it can run */
@@ -109,9 +109,9 @@ struct Warp {
     char token[2];
 };
 
-/* Those of a stream: what they did is ordered before what the stream does later, and before
-   nothing else. Those of a stream that is gone, whose work the host has waited for, serve
-   others: there are at most some 8000. */
+/* Those of a stream: what they did is ordered before what the stream does later, and
+   before nothing else. Those of a stream that is gone, whose work the host has waited
+   for, serve others: there are at most some 8000. */
 struct Workers {
     std::vector<Worker> spare;
     ~Workers();
