@@ -28,7 +28,7 @@ int cmd_bench(struct rnnd_options *opt, struct rnnd_comm *comm, int argc, char *
     if (status < 0 || rnnd_comm_rank(comm) != 0)
         return status;
     double known = r.embedding + r.recurrent + r.head + r.optimizer + r.input
-                   + r.communication;
+                   + r.waiting + r.exposed;
     const struct line line[] = {
         {"ranks", rnnd_comm_size(comm)},
         {"updates", (double)r.updates},
@@ -37,11 +37,16 @@ int cmd_bench(struct rnnd_options *opt, struct rnnd_comm *comm, int argc, char *
         {"loss", r.loss},
         {"embedding_share", r.embedding / r.seconds},
         {"recurrent_share", r.recurrent / r.seconds},
+        {"gemm_share", (r.recurrent - r.cell) / r.seconds},
+        {"cell_share", r.cell / r.seconds},
         {"head_share", r.head / r.seconds},
         {"optimizer_share", r.optimizer / r.seconds},
         {"input_share", r.input / r.seconds},
-        {"communication_share", r.communication / r.seconds},
+        {"waiting_share", r.waiting / r.seconds},
+        {"communication_share", r.exposed / r.seconds},
         {"other_share", 1 - known / r.seconds},
+        {"communication_exposed_s", r.exposed},
+        {"communication_hidden_s", r.hidden},
         {"gemm_gflops", 1e-9 * r.gemm_rate},
         {"roofline_share", r.gemm_flops / r.gemm_rate / r.seconds},
         {"straggler_predicted", r.straggler_predicted},

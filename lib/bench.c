@@ -9,14 +9,14 @@
 
 #include <stdlib.h>
 
+#include "bench_probe.h"
 #include "clock.h"
-#include "device.h"
 #include "group.h"
 #include "setup.h"
 #include "status.h"
 #include "timeline.h"
 
-enum { WARM_UP = 3, GEMM_SIZE = 1024, GEMM_TRIES = 5 };
+enum { WARM_UP = 3, SUMS = 5 };
 static const double seconds_wanted = 10;
 
 struct bench {
@@ -25,7 +25,7 @@ struct bench {
     struct rnnd_comm *comm;
     struct rnnd_state *state;
     int64_t update, epoch, entry, group;
-    double flops, straggler, targets, loss;
+    double rows, straggler, targets, loss; /* rows: this rank's */
     struct rnnd_bench_result *out;
 };
 
@@ -45,29 +45,6 @@ static double flops_a_row(const struct rnnd_model_spec *s)
     if (rnnd_task_is_stepwise(s->task))
         flops += 3 * 2 * D * H * (double)s->outputs;
     return flops;
-}
-
-static int measure_gemm(struct bench *b)
-{
-    const struct rnnd_backend_ops *op = b->setup.be->ops;
-    const int64_t n = GEMM_SIZE;
-    struct rnnd_matmul s = {.tb = true, .m = n, .n = n, .k = n, .alpha = 1, .lda = n,
-                            .ldb = n, .ldc = n};
-    struct rnnd_buf x = {NULL};
-    double best = b->out->gemm_rate;
-    RNND_TRY(rnnd_device_alloc(b->setup.be, &x, 3 * n * n));
-    op->zero(b->setup.be, x, (size_t)(3 * n * n) * 4);
-    int status = 0;
-    for (int i = 0; status == 0 && i < GEMM_TRIES; i++) {
-        double start = rnnd_clock();
-        op->matmul(b->setup.be, &s, x, rnnd_at(x, n * n), rnnd_at(x, 2 * n * n));
-        status = rnnd_device_sync(b->setup.be);
-        double rate = 2.0 * (double)(n * n * n) / (rnnd_clock() - start);
-        best = rate > best ? rate : best;
-    }
-    rnnd_device_free(b->setup.be, &x);
-    b->out->gemm_rate = best;
-    return status;
 }
 
 /* ---- updates --------------------------------------------------------------------- */
@@ -143,7 +120,7 @@ static int update(struct bench *b)
     rnnd_timeline_mark(RNND_WORK_OPTIMIZER, false, -1, mark);
     b->loss += loss.loss;
     b->targets += loss.targets;
-    b->flops += flops_a_row(&b->setup.spec) * own_rows(b, first, end);
+    b->rows += own_rows(b, first, end);
     b->straggler += b->setup.share->straggler;
     b->out->steps += (double)rnnd_share_steps(b->setup.share, first, end);
     advance(b, end);
@@ -166,7 +143,7 @@ static int measure(struct bench *b)
     bool over = false;
     for (int i = 0; i < WARM_UP; i++)
         RNND_TRY(update(b));
-    b->loss = b->targets = b->flops = b->straggler = b->out->steps = 0;
+    b->loss = b->targets = b->rows = b->straggler = b->out->steps = 0;
     RNND_TRY(rnnd_comm_agree(b->comm, 0)); /* all start together */
     rnnd_timeline_start(false);
     double start = rnnd_clock();
@@ -178,23 +155,71 @@ static int measure(struct bench *b)
     return 0;
 }
 
-static int summarise(struct bench *b)
+/* ---- results --------------------------------------------------------------------- */
+
+/* The seconds of an update's sums where nothing hides them: ranks that have computed
+   nothing meet, with gradients that are zero. */
+static int time_sums(struct bench *b, double *seconds)
+{
+    double best = 0;
+    for (int i = 0; i < SUMS; i++) {
+        struct rnnd_loss loss = {0, 0, 0};
+        RNND_TRY(rnnd_comm_agree(b->comm, 0)); /* all start together */
+        double start = rnnd_clock();
+        RNND_TRY(rnnd_reducer_finish(b->setup.reducer, 0, NULL, &loss));
+        double now = rnnd_clock() - start;
+        best = i == 0 || now < best ? now : best;
+    }
+    *seconds = best;
+    return 0;
+}
+
+static int take_communication(struct bench *b)
 {
     struct rnnd_bench_result *r = b->out;
+    double alone = 0;
+    r->waiting = rnnd_timeline_seconds(RNND_WORK_MEET);
+    r->exposed = rnnd_timeline_seconds(RNND_WORK_REDUCE);
+    r->hidden = 0;
+    if (!rnnd_reducer_overlaps(b->setup.reducer))
+        return 0;
+    RNND_TRY(time_sums(b, &alone));
+    alone *= (double)r->updates;
+    r->hidden = alone > r->exposed ? alone - r->exposed : 0;
+    return 0;
+}
+
+static int take_stragglers(struct bench *b)
+{
+    struct rnnd_bench_result *r = b->out;
+    double work = r->seconds - r->waiting - r->exposed, sum = work;
+    int64_t longest = (int64_t)(1e9 * work);
+    RNND_TRY(rnnd_comm_sum(b->comm, &sum, 1));
+    RNND_TRY(rnnd_comm_max(b->comm, &longest, 1));
+    r->straggler_predicted = b->straggler / (double)r->updates;
+    r->straggler_measured = 1e-9 * (double)longest * rnnd_comm_size(b->comm) / sum;
+    return 0;
+}
+
+static int summarise(struct bench *b)
+{
+    const struct rnnd_model_spec *s = &b->setup.spec;
+    struct rnnd_bench_result *r = b->out;
+    double cell = 0;
     r->embedding = rnnd_timeline_seconds(RNND_WORK_EMBEDDING);
     r->recurrent = rnnd_timeline_seconds(RNND_WORK_RECURRENT);
     r->head = rnnd_timeline_seconds(RNND_WORK_HEAD);
     r->optimizer = rnnd_timeline_seconds(RNND_WORK_OPTIMIZER);
     r->input = rnnd_timeline_seconds(RNND_WORK_LOAD);
-    r->communication = rnnd_timeline_seconds(RNND_WORK_REDUCE);
-    r->gemm_flops = b->flops;
+    r->gemm_flops = b->rows * flops_a_row(s);
     r->loss = b->targets > 0 ? b->loss / b->targets : 0;
-    r->straggler_predicted = b->straggler / (double)r->updates;
-    double work = r->seconds - r->communication, sum = work;
-    int64_t longest = (int64_t)(1e9 * work);
-    RNND_TRY(rnnd_comm_sum(b->comm, &sum, 1));
-    RNND_TRY(rnnd_comm_max(b->comm, &longest, 1));
-    r->straggler_measured = 1e-9 * (double)longest * rnnd_comm_size(b->comm) / sum;
+    RNND_TRY(take_communication(b));
+    RNND_TRY(take_stragglers(b));
+    int64_t rows = (int64_t)(b->rows / (double)r->updates);
+    int status = rnnd_bench_cell(b->setup.be, s->cell, s->hidden, rows, &cell);
+    RNND_TRY(rnnd_comm_agree(b->comm, status));
+    cell *= b->rows * (double)(s->layers * (s->bidirectional ? 2 : 1));
+    r->cell = cell < r->recurrent ? cell : r->recurrent;
     return 0;
 }
 
@@ -211,11 +236,11 @@ int rnnd_bench(const struct rnnd_options *opt, struct rnnd_comm *comm,
     if (status == 0)
         status = rnnd_comm_agree(comm, rnnd_setup_values(&b.setup));
     if (status == 0)
-        status = rnnd_comm_agree(comm, measure_gemm(&b));
+        status = rnnd_comm_agree(comm, rnnd_bench_gemm(b.setup.be, &result.gemm_rate));
     if (status == 0)
         status = measure(&b);
     if (status == 0) /* again: the machine may have been busy before */
-        status = rnnd_comm_agree(comm, measure_gemm(&b));
+        status = rnnd_comm_agree(comm, rnnd_bench_gemm(b.setup.be, &result.gemm_rate));
     if (status == 0)
         status = summarise(&b);
     rnnd_timeline_stop();

@@ -10,6 +10,8 @@ librnn_dist_a_SOURCES = \
 	lib/batch.h \
 	lib/bench.c \
 	lib/bench.h \
+	lib/bench_probe.c \
+	lib/bench_probe.h \
 	lib/checkpoint.c \
 	lib/checkpoint.h \
 	lib/checkpoint_dir.c \

@@ -144,6 +144,7 @@ static int share(struct rnnd_reducer *r, struct shared *s)
 /* Sums run already: a rank that failed joins them all the same, with what it has. */
 static int finish_early(struct rnnd_reducer *r, struct shared *s)
 {
+    double start = rnnd_clock(), mark = rnnd_timeline_now();
     int begun = 0;
     if (r->seen_floats < r->params->count)
         begun = rnnd_model_announce(r->model);
@@ -153,7 +154,10 @@ static int finish_early(struct rnnd_reducer *r, struct shared *s)
         begun = rnnd_comm_sum_wait(r->comm);
     if (s->status >= 0)
         s->status = begun;
-    return share(r, s);
+    int status = share(r, s);
+    r->wait += rnnd_clock() - start;
+    rnnd_timeline_mark(RNND_WORK_REDUCE, false, -1, mark);
+    return status;
 }
 
 /* The ranks meet in the small sum, where a late one is waited for; then all exchange at
@@ -163,9 +167,15 @@ static int finish_late(struct rnnd_reducer *r, struct shared *s)
     const struct rnnd_params *p = r->params;
     if (s->status >= 0 && p->be->ops->sync(p->be) < 0)
         s->status = rnnd_fail((enum rnnd_status)p->be->status, "%s", p->be->error);
+    double start = rnnd_clock(), mark = rnnd_timeline_now();
     RNND_TRY(share(r, s));
+    rnnd_timeline_mark(RNND_WORK_MEET, false, -1, mark);
+    mark = rnnd_timeline_now();
     RNND_TRY(begin(r, (struct range){0, p->count}));
-    return rnnd_comm_sum_wait(r->comm);
+    RNND_TRY(rnnd_comm_sum_wait(r->comm));
+    rnnd_timeline_mark(RNND_WORK_REDUCE, false, -1, mark);
+    r->wait += rnnd_clock() - start;
+    return 0;
 }
 
 int rnnd_reducer_finish(struct rnnd_reducer *r, int status, unsigned *flags,
@@ -173,19 +183,21 @@ int rnnd_reducer_finish(struct rnnd_reducer *r, int status, unsigned *flags,
 {
     if (rnnd_comm_size(r->comm) == 1)
         return status;
-    double start = rnnd_clock(), mark = rnnd_timeline_now();
     struct shared s = {.status = status, .flags = flags ? *flags : 0, .loss = *loss};
     status = r->early ? finish_early(r, &s) : finish_late(r, &s);
     r->pending.begin = r->pending.end = 0;
     r->seen_count = 0;
     r->seen_floats = 0;
-    r->wait += rnnd_clock() - start;
-    rnnd_timeline_mark(RNND_WORK_REDUCE, false, -1, mark);
     RNND_TRY(status);
     *loss = s.loss;
     if (flags)
         *flags = s.flags;
     return 0;
+}
+
+bool rnnd_reducer_overlaps(const struct rnnd_reducer *r)
+{
+    return r->early;
 }
 
 double rnnd_reducer_take_wait(struct rnnd_reducer *r)

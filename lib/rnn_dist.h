@@ -427,7 +427,9 @@ void rnnd_reducer_free(struct rnnd_reducer *reducer);
    then. */
 RNND_CHECKED int rnnd_reducer_finish(struct rnnd_reducer *reducer, int status,
                                      unsigned *flags, struct rnnd_loss *loss);
-/* Seconds spent waiting in finish since the last call. */
+/* Whether sums run below the backward pass. */
+bool rnnd_reducer_overlaps(const struct rnnd_reducer *reducer);
+/* Seconds spent waiting in finish since the last call, for sums and for ranks. */
 double rnnd_reducer_take_wait(struct rnnd_reducer *reducer);
 
 /* ---- optimizer ------------------------------------------------------------------- */

@@ -37,6 +37,7 @@ static const struct {
     [RNND_WORK_HEAD] = {"head and loss", RNND_LANE_COMPUTE},
     [RNND_WORK_OPTIMIZER] = {"optimizer", RNND_LANE_COMPUTE},
     [RNND_WORK_LOAD] = {"load and pack", RNND_LANE_INPUT},
+    [RNND_WORK_MEET] = {"wait for ranks", RNND_LANE_COMMUNICATION},
     [RNND_WORK_REDUCE] = {"reduce", RNND_LANE_COMMUNICATION},
     [RNND_WORK_VALIDATE] = {"validation", RNND_LANE_COMPUTE},
     [RNND_WORK_SAVE] = {"checkpoint", RNND_LANE_COMPUTE},

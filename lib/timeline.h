@@ -24,7 +24,8 @@ enum rnnd_work {
     RNND_WORK_HEAD,
     RNND_WORK_OPTIMIZER,
     RNND_WORK_LOAD,
-    RNND_WORK_REDUCE,
+    RNND_WORK_MEET,   /* waiting for ranks that have more to do */
+    RNND_WORK_REDUCE, /* sums that nothing hides */
     RNND_WORK_VALIDATE,
     RNND_WORK_SAVE,
     RNND_WORKS

@@ -35,7 +35,7 @@ clock.h           lib/* bin/*
 file.h            lib/*
 timeline.h        lib/* bin/*
 # devices: the table, and those who compute with it
-backend.h         kernels/* lib/device.* lib/batch.* lib/params.* lib/layer.h lib/optim.h lib/comm.h tests/*
+backend.h         kernels/* lib/bench_probe.h lib/device.* lib/batch.* lib/params.* lib/layer.h lib/optim.h lib/comm.h tests/*
 cell.h            kernels/*
 cpu.h             kernels/cpu/*
 simd*.h           kernels/cpu/*
@@ -47,7 +47,7 @@ device_cuda.h     lib/device* lib/comm_nccl.c
 *.cuh             kernels/cuda/*
 comm_nccl.h       kernels/cuda/*
 simt.h            kernels/cuda/dialect.cuh
-device.h          lib/device.c lib/batch.c lib/params.c lib/head.c lib/model.c lib/passes.c lib/state.c lib/optim.c lib/checkpoint.c lib/statedict.c lib/trainer_save.c lib/verify.c lib/bench.c tests/*
+device.h          lib/device.c lib/batch.c lib/params.c lib/head.c lib/model.c lib/passes.c lib/state.c lib/optim.c lib/checkpoint.c lib/statedict.c lib/trainer_save.c lib/verify.c lib/bench_probe.c tests/*
 # rooms, from left to right: each for itself and for those to its right
 options_table.h   lib/options* tests/*
 options.def       lib/options*
@@ -82,6 +82,7 @@ walk.h            lib/walk.c lib/evaluate.c lib/predict*
 predict_out.h     lib/predict*
 sample.h          lib/sample.c bin/cmd_sample.c
 bench.h           lib/bench.c bin/cmd_bench.c
+bench_probe.h     lib/bench*
 verify.h          lib/verify.c bin/cmd_verify.c
 inspect.h         lib/inspect.c bin/cmd_inspect.c
 # the program, and the tests

@@ -51,6 +51,18 @@ for n in 1 2; do
         --batch 5 --dropout 0.3 --cell gru
     equal "comparisons that hold" "$(grep -c ': holds$' "$work/out")" 4
     expect 0 "$n" bench --data "$work/tags.h5" --hidden 8 --max-updates 4 --json
-    told '"updates": 4' '"roofline_share"' '"straggler_predicted": 1'
+    told '"updates": 4' '"roofline_share"' '"straggler_predicted": 1' \
+        '"communication_hidden_s": 0'
+    # The shares are all of the time, and its two parts all of the recurrent one.
+    tr ',{}' '\n' <"$work/out" | awk -F '[": ]+' '
+        $2 ~ /_share$/ { v[$2] = $3 }
+        END {
+            parts = v["gemm_share"] + v["cell_share"] - v["recurrent_share"]
+            all = -parts - v["roofline_share"]
+            for (name in v) { all += v[name]; if (v[name] < 0) bad = 1 }
+            all -= v["recurrent_share"]
+            print parts, all - 1
+            exit bad || parts > 1e-4 || parts < -1e-4 || all > 1.0001 || all < 0.9999
+        }' >"$work/parts" || fault "shares do not add up: $(cat "$work/parts" "$work/out")"
 done
 done_testing
