@@ -4,7 +4,9 @@
  * Takes column-major matrices of float or bfloat16, checks leading dimensions, types and the
  * memory that a product touches, and queues it. Rounds inputs as the compute type says; sums
  * in fp32. With beta = 0, C is not read. Setting the stream forgets the workspace, as cuBLAS
- * does; a product without one is no part of a graph, since cuBLAS would allocate there.
+ * does; a product without one is no part of a graph, since cuBLAS would allocate there, and
+ * products that share one are not to run side by side. In a graph, products of some shapes are
+ * two kernels.
  */
 #include <cublas_v2.h>
 
@@ -20,7 +22,7 @@
 
 struct cublasContext {
     cudaStream_t stream;
-    bool workspace;
+    void *workspace;
     cublasMath_t math;
 };
 
@@ -41,6 +43,7 @@ struct Product {
     float alpha, beta;
     Matrix a, b, c;
     cublasComputeType_t compute;
+    void *workspace;
 };
 
 size_t size_of(cudaDataType type)
@@ -161,6 +164,8 @@ void multiply(const Product &p, int batch)
     if (p.beta != 0)
         announce(p.c, batch, false);
     announce(p.c, batch, true);
+    if (p.workspace)
+        announce_write(p.workspace, 1);
     Unseen unseen;
     Floats c = load(p.c, batch, CUBLAS_COMPUTE_32F);
     float *out = const_cast<float *>(c.p);
@@ -195,6 +200,13 @@ bool types_are_known(const Product &p)
     return p.a.type == CUDA_R_32F && p.c.type == CUDA_R_32F;
 }
 
+/* cuBLAS adds up parts of a long product in a second kernel. For which shapes is its own
+   affair: any fifth will do. */
+bool has_two_kernels(const Product &p)
+{
+    return (p.m + p.n) % 5 == 0;
+}
+
 cublasStatus_t ask(cublasHandle_t h, Product p, const char *what)
 {
     enter(what);
@@ -221,6 +233,7 @@ cublasStatus_t ask(cublasHandle_t h, Product p, const char *what)
     if (settings().arch < 80 && p.compute == CUBLAS_COMPUTE_32F_FAST_TF32)
         p.compute = CUBLAS_COMPUTE_32F;
     int device = stream_device(h->stream);
+    p.workspace = h->workspace;
     enqueue(h->stream, what, [=] {
         check_matrix(p.a, p.count, device, "matrix A");
         check_matrix(p.b, p.count, device, "matrix B");
@@ -229,6 +242,8 @@ cublasStatus_t ask(cublasHandle_t h, Product p, const char *what)
             multiply(p, i);
         return true;
     });
+    if (is_capturing(h->stream) && has_two_kernels(p))
+        enqueue(h->stream, what, [] { return true; });
     return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -265,7 +280,7 @@ cublasStatus_t cublasSetStream_v2(cublasHandle_t h, cudaStream_t stream)
     enter("cublasSetStream");
     check_stream(stream, "cublasSetStream");
     h->stream = stream;
-    h->workspace = false;
+    h->workspace = nullptr;
     return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -281,7 +296,7 @@ cublasStatus_t cublasSetWorkspace_v2(cublasHandle_t h, void *workspace, size_t b
     check_device(workspace, bytes, current_device(), "cublasSetWorkspace");
     if ((uintptr_t)workspace % 256)
         return CUBLAS_STATUS_INVALID_VALUE;
-    h->workspace = bytes > 0;
+    h->workspace = bytes > 0 ? workspace : nullptr;
     return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -334,7 +349,7 @@ cublasStatus_t cublasSgemm_v2(cublasHandle_t h, cublasOperation_t ta, cublasOper
 {
     return ask(h, {ta, tb, m, n, k, 1, *alpha, *beta, matrix(A, CUDA_R_32F, lda, 0),
                    matrix(B, CUDA_R_32F, ldb, 0), matrix(C, CUDA_R_32F, ldc, 0),
-                   CUBLAS_COMPUTE_32F}, "cublasSgemm");
+                   CUBLAS_COMPUTE_32F, nullptr}, "cublasSgemm");
 }
 
 cublasStatus_t cublasSgemmStridedBatched(cublasHandle_t h, cublasOperation_t ta,
@@ -346,7 +361,7 @@ cublasStatus_t cublasSgemmStridedBatched(cublasHandle_t h, cublasOperation_t ta,
 {
     return ask(h, {ta, tb, m, n, k, count, *alpha, *beta,
                    matrix(A, CUDA_R_32F, lda, stride_a), matrix(B, CUDA_R_32F, ldb, stride_b),
-                   matrix(C, CUDA_R_32F, ldc, stride_c), CUBLAS_COMPUTE_32F},
+                   matrix(C, CUDA_R_32F, ldc, stride_c), CUBLAS_COMPUTE_32F, nullptr},
                "cublasSgemmStridedBatched");
 }
 
@@ -360,7 +375,7 @@ cublasStatus_t cublasGemmStridedBatchedEx(
     return ask(h, {ta, tb, m, n, k, count, *static_cast<const float *>(alpha),
                    *static_cast<const float *>(beta), matrix(A, type_a, lda, stride_a),
                    matrix(B, type_b, ldb, stride_b), matrix(C, type_c, ldc, stride_c),
-                   compute}, "cublasGemmStridedBatchedEx");
+                   compute, nullptr}, "cublasGemmStridedBatchedEx");
 }
 
 cublasStatus_t cublasGemmEx(cublasHandle_t h, cublasOperation_t ta, cublasOperation_t tb,
@@ -371,7 +386,7 @@ cublasStatus_t cublasGemmEx(cublasHandle_t h, cublasOperation_t ta, cublasOperat
 {
     return ask(h, {ta, tb, m, n, k, 1, *static_cast<const float *>(alpha),
                    *static_cast<const float *>(beta), matrix(A, type_a, lda, 0),
-                   matrix(B, type_b, ldb, 0), matrix(C, type_c, ldc, 0), compute},
+                   matrix(B, type_b, ldb, 0), matrix(C, type_c, ldc, 0), compute, nullptr},
                "cublasGemmEx");
 }
 

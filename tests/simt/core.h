@@ -10,7 +10,7 @@
  *   device.cc   what the emulated devices are; limits of a launch
  *   queue.cc    streams as queues, and when their work runs (queue.h)
  *   stream.cc   calls on streams, events and copies
- *   graph.cc    capture and graphs
+ *   graph.cc    capture and graphs (node.cc: their nodes one by one)
  *   blas.cc     cuBLAS over the CPU's matrix library
  *   nccl.cc     NCCL over MPI
  *
@@ -131,8 +131,9 @@ struct Launch {
 Thread *self();
 /* Runs all of it, on the stream's context. */
 void run(const Launch &launch);
-/* One for another who takes part in the launch. */
+/* One for another who takes part in the launch, or in what the stream does. */
 Worker take_worker();
+Worker take_worker(Workers *from);
 /* The running thread waits until wake(). */
 void wait(const char *what);
 void wake(Thread *thread);

@@ -322,6 +322,8 @@ const char *cudaGetErrorName(cudaError_t status)
         return "cudaErrorNotReady";
     case cudaErrorCooperativeLaunchTooLarge:
         return "cudaErrorCooperativeLaunchTooLarge";
+    case cudaErrorGraphExecUpdateFailure:
+        return "cudaErrorGraphExecUpdateFailure";
     default:
         return "cudaErrorUnknown";
     }
@@ -346,6 +348,8 @@ const char *cudaGetErrorString(cudaError_t status)
         return "device not ready";
     case cudaErrorCooperativeLaunchTooLarge:
         return "too many blocks in cooperative launch";
+    case cudaErrorGraphExecUpdateFailure:
+        return "the graph update was not performed because of what it would change";
     default:
         return "unknown error";
     }

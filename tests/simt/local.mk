@@ -13,6 +13,7 @@ simt_core = \
 	tests/simt/graph.cc \
 	tests/simt/memory.cc \
 	tests/simt/nccl.cc \
+	tests/simt/node.cc \
 	tests/simt/queue.cc \
 	tests/simt/report.cc \
 	tests/simt/sched.cc \
@@ -29,6 +30,7 @@ simt_tests = \
 	tests/simt/test_blas.cu \
 	tests/simt/test_block.cu \
 	tests/simt/test_device.cu \
+	tests/simt/test_graph.cu \
 	tests/simt/test_index.cu \
 	tests/simt/test_memory.cu \
 	tests/simt/test_stream.cu \

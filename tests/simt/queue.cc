@@ -8,6 +8,7 @@
  */
 #include <cstdio>
 #include <dlfcn.h>
+#include <map>
 #include <pthread.h>
 #include <unistd.h>
 
@@ -21,6 +22,12 @@ namespace {
 
 const char *named_kernel;
 Site named_site;
+
+struct Known {
+    Binder *bind;
+    const char *name;
+};
+std::map<const void *, Known> known; /* kernels that were launched */
 
 /* ---- running what is queued --------------------------------------------------------- */
 
@@ -139,14 +146,30 @@ void push(cudaStream_t s, const char *what, Work work, std::shared_ptr<Record> a
     s->queue.push_back({what, std::move(work), std::move(after), token});
 }
 
-void enqueue(cudaStream_t s, const char *what, Work work)
+void enqueue_node(cudaStream_t s, Node node)
 {
     if (!s->capture) {
-        push(s, what, std::move(work), nullptr);
+        std::shared_ptr<const Launch> launch = node.launch;
+        if (launch)
+            node.work = [launch] { return run(*launch), true; };
+        push(s, node.what, std::move(node.work), nullptr);
         return;
     }
-    s->capture->node.push_back({what, std::move(work), s->tail});
-    s->tail = {s->capture->node.size() - 1};
+    node.after = s->tail;
+    node.enabled = true;
+    s->tail = {s->capture->node.size()};
+    s->capture->node.push_back(std::move(node));
+}
+
+void enqueue(cudaStream_t s, const char *what, Work work)
+{
+    enqueue_node(s, {cudaGraphNodeTypeKernel, what, std::move(work), nullptr, {}, {}, true});
+}
+
+Node kernel_node(const Launch &launch)
+{
+    return {cudaGraphNodeTypeKernel, launch.name, nullptr,
+            std::make_shared<const Launch>(launch), {}, {}, true};
 }
 
 void name_launch(const char *kernel, Site at)
@@ -165,9 +188,21 @@ cudaError_t launch_kernel(Kernel kernel, dim3 grid, dim3 block, size_t shared,
                      block, shared, cooperative, stream->workers};
     named_kernel = nullptr;
     cudaError_t status = check_launch(launch);
-    if (status == cudaSuccess)
-        enqueue(stream, name, [launch] { return run(launch), true; });
+    if (status == cudaSuccess) {
+        known[launch.kernel.function] = {launch.kernel.bind, name};
+        enqueue_node(stream, kernel_node(launch));
+    }
     return result(status);
+}
+
+Kernel known_kernel(const void *function, void **args, const char **name)
+{
+    auto found = known.find(function);
+    if (found == known.end())
+        error("a node is given a kernel that was never launched: its arguments' types are "
+              "not known");
+    *name = found->second.name;
+    return {function, found->second.bind(function, args), found->second.bind};
 }
 
 /* ---- checks of every entry point ---------------------------------------------------- */

@@ -1,5 +1,6 @@
 /*
- * queue.h - streams, events and what they hold, for queue.cc, stream.cc and graph.cc.
+ * queue.h - streams, events, graphs and what they hold, for queue.cc, stream.cc, graph.cc
+ * and node.cc.
  */
 #ifndef SIMT_QUEUE_H
 #define SIMT_QUEUE_H
@@ -13,7 +14,7 @@ struct Record {
     cudaStream_t stream;
     bool done;
     double when;             /* seconds, once done */
-    CUgraph_st *graph; /* recorded while capturing: in this graph, behind these nodes */
+    uint64_t capture;        /* recorded in this one, behind these nodes; 0: in none */
     std::vector<size_t> behind;
     char token;
 };
@@ -25,17 +26,32 @@ struct Operation {
     std::shared_ptr<char> token;
 };
 
+/* What a stream is given, and what a graph is made of. */
 struct Node {
+    cudaGraphNodeType type;
     const char *what;
     Work work;
+    std::shared_ptr<const Launch> launch; /* instead, of a kernel that is not cuBLAS's */
+    cudaMemcpyKind kind;     /* of a copy */
     std::vector<size_t> after;
+    bool enabled;
 };
+typedef std::vector<Node> Nodes;
+
+struct Chains;
 
 /* All that live. */
 extern std::vector<cudaStream_t> streams;
 
 /* Behind what the stream holds, and not before the record is done. */
 void push(cudaStream_t s, const char *what, Work work, std::shared_ptr<Record> after);
+/* enqueue() of core.h for what a graph can be given new parameters for. */
+void enqueue_node(cudaStream_t s, Node node);
+Node kernel_node(const Launch &launch);
+Node copy_node(void *dst, const void *src, size_t bytes, cudaMemcpyKind kind, int device);
+Node set_node(void *dst, int value, size_t bytes, int device);
+/* A kernel that was launched before, with other arguments. */
+Kernel known_kernel(const void *function, void **args, const char **name);
 /* Runs until done() is true, which work of the target brings about. */
 void run_until(cudaStream_t target, const std::function<bool()> &done);
 /* Runs one operation of those that s needs or that may run beside them. */
@@ -60,13 +76,24 @@ struct CUevent_st {
     std::shared_ptr<simt::Record> record;
 };
 
+struct CUgraphNode_st {
+    CUgraph_st *graph;
+    size_t place;
+};
+
 struct CUgraph_st {
-    std::vector<simt::Node> node;
+    uint64_t number;         /* 1, 2, ... */
+    simt::Nodes node;
     cudaStream_t origin;
+    int device;
+    std::vector<CUgraphNode_st> handle; /* of each node, once asked for */
 };
 
 struct CUgraphExec_st {
-    std::vector<simt::Node> node;
+    uint64_t graph;          /* number of the one it was made of */
+    int device;
+    std::shared_ptr<simt::Nodes> node; /* shared with launches that have not run yet */
+    std::shared_ptr<simt::Chains> chains;
 };
 
 #endif

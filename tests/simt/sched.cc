@@ -349,16 +349,20 @@ Workers::~Workers()
     idle.insert(idle.end(), spare.begin(), spare.end());
 }
 
-Worker take_worker()
+Worker take_worker(Workers *owner)
 {
     Unseen unseen;
-    std::vector<Worker> &spare = launch->workers->spare;
-    std::vector<Worker> &from = spare.empty() ? idle : spare;
+    std::vector<Worker> &from = owner->spare.empty() ? idle : owner->spare;
     if (from.empty())
         return {context_new(), nullptr};
     Worker worker = from.back();
     from.pop_back();
     return worker;
+}
+
+Worker take_worker()
+{
+    return take_worker(launch->workers.get());
 }
 
 /* ---- waiting ------------------------------------------------------------------------ */

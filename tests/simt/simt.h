@@ -89,9 +89,13 @@ void copy_finish(int pending);
 
 /* ---- queue.cc -------------------------------------------------------------------- */
 
+typedef std::function<void()> Body;
+/* Makes one of a kernel and its arguments, which are copied. */
+typedef Body Binder(const void *function, void **args);
 struct Kernel {
     const void *function;
-    std::function<void()> body; /* what one thread runs, its arguments inside */
+    Body body;               /* what one thread runs, its arguments inside */
+    Binder *bind;            /* for other arguments: graphs are given new ones */
 };
 cudaError_t launch_kernel(Kernel kernel, dim3 grid, dim3 block, size_t shared,
                           cudaStream_t stream, bool cooperative);
@@ -138,12 +142,25 @@ inline void check_each(T *pointer, int index)
 
 /* The arguments are copied now, as CUDA does. */
 template <class... P, size_t... I>
-inline std::function<void()> bind(void (*kernel)(P...), void **args,
-                                  std::index_sequence<I...>)
+inline Body bind_each(void (*kernel)(P...), void **args, std::index_sequence<I...>)
 {
     std::tuple<P...> values(*static_cast<P *>(args[I])...);
     (check_each(std::get<I>(values), (int)I), ...);
     return [kernel, values] { std::apply(kernel, values); };
+}
+
+template <class... P>
+inline Body bind(const void *function, void **args)
+{
+    return bind_each(reinterpret_cast<void (*)(P...)>(const_cast<void *>(function)), args,
+                     std::index_sequence_for<P...>());
+}
+
+template <class... P>
+inline Kernel bound(void (*kernel)(P...), void **args)
+{
+    const void *function = reinterpret_cast<const void *>(kernel);
+    return {function, bind<P...>(function, args), bind<P...>};
 }
 
 } // namespace simt
@@ -156,10 +173,8 @@ template <class... P>
 inline cudaError_t cudaLaunchKernel(void (*kernel)(P...), dim3 grid, dim3 block,
                                     void **args, size_t shared, cudaStream_t stream)
 {
-    return simt::launch_kernel(
-        {reinterpret_cast<const void *>(kernel),
-         simt::bind(kernel, args, std::index_sequence_for<P...>())},
-        grid, block, shared, stream, false);
+    return simt::launch_kernel(simt::bound(kernel, args), grid, block, shared, stream,
+                               false);
 }
 
 template <class... P>
@@ -167,10 +182,8 @@ inline cudaError_t cudaLaunchCooperativeKernel(void (*kernel)(P...), dim3 grid,
                                                dim3 block, void **args, size_t shared,
                                                cudaStream_t stream)
 {
-    return simt::launch_kernel(
-        {reinterpret_cast<const void *>(kernel),
-         simt::bind(kernel, args, std::index_sequence_for<P...>())},
-        grid, block, shared, stream, true);
+    return simt::launch_kernel(simt::bound(kernel, args), grid, block, shared, stream,
+                               true);
 }
 
 /* As nvcc has them, for kernels by name. */

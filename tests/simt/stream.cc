@@ -22,6 +22,7 @@ void check_event(cudaEvent_t e, const char *what)
 
 double now()
 {
+    Unseen unseen;
     timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
@@ -54,7 +55,42 @@ void copy_bytes(void *dst, const void *src, size_t bytes)
     announce_write(dst, bytes);
 }
 
+/* Whether a stream is still captured in the graph that the event was recorded in. */
+bool is_open(const Record &record)
+{
+    for (cudaStream_t s : streams)
+        if (s->capture && s->capture->number == record.capture)
+            return true;
+    return false;
+}
+
 } // namespace
+
+Node copy_node(void *dst, const void *src, size_t bytes, cudaMemcpyKind kind, int device)
+{
+    check_copy(dst, src, bytes, kind, device);
+    return {cudaGraphNodeTypeMemcpy, "cudaMemcpyAsync",
+            [=] {
+                check_copy(dst, src, bytes, kind, device);
+                copy_bytes(dst, src, bytes);
+                return true;
+            },
+            nullptr, kind, {}, true};
+}
+
+Node set_node(void *dst, int value, size_t bytes, int device)
+{
+    check_device(dst, bytes, device, "cudaMemsetAsync");
+    return {cudaGraphNodeTypeMemset, "cudaMemsetAsync",
+            [=] {
+                check_device(dst, bytes, device, "cudaMemsetAsync");
+                memset(dst, value, bytes);
+                announce_write(dst, bytes);
+                return true;
+            },
+            nullptr, {}, {}, true};
+}
+
 } // namespace simt
 
 using namespace simt;
@@ -105,6 +141,7 @@ cudaError_t cudaStreamSynchronize(cudaStream_t s)
 {
     enter("cudaStreamSynchronize");
     check_stream(s, "cudaStreamSynchronize");
+    check_no_capture("cudaStreamSynchronize");
     finish(s);
     return result(cudaSuccess);
 }
@@ -112,6 +149,7 @@ cudaError_t cudaStreamSynchronize(cudaStream_t s)
 cudaError_t cudaDeviceSynchronize(void)
 {
     enter("cudaDeviceSynchronize");
+    check_no_capture("cudaDeviceSynchronize");
     finish_all(current_device());
     return result(cudaSuccess);
 }
@@ -121,6 +159,7 @@ cudaError_t cudaStreamQuery(cudaStream_t s)
 {
     enter("cudaStreamQuery");
     check_stream(s, "cudaStreamQuery");
+    check_no_capture("cudaStreamQuery");
     if (!s->queue.empty())
         run_one(s);
     if (!s->queue.empty())
@@ -162,7 +201,7 @@ cudaError_t cudaEventRecord(cudaEvent_t e, cudaStream_t s)
     record->stream = s;
     e->record = record;
     if (s->capture) {
-        record->graph = s->capture;
+        record->capture = s->capture->number;
         record->behind = s->tail;
         return result(cudaSuccess);
     }
@@ -184,10 +223,12 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t s, cudaEvent_t e, unsigned)
     std::shared_ptr<Record> record = e->record;
     if (!record)
         return result(cudaSuccess);
-    if (record->graph && (!s->capture || s->capture == record->graph)) {
-        s->capture = record->graph; /* a stream joins the capture by such a wait */
+    if (record->capture && !is_open(*record))
+        error("cudaStreamWaitEvent: the event was recorded in a capture that has ended");
+    if (record->capture && (!s->capture || s->capture->number == record->capture)) {
+        s->capture = record->stream->capture; /* joins the capture by such a wait */
         s->tail.insert(s->tail.end(), record->behind.begin(), record->behind.end());
-    } else if (record->graph || s->capture) {
+    } else if (record->capture || s->capture) {
         error("stream %d: cudaStreamWaitEvent between a capture and what is outside of it",
               s->number);
     } else {
@@ -200,10 +241,11 @@ cudaError_t cudaEventSynchronize(cudaEvent_t e)
 {
     enter("cudaEventSynchronize");
     check_event(e, "cudaEventSynchronize");
+    check_no_capture("cudaEventSynchronize");
     std::shared_ptr<Record> record = e->record;
     if (!record)
         return result(cudaSuccess);
-    if (record->graph)
+    if (record->capture)
         error("cudaEventSynchronize on an event recorded in a capture");
     run_until(record->stream, [record] { return record->done; });
     acquire(&record->token);
@@ -214,8 +256,9 @@ cudaError_t cudaEventQuery(cudaEvent_t e)
 {
     enter("cudaEventQuery");
     check_event(e, "cudaEventQuery");
+    check_no_capture("cudaEventQuery");
     std::shared_ptr<Record> record = e->record;
-    if (record && record->graph)
+    if (record && record->capture)
         error("cudaEventQuery on an event recorded in a capture");
     if (record && !record->done)
         run_one(record->stream);
@@ -249,7 +292,7 @@ cudaError_t cudaMemcpyAsync(void *dst, const void *src, size_t bytes, cudaMemcpy
     enter("cudaMemcpyAsync");
     check_stream(s, "cudaMemcpyAsync");
     int device = s->device;
-    check_copy(dst, src, bytes, kind, device);
+    Node node = copy_node(dst, src, bytes, kind, device);
     bool pageable = kind == cudaMemcpyHostToDevice   ? !is_pinned(src, bytes)
                     : kind == cudaMemcpyDeviceToHost ? !is_pinned(dst, bytes)
                                                      : false;
@@ -265,11 +308,7 @@ cudaError_t cudaMemcpyAsync(void *dst, const void *src, size_t bytes, cudaMemcpy
         });
         return result(cudaSuccess);
     }
-    enqueue(s, "cudaMemcpyAsync", [=] {
-        check_copy(dst, src, bytes, kind, device);
-        copy_bytes(dst, src, bytes);
-        return true;
-    });
+    enqueue_node(s, std::move(node));
     if (pageable)
         finish(s);
     return result(cudaSuccess);
@@ -279,14 +318,7 @@ cudaError_t cudaMemsetAsync(void *dst, int value, size_t bytes, cudaStream_t s)
 {
     enter("cudaMemsetAsync");
     check_stream(s, "cudaMemsetAsync");
-    int device = s->device;
-    check_device(dst, bytes, device, "cudaMemsetAsync");
-    enqueue(s, "cudaMemsetAsync", [=] {
-        check_device(dst, bytes, device, "cudaMemsetAsync");
-        memset(dst, value, bytes);
-        announce_write(dst, bytes);
-        return true;
-    });
+    enqueue_node(s, set_node(dst, value, bytes, s->device));
     return result(cudaSuccess);
 }
 

@@ -150,6 +150,34 @@ static void run_streams()
     EXPECT_CUDA(cudaFreeHost(pinned));
 }
 
+/* Two branches of a graph write the same place, or the second waits for the first. */
+template <int broken>
+static void run_branches()
+{
+    Stream s1, s2;
+    Device<int> where(1);
+    Event fork, between, join;
+    cudaGraph_t graph;
+    cudaGraphExec_t exec;
+    EXPECT_CUDA(cudaStreamBeginCapture(s1, cudaStreamCaptureModeThreadLocal));
+    EXPECT_CUDA(cudaEventRecord(fork.e, s1));
+    EXPECT_CUDA(cudaStreamWaitEvent(s2, fork.e, 0));
+    EXPECT_CUDA(launch(mark, 1, 32, 0, s1, where.p));
+    EXPECT_CUDA(cudaEventRecord(between.e, s1));
+    if (!broken)
+        EXPECT_CUDA(cudaStreamWaitEvent(s2, between.e, 0));
+    EXPECT_CUDA(launch(mark, 1, 32, 0, s2, where.p));
+    EXPECT_CUDA(cudaEventRecord(join.e, s2));
+    EXPECT_CUDA(cudaStreamWaitEvent(s1, join.e, 0));
+    EXPECT_CUDA(cudaStreamEndCapture(s1, &graph));
+    EXPECT_CUDA(cudaGraphInstantiate(&exec, graph, 0));
+    EXPECT_CUDA(cudaGraphDestroy(graph));
+    for (int i = 0; i < 3; i++)
+        EXPECT_CUDA(cudaGraphLaunch(exec, s1));
+    EXPECT_CUDA(cudaStreamSynchronize(s1));
+    EXPECT_CUDA(cudaGraphExecDestroy(exec));
+}
+
 static const char *const race = "data race";
 
 static const Scenario scenarios[] = {
@@ -166,6 +194,8 @@ static const Scenario scenarios[] = {
     {"mark_twice", run_mark<2>, 66, race, nullptr, 0},
     {"streams", run_streams<0>, 0, nullptr, nullptr, 0},
     {"streams_no_event", run_streams<no_event>, 66, race, nullptr, 0},
+    {"branches", run_branches<0>, 0, nullptr, nullptr, 0},
+    {"branches_without_edge", run_branches<1>, 66, race, nullptr, 0},
     {"streams_source_reused", run_streams<source_reused>, 66, race, nullptr, 0},
 };
 

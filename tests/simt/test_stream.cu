@@ -1,6 +1,5 @@
 /*
- * test_stream.cu - streams, events and graphs: queues hide no missing wait, and hold what is
- * right.
+ * test_stream.cu - streams and events: queues hide no missing wait, and hold what is right.
  */
 #include "testing.h"
 
@@ -12,33 +11,6 @@ __global__ void add(float *out, const float *a, const float *b, int n)
     if (i < n)
         out[i] = a[i] + b[i];
 }
-
-/* Pinned memory that is freed with it. */
-struct Pinned {
-    float *p;
-    explicit Pinned(size_t n)
-    {
-        EXPECT_CUDA(cudaMallocHost(reinterpret_cast<void **>(&p), n * sizeof *p));
-    }
-    Pinned(const Pinned &) = delete;
-    ~Pinned()
-    {
-        cudaFreeHost(p);
-    }
-};
-
-struct Event {
-    cudaEvent_t e;
-    Event()
-    {
-        EXPECT_CUDA(cudaEventCreateWithFlags(&e, cudaEventDisableTiming));
-    }
-    Event(const Event &) = delete;
-    ~Event()
-    {
-        cudaEventDestroy(e);
-    }
-};
 
 enum {
     no_wait = 1,        /* the second stream does not wait for the first */
@@ -165,70 +137,6 @@ static void not_waited_for()
     exit(1);
 }
 
-/* ---- capture ------------------------------------------------------------------------ */
-
-enum { no_fork = 1, no_join, unfinished, waits_inside, alloc_inside };
-
-/* b = in uploaded on s1; c = 1s on s2; out = b + c, three times with new input. */
-template <int broken>
-static void graph()
-{
-    const int n = 50;
-    Stream s1, s2;
-    Event fork, join;
-    Device<float> b(n), c(n), zero(n), sum(n);
-    Pinned in(n), out(n);
-    cudaGraph_t graph;
-    cudaGraphExec_t exec;
-    EXPECT_CUDA(cudaMemsetAsync(zero.p, 0, n * 4, s1));
-    EXPECT_CUDA(cudaStreamSynchronize(s1));
-    EXPECT_CUDA(cudaStreamBeginCapture(s1, cudaStreamCaptureModeThreadLocal));
-    EXPECT_CUDA(cudaMemcpyAsync(b.p, in.p, n * 4, cudaMemcpyHostToDevice, s1));
-    EXPECT_CUDA(cudaEventRecord(fork.e, s1));
-    EXPECT_CUDA(cudaStreamWaitEvent(s2, fork.e, 0));
-    EXPECT_CUDA(launch(add, 2, 32, 0, s2, c.p, b.p, b.p, n));
-    EXPECT_CUDA(cudaEventRecord(join.e, s2));
-    if (broken != no_join)
-        EXPECT_CUDA(cudaStreamWaitEvent(s1, join.e, 0));
-    EXPECT_CUDA(launch(add, 2, 32, 0, s1, sum.p, c.p, b.p, n));
-    if (broken == waits_inside)
-        EXPECT_CUDA(cudaStreamSynchronize(s1));
-    if (broken == alloc_inside)
-        Device<float> more(4);
-    if (broken == unfinished)
-        exit(1);
-    EXPECT_CUDA(cudaMemcpyAsync(out.p, sum.p, n * 4, cudaMemcpyDeviceToHost, s1));
-    EXPECT_CUDA(cudaStreamEndCapture(s1, &graph));
-    EXPECT_CUDA(cudaGraphInstantiate(&exec, graph, 0));
-    EXPECT_CUDA(cudaGraphDestroy(graph));
-    for (int round = 0; round < 3; round++) {
-        for (int i = 0; i < n; i++)
-            in.p[i] = (float)(i + 100 * round);
-        EXPECT_CUDA(cudaGraphLaunch(exec, s1));
-        EXPECT_CUDA(cudaStreamSynchronize(s1));
-        for (int i = 0; i < n; i++)
-            EXPECT(out.p[i] == 3.0f * (float)(i + 100 * round));
-    }
-    EXPECT_CUDA(cudaGraphExecDestroy(exec));
-}
-
-static void ends_no_capture()
-{
-    Stream s;
-    cudaGraph_t graph;
-    EXPECT_CUDA(cudaStreamEndCapture(s, &graph));
-}
-
-/* The event was recorded before the capture: a graph cannot wait for it. */
-static void event_from_outside()
-{
-    Stream s1, s2;
-    Event e;
-    EXPECT_CUDA(cudaEventRecord(e.e, s2));
-    EXPECT_CUDA(cudaStreamBeginCapture(s1, cudaStreamCaptureModeThreadLocal));
-    EXPECT_CUDA(cudaStreamWaitEvent(s1, e.e, 0));
-}
-
 static const Scenario scenarios[] = {
     {"two_streams", two_streams<0>, 0, nullptr, nullptr, 20},
     {"missing_event_wait", two_streams<no_wait>, 1, "expected", nullptr, 20},
@@ -244,13 +152,6 @@ static const Scenario scenarios[] = {
     {"blocking_stream", blocking_stream, 86, "cudaStreamNonBlocking", nullptr, 1},
     {"destroyed_event", destroyed_event, 86, "was destroyed", nullptr, 1},
     {"not_waited_for", not_waited_for, 1, "that nobody waited for", nullptr, 1},
-    {"graph", graph<0>, 0, nullptr, nullptr, 20},
-    {"graph_without_join", graph<no_join>, 86, "was not joined to stream", nullptr, 0},
-    {"capture_not_ended", graph<unfinished>, 1, "was not ended", nullptr, 1},
-    {"wait_in_capture", graph<waits_inside>, 86, "while it is captured", nullptr, 1},
-    {"malloc_in_capture", graph<alloc_inside>, 86, "cudaMalloc while stream", nullptr, 1},
-    {"ends_no_capture", ends_no_capture, 86, "no capture began", nullptr, 1},
-    {"event_from_outside", event_from_outside, 86, "between a capture and", nullptr, 1},
 };
 
 int main(int argc, char **argv)

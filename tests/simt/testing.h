@@ -88,6 +88,33 @@ struct Stream {
     }
 };
 
+/* Pinned memory that is freed with it. */
+struct Pinned {
+    float *p;
+    explicit Pinned(size_t n)
+    {
+        EXPECT_CUDA(cudaMallocHost(reinterpret_cast<void **>(&p), n * sizeof *p));
+    }
+    Pinned(const Pinned &) = delete;
+    ~Pinned()
+    {
+        cudaFreeHost(p);
+    }
+};
+
+struct Event {
+    cudaEvent_t e;
+    Event()
+    {
+        EXPECT_CUDA(cudaEventCreateWithFlags(&e, cudaEventDisableTiming));
+    }
+    Event(const Event &) = delete;
+    ~Event()
+    {
+        cudaEventDestroy(e);
+    }
+};
+
 /* Some float in -0.5 .. 0.5, the same for the same i. */
 float some(size_t i);
 std::vector<float> some_floats(size_t n, size_t from);
