@@ -108,6 +108,9 @@ struct rnnd_rnn {
         dc0; /* [N,H] gradient of the initial states, out, NULL = not wanted */
     struct rnnd_buf dw_hh, db_ih, db_hh; /* accumulates */
     struct rnnd_buf scratch;  /* rnn_scratch() bytes */
+    /* The other direction of the layer, NULL = none: the same call runs it too, perhaps at
+       once. Same cell, H and batch; a scratch of its own. */
+    const struct rnnd_rnn *other;
 };
 
 /* The rows of one-hot scatter sorted by token: rows[segment[s] .. segment[s+1]-1] carry

@@ -28,19 +28,19 @@ struct rnnd_layer_state {
     struct rnnd_buf h0[2], c0[2], hn[2], cn[2];
 };
 
-/* y from x [R,in]. */
+/* y from x [R,in]; scratch of the time loop, a direction each. */
 void rnnd_recurrent_forward(const struct rnnd_recurrent *layer,
                             const struct rnnd_params *par,
                             const struct rnnd_packed *batch, struct rnnd_buf x,
                             const struct rnnd_layer_state *state,
-                            struct rnnd_buf scratch);
+                            const struct rnnd_buf scratch[2]);
 /* Parameter gradients from dy [R,D*H], and dx [R,in] unless NULL. */
 void rnnd_recurrent_backward(const struct rnnd_recurrent *layer,
                              const struct rnnd_params *par,
                              const struct rnnd_packed *batch, struct rnnd_buf dx,
                              struct rnnd_buf dy, struct rnnd_buf x,
                              const struct rnnd_layer_state *state,
-                             struct rnnd_buf scratch);
+                             const struct rnnd_buf scratch[2]);
 
 /* The linear layer and the loss over rows of x, taken in chunks that bound the
    scores. */

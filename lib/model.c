@@ -281,8 +281,9 @@ static void free_workspace(struct rnnd_model *m)
         free_once(m, r->y);
         rnnd_device_free(m->be, &m->dropped[l]);
     }
-    struct rnnd_buf *rest[] = {&m->embedded, &m->pooled, &m->argmax,  &m->dpooled,
-                               &m->dy,       &m->dx,     &m->scratch, &m->head.scores};
+    struct rnnd_buf *rest[] = {&m->embedded,   &m->pooled,     &m->argmax,
+                               &m->dpooled,    &m->dy,         &m->dx,
+                               &m->scratch[0], &m->scratch[1], &m->head.scores};
     for (size_t i = 0; i < sizeof rest / sizeof *rest; i++)
         rnnd_device_free(m->be, rest[i]);
     m->room = (struct rnnd_limits){0, 0, 0};
@@ -352,7 +353,10 @@ static int alloc_workspace(struct rnnd_model *m, const struct rnnd_limits *room,
     RNND_TRY(
         rnnd_device_alloc(m->be, &m->head.scores, m->head.chunk * m->spec.outputs));
     size_t bytes = m->be->ops->rnn_scratch(m->be, m->spec.cell, m->spec.hidden, N, R);
-    return rnnd_device_alloc(m->be, &m->scratch, (int64_t)((bytes + 3) / 4));
+    for (int d = 0; d < m->D; d++)
+        RNND_TRY(
+            rnnd_device_alloc(m->be, &m->scratch[d], (int64_t)((bytes + 3) / 4)));
+    return 0;
 }
 
 static int64_t larger(int64_t a, int64_t b)
@@ -368,7 +372,7 @@ int rnnd_model_reserve(struct rnnd_model *m, const struct rnnd_limits *limits,
                                larger(limits->rows, m->room.rows)};
     bool enough = m->room_for_training || !training;
     if (enough && memcmp(&room, &m->room, sizeof room) == 0
-        && !rnnd_buf_is_null(m->scratch))
+        && !rnnd_buf_is_null(m->scratch[0]))
         return 0;
     free_workspace(m);
     m->room_for_training = training || m->room_for_training;

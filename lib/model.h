@@ -31,7 +31,7 @@ struct rnnd_model {
         dropped[RNND_MAX_LAYERS]; /* [R,D*H] outputs after dropout, where p > 0 */
     struct rnnd_buf pooled, argmax, dpooled;  /* [N,D*H], sequence tasks */
     struct rnnd_buf dy, dx;        /* [R, max(D*H,E)] gradients between layers */
-    struct rnnd_buf scratch;       /* of the time loop */
+    struct rnnd_buf scratch[2];    /* of the time loop, a direction */
 };
 
 /* Whether the model reads tokens rather than features. */

@@ -2,8 +2,9 @@
  * recurrent.c - one recurrent layer over a packed batch: the products around the time
  * loop.
  *
- * The back end runs the loop itself (rnn_forward, rnn_backward); here are one product
- * for the inputs of all rows before it, and one each for dW_ih and dx after it.
+ * The back end runs the loop itself (rnn_forward, rnn_backward), both directions in one
+ * call; here are one product for the inputs of all rows before it, and one each for
+ * dW_ih and dx after it.
  */
 #include "layer.h"
 
@@ -38,7 +39,7 @@ void rnnd_recurrent_forward(const struct rnnd_recurrent *l,
                             const struct rnnd_params *par,
                             const struct rnnd_packed *batch, struct rnnd_buf x,
                             const struct rnnd_layer_state *state,
-                            struct rnnd_buf scratch)
+                            const struct rnnd_buf scratch[2])
 {
     const struct rnnd_backend_ops *op = par->be->ops;
     int64_t GH = rnnd_cell_gates(l->cell) * l->H;
@@ -50,12 +51,15 @@ void rnnd_recurrent_forward(const struct rnnd_recurrent *l,
                                   .lda = l->in,
                                   .ldb = l->in,
                                   .ldc = GH};
+    struct rnnd_rnn rnn[2];
     for (int d = 0; d < l->D; d++) {
-        struct rnnd_rnn rnn = direction(l, par, batch, state, d);
-        rnn.scratch = scratch;
+        rnn[d] = direction(l, par, batch, state, d);
+        rnn[d].scratch = scratch[d];
         op->matmul(par->be, &project, l->gates[d], x, rnnd_at(par->value, l->w_ih[d]));
-        op->rnn_forward(par->be, &rnn);
     }
+    if (l->D == 2)
+        rnn[0].other = &rnn[1];
+    op->rnn_forward(par->be, rnn);
 }
 
 void rnnd_recurrent_backward(const struct rnnd_recurrent *l,
@@ -63,7 +67,7 @@ void rnnd_recurrent_backward(const struct rnnd_recurrent *l,
                              const struct rnnd_packed *batch, struct rnnd_buf dx,
                              struct rnnd_buf dy, struct rnnd_buf x,
                              const struct rnnd_layer_state *state,
-                             struct rnnd_buf scratch)
+                             const struct rnnd_buf scratch[2])
 {
     const struct rnnd_backend_ops *op = par->be->ops;
     int64_t GH = rnnd_cell_gates(l->cell) * l->H;
@@ -78,12 +82,17 @@ void rnnd_recurrent_backward(const struct rnnd_recurrent *l,
                                   .ldc = l->in};
     struct rnnd_matmul inputs = {.m = batch->R, .n = l->in, .k = GH, .alpha = 1,
                                  .lda = GH, .ldb = l->in, .ldc = l->in};
+    struct rnnd_rnn rnn[2];
     for (int d = 0; d < l->D; d++) {
-        struct rnnd_rnn rnn = direction(l, par, batch, state, d);
-        rnn.hn = rnn.cn = (struct rnnd_buf){NULL};
-        rnn.dy = rnnd_at(dy, d * l->H);
-        rnn.scratch = scratch;
-        op->rnn_backward(par->be, &rnn);
+        rnn[d] = direction(l, par, batch, state, d);
+        rnn[d].hn = rnn[d].cn = (struct rnnd_buf){NULL};
+        rnn[d].dy = rnnd_at(dy, d * l->H);
+        rnn[d].scratch = scratch[d];
+    }
+    if (l->D == 2)
+        rnn[0].other = &rnn[1];
+    op->rnn_backward(par->be, rnn);
+    for (int d = 0; d < l->D; d++) {
         op->matmul(par->be, &weights, rnnd_at(par->grad, l->w_ih[d]), l->gates[d], x);
         if (rnnd_buf_is_null(dx))
             continue;

@@ -98,7 +98,7 @@ void rig_close(struct rig *rig)
 static struct rnnd_buf take(struct rig *rig, int64_t bytes)
 {
     struct rnnd_buf buf;
-    if (rig->count == 64 || rig->op->alloc(rig->be, &buf, (size_t)bytes) != 0)
+    if (rig->count == RIG_BUFFERS || rig->op->alloc(rig->be, &buf, (size_t)bytes) != 0)
         abort();
     return rig->taken[rig->count++] = buf;
 }

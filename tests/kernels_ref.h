@@ -31,11 +31,13 @@ struct kernels_target {
 extern const struct kernels_target kernels_targets[];
 extern const int kernels_targets_count;
 
+enum { RIG_BUFFERS = 128 };
+
 /* An open back end and the memory that a test took on it. */
 struct rig {
     struct rnnd_backend *be;
     const struct rnnd_backend_ops *op;
-    struct rnnd_buf taken[64];
+    struct rnnd_buf taken[RIG_BUFFERS];
     int count;
 };
 

@@ -50,7 +50,7 @@ step_cblas() {
 # where the toolkit is not.
 step_cuda() {
     in_build gcc CC=gcc
-    if ! grep -q '^HAVE_NVCC_TRUE = *$' Makefile; then
+    if ! grep -q '^NVCC_ARCH = .' Makefile; then
         echo "SKIP: the CUDA plug-in: nvcc or CUDA's libraries are not here"
         return 77
     fi

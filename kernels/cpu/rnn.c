@@ -377,18 +377,16 @@ static int loop_parts(const struct rnnd_cpu *cpu, const struct rnnd_rnn *r)
     return rnnd__cpu_parts(cpu, r->batch->R * r->H * 8);
 }
 
-void rnnd__cpu_rnn_forward(struct rnnd_backend *be, const struct rnnd_rnn *r)
+static void direction_forward(const struct rnnd_cpu *cpu, const struct rnnd_rnn *r)
 {
-    const struct rnnd_cpu *cpu = rnnd__cpu(be);
     int64_t weights = r->H * r->H * rnnd_cell_gates(r->cell);
     if (r->batch->R > 0)
         rnnd__cpu_share(cpu, rnnd__cpu_parts(cpu, weights), pack_forward_part, r);
     rnnd__cpu_share(cpu, loop_parts(cpu, r), forward_part, r);
 }
 
-void rnnd__cpu_rnn_backward(struct rnnd_backend *be, const struct rnnd_rnn *r)
+static void direction_backward(const struct rnnd_cpu *cpu, const struct rnnd_rnn *r)
 {
-    const struct rnnd_cpu *cpu = rnnd__cpu(be);
     int64_t weights = r->H * r->H * rnnd_cell_gates(r->cell);
     int parts = loop_parts(cpu, r);
     if (r->batch->R > 0)
@@ -399,4 +397,16 @@ void rnnd__cpu_rnn_backward(struct rnnd_backend *be, const struct rnnd_rnn *r)
     states_before(r, scratch_of(r).rows);
     rnnd__cpu_share(cpu, parts, weight_part, r);
     bias_gradient(r, parts);
+}
+
+void rnnd__cpu_rnn_forward(struct rnnd_backend *be, const struct rnnd_rnn *r)
+{
+    for (; r; r = r->other)
+        direction_forward(rnnd__cpu(be), r);
+}
+
+void rnnd__cpu_rnn_backward(struct rnnd_backend *be, const struct rnnd_rnn *r)
+{
+    for (; r; r = r->other)
+        direction_backward(rnnd__cpu(be), r);
 }

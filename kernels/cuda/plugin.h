@@ -11,8 +11,8 @@
 
 #include "backend.h"
 
-/* Grows with every change of this file or of struct rnnd_backend_ops. */
-enum { RNND_CUDA_PLUGIN_ABI = 2 };
+/* Grows with every change of this file or of backend.h. */
+enum { RNND_CUDA_PLUGIN_ABI = 3 };
 
 #define RNND_CUDA_PLUGIN_SYMBOL "rnnd_cuda_plugin"
 

@@ -11,7 +11,6 @@
 #include <stdio.h>
 #include <string.h>
 
-
 /* ---- scratch ------------------------------------------------------------------------ */
 
 static int64_t line_up(int64_t floats)
@@ -19,7 +18,7 @@ static int64_t line_up(int64_t floats)
     return rnnd__ratio_up(floats, 64) * 64;
 }
 
-static rnnd_rnn_scratch scratch_of(const struct rnnd_rnn *r)
+rnnd_rnn_scratch rnnd__scratch_of(const struct rnnd_rnn *r)
 {
     int64_t states = line_up(r->batch->N * r->H);
     float *p = rnnd__floats(r->scratch);
@@ -38,9 +37,7 @@ size_t rnnd__cuda_rnn_scratch(struct rnnd_backend *be, enum rnnd_cell cell, int6
            rnnd__persistent_scratch(cell, H, N);
 }
 
-/* The running states begin as given, or at zero; states that end are wanted, or not. */
-static void begin_states(struct rnnd_backend *be, float *to, struct rnnd_buf from,
-                         int64_t floats)
+static void begin(struct rnnd_backend *be, float *to, struct rnnd_buf from, int64_t floats)
 {
     struct rnnd_buf dst = {(char *)to};
     if (rnnd_buf_is_null(from))
@@ -49,12 +46,26 @@ static void begin_states(struct rnnd_backend *be, float *to, struct rnnd_buf fro
         rnnd__cuda_copy(be, dst, from, (size_t)floats * sizeof(float));
 }
 
-static void end_states(struct rnnd_backend *be, struct rnnd_buf to, float *from,
-                       int64_t floats)
+/* The running states of a direction begin as given, or at zero. */
+static void begin_states(struct rnnd_backend *be, const struct rnnd_rnn *r, struct rnnd_buf h,
+                         struct rnnd_buf c)
 {
-    struct rnnd_buf src = {(char *)from};
-    if (!rnnd_buf_is_null(to))
-        rnnd__cuda_copy(be, to, src, (size_t)floats * sizeof(float));
+    rnnd_rnn_scratch x = rnnd__scratch_of(r);
+    begin(be, x.h, h, r->batch->N * r->H);
+    if (r->cell == RNND_LSTM)
+        begin(be, x.c, c, r->batch->N * r->H);
+}
+
+/* Those that end are wanted, or not. */
+static void end_states(struct rnnd_backend *be, const struct rnnd_rnn *r, struct rnnd_buf h,
+                       struct rnnd_buf c)
+{
+    rnnd_rnn_scratch x = rnnd__scratch_of(r);
+    size_t bytes = (size_t)(r->batch->N * r->H) * sizeof(float);
+    if (!rnnd_buf_is_null(h))
+        rnnd__cuda_copy(be, h, {(char *)x.h}, bytes);
+    if (r->cell == RNND_LSTM && !rnnd_buf_is_null(c))
+        rnnd__cuda_copy(be, c, {(char *)x.c}, bytes);
 }
 
 /* ---- cells forward ------------------------------------------------------------------ */
@@ -109,9 +120,9 @@ static void step_forward(struct rnnd_backend *be, const struct rnnd_rnn *r,
                                    dim3(RNND__BLOCK), 0, cuda->stream, s), "cells");
 }
 
-static void stepwise_forward(struct rnnd_backend *be, const struct rnnd_rnn *r,
-                             const rnnd_rnn_scratch &x)
+static void stepwise_forward(struct rnnd_backend *be, const struct rnnd_rnn *r)
 {
+    rnnd_rnn_scratch x = rnnd__scratch_of(r);
     int64_t T = r->batch->T;
     for (int64_t s = 0; s < T; s++)
         step_forward(be, r, x, r->reverse ? T - 1 - s : s);
@@ -217,7 +228,7 @@ static void weight_gradients(struct rnnd_backend *be, const struct rnnd_rnn *r, 
                              int64_t to, struct rnnd_buf g, int64_t ldg)
 {
     int64_t H = r->H;
-    struct rnnd_buf h_prev = {(char *)scratch_of(r).h_prev};
+    struct rnnd_buf h_prev = {(char *)rnnd__scratch_of(r).h_prev};
     struct rnnd_matmul m = {.ta = true, .tb = false, .m = (to - from) * H, .n = H,
                             .k = r->batch->R, .alpha = 1, .beta = 1, .lda = ldg, .ldb = H,
                             .ldc = H};
@@ -236,7 +247,7 @@ static void parameter_gradients(struct rnnd_backend *be, const struct rnnd_rnn *
     if (b->R == 0 || !rnnd__cuda_sound(cuda))
         return;
     rnnd__cuda_ok(cuda, launch(gather_before, rnnd__blocks(b->R * H), dim3(RNND__BLOCK), 0,
-                               cuda->stream, scratch_of(r).h_prev, s), "states");
+                               cuda->stream, rnnd__scratch_of(r).h_prev, s), "states");
     rnnd__cuda_sum_rows(cuda, b->R, GH, GH, rnnd__floats(r->db_ih), gates);
     if (r->cell == RNND_GRU) { /* the recurrent side's view of n differs by r */
         weight_gradients(be, r, 0, 2, r->gates, GH);
@@ -249,9 +260,9 @@ static void parameter_gradients(struct rnnd_backend *be, const struct rnnd_rnn *
     }
 }
 
-static void stepwise_backward(struct rnnd_backend *be, const struct rnnd_rnn *r,
-                              const rnnd_rnn_scratch &x)
+static void stepwise_backward(struct rnnd_backend *be, const struct rnnd_rnn *r)
 {
+    rnnd_rnn_scratch x = rnnd__scratch_of(r);
     int64_t T = r->batch->T;
     bool wanted = !rnnd_buf_is_null(r->dh0);
     for (int64_t s = T - 1; s >= 0; s--) {
@@ -280,8 +291,8 @@ static int64_t most_rows(const struct rnnd_cuda *cuda)
 static rnnd_loop_plan small_plan(enum rnnd_cell cell, int64_t H)
 {
     rnnd_loop_plan p = {RNND_PATH_SMALL, {}, ""};
-    snprintf(p.why, sizeof p.why, "small: the weights of %lld units (of up to %lld) stay in one "
-             "multiprocessor", (long long)H, (long long)rnnd__small_units(cell));
+    snprintf(p.why, sizeof p.why, "small: the weights of %lld units (of up to %lld) stay in "
+             "one multiprocessor", (long long)H, (long long)rnnd__small_units(cell));
     return p;
 }
 
@@ -302,7 +313,7 @@ static rnnd_loop_plan persistent_plan(const rnnd_persistent_plan &persistent, in
 }
 
 static rnnd_loop_plan plan_for(const struct rnnd_cuda *cuda, enum rnnd_cell cell, int64_t H,
-                               int64_t N)
+                               int64_t N, int directions)
 {
     bool small = H <= rnnd__small_units(cell), any = cuda->path == RNND_PATH_AUTO;
     char why[96];
@@ -314,7 +325,7 @@ static rnnd_loop_plan plan_for(const struct rnnd_cuda *cuda, enum rnnd_cell cell
              "%lld", (long long)H, (long long)rnnd__small_units(cell));
     if (cuda->path == RNND_PATH_SMALL)
         return stepwise_plan(why);
-    rnnd_persistent_plan persistent = rnnd__persistent_plan(cuda, cell, H, N);
+    rnnd_persistent_plan persistent = rnnd__persistent_plan(cuda, cell, H, N, directions);
     if (persistent.groups == 0)
         return stepwise_plan(persistent.why);
     if (any && N > most_rows(cuda))
@@ -325,54 +336,67 @@ static rnnd_loop_plan plan_for(const struct rnnd_cuda *cuda, enum rnnd_cell cell
 void rnnd__cuda_rnn_explain(struct rnnd_backend *be, enum rnnd_cell cell, int64_t H, int64_t N,
                             char *text)
 {
-    rnnd_loop_plan p = plan_for(rnnd__cuda(be), cell, H, N);
+    rnnd_loop_plan p = plan_for(rnnd__cuda(be), cell, H, N, 1);
     memcpy(text, p.why, sizeof p.why);
+    if (p.path != RNND_PATH_PERSISTENT)
+        return;
+    int groups = p.persistent.groups;
+    p = plan_for(rnnd__cuda(be), cell, H, N, 2);
+    size_t end = strlen(text);
+    if (p.persistent.directions == 1)
+        snprintf(text + end, sizeof p.why - end, "; of two directions one after the other, as "
+                 "both do not fit");
+    else if (p.persistent.groups < groups)
+        snprintf(text + end, sizeof p.why - end, "; of two directions at once %d group%s each",
+                 p.persistent.groups, p.persistent.groups == 1 ? "" : "s");
 }
 
 /* ---- entries ------------------------------------------------------------------------ */
 
+static rnnd_loop_plan plan_of(struct rnnd_backend *be, const struct rnnd_rnn *r)
+{
+    return plan_for(rnnd__cuda(be), r->cell, r->H, r->batch->N, r->other ? 2 : 1);
+}
+
 void rnnd__cuda_rnn_forward(struct rnnd_backend *be, const struct rnnd_rnn *r)
 {
-    int64_t states = r->batch->N * r->H;
-    bool lstm = r->cell == RNND_LSTM;
-    rnnd_loop_plan p = plan_for(rnnd__cuda(be), r->cell, r->H, r->batch->N);
-    rnnd_rnn_scratch x = scratch_of(r);
+    rnnd_loop_plan p = plan_of(be, r);
     if (p.path == RNND_PATH_SMALL) {
         rnnd__small_forward(be, r);
         return;
     }
-    begin_states(be, x.h, r->h0, states);
-    if (lstm)
-        begin_states(be, x.c, r->c0, states);
+    for (const struct rnnd_rnn *d = r; d; d = d->other)
+        begin_states(be, d, d->h0, d->c0);
     if (p.path == RNND_PATH_PERSISTENT)
-        rnnd__persistent_forward(be, r, x, p.persistent);
+        rnnd__persistent_forward(be, r, p.persistent);
     else
-        stepwise_forward(be, r, x);
-    end_states(be, r->hn, x.h, states);
-    if (lstm)
-        end_states(be, r->cn, x.c, states);
+        for (const struct rnnd_rnn *d = r; d; d = d->other)
+            stepwise_forward(be, d);
+    for (const struct rnnd_rnn *d = r; d; d = d->other)
+        end_states(be, d, d->hn, d->cn);
+}
+
+static void states_backward(struct rnnd_backend *be, const struct rnnd_rnn *r,
+                            const rnnd_loop_plan &p)
+{
+    for (const struct rnnd_rnn *d = r; d; d = d->other)
+        begin_states(be, d, d->dhn, d->dcn);
+    if (p.path == RNND_PATH_PERSISTENT)
+        rnnd__persistent_backward(be, r, p.persistent);
+    else
+        for (const struct rnnd_rnn *d = r; d; d = d->other)
+            stepwise_backward(be, d);
+    for (const struct rnnd_rnn *d = r; d; d = d->other)
+        end_states(be, d, d->dh0, d->dc0);
 }
 
 void rnnd__cuda_rnn_backward(struct rnnd_backend *be, const struct rnnd_rnn *r)
 {
-    int64_t states = r->batch->N * r->H;
-    bool lstm = r->cell == RNND_LSTM;
-    rnnd_loop_plan p = plan_for(rnnd__cuda(be), r->cell, r->H, r->batch->N);
-    rnnd_rnn_scratch x = scratch_of(r);
-    if (p.path == RNND_PATH_SMALL) {
+    rnnd_loop_plan p = plan_of(be, r);
+    if (p.path == RNND_PATH_SMALL)
         rnnd__small_backward(be, r);
-        parameter_gradients(be, r);
-        return;
-    }
-    begin_states(be, x.h, r->dhn, states);
-    if (lstm)
-        begin_states(be, x.c, r->dcn, states);
-    if (p.path == RNND_PATH_PERSISTENT)
-        rnnd__persistent_backward(be, r, x, p.persistent);
     else
-        stepwise_backward(be, r, x);
-    end_states(be, r->dh0, x.h, states);
-    if (lstm)
-        end_states(be, r->dc0, x.c, states);
-    parameter_gradients(be, r);
+        states_backward(be, r, p);
+    for (const struct rnnd_rnn *d = r; d; d = d->other)
+        parameter_gradients(be, d);
 }

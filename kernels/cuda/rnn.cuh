@@ -18,6 +18,8 @@ struct rnnd_rnn_scratch {
     uint32_t *persistent;      /* rnnd__persistent_scratch() */
 };
 
+rnnd_rnn_scratch rnnd__scratch_of(const struct rnnd_rnn *r);
+
 /* The step before step t in the direction of a layer; rows below `old` have one. */
 struct rnnd_before {
     int64_t row;               /* its first packed row */
@@ -36,7 +38,8 @@ static inline rnnd_before rnnd__before(const struct rnnd_rnn *r, int64_t t)
 
 /* The most units that a block holds the weights of. */
 int64_t rnnd__small_units(enum rnnd_cell cell);
-/* The whole loop, final states included; backward up to the gradients of the gates. */
+/* The whole loop, the other direction's too, final states included; backward up to the
+   gradients of the gates. */
 void rnnd__small_forward(struct rnnd_backend *, const struct rnnd_rnn *);
 void rnnd__small_backward(struct rnnd_backend *, const struct rnnd_rnn *);
 
@@ -46,17 +49,19 @@ enum { RNND__MOST_BLOCKS = 1024 };
 
 struct rnnd_persistent_plan {
     int members, groups;       /* blocks of a group; 0 groups: it cannot */
+    int directions;            /* of a launch */
     char why[128];             /* not */
 };
 
+/* For a layer of so many directions: in one launch if there is room for a group of each. */
 rnnd_persistent_plan rnnd__persistent_plan(const struct rnnd_cuda *cuda, enum rnnd_cell cell,
-                                           int64_t H, int64_t N);
+                                           int64_t H, int64_t N, int directions);
 /* Bytes. */
 size_t rnnd__persistent_scratch(enum rnnd_cell cell, int64_t H, int64_t N);
-/* The loop on running states that have begun. */
+/* The loop, the other direction's too, on running states that have begun. */
 void rnnd__persistent_forward(struct rnnd_backend *, const struct rnnd_rnn *,
-                              const rnnd_rnn_scratch &, const rnnd_persistent_plan &);
+                              const rnnd_persistent_plan &);
 void rnnd__persistent_backward(struct rnnd_backend *, const struct rnnd_rnn *,
-                               const rnnd_rnn_scratch &, const rnnd_persistent_plan &);
+                               const rnnd_persistent_plan &);
 
 #endif

@@ -5,7 +5,8 @@
  * Blocks form groups. A group holds the weights once, 16 units a block, and owns every so-many
  * tiles of 8 rows; groups do not meet. Within a group each step ends with one barrier: what
  * the next product reads (states forward, gate gradients backward) lies in one of two buffers
- * in turn, so that nobody writes what others still read. Units stand on the side of the
+ * in turn, so that nobody writes what others still read. Both directions of a layer go in one
+ * launch, groups of their own each, where there is room. Units stand on the side of the
  * product that counts 16, rows on the side that counts 8: a batch that shrinks costs less.
  * Sums are in fp32 and in one order; masters, cell states and gradients stay fp32.
  */
@@ -17,20 +18,43 @@
 
 enum { UNITS = 16, ROWS = 8, THREADS = 256, WARPS = THREADS / 32, FRAGMENT = 128 };
 
+struct rnnd_persistent_direction {
+    bool reverse;
+    const float *w_hh, *b_ih, *b_hh, *h0, *c0, *dy;
+    float *gates, *y, *keep, *h, *c;
+    uint32_t *exchange;            /* two buffers */
+    uint32_t *flags;
+};
+
 /* Sizes in words of 32 bits: two bf16 or one tf32. */
 struct rnnd_persistent {
-    bool reverse;
-    int members, groups;           /* blocks of a group, groups */
+    int members, groups;           /* blocks of a group, groups of a direction */
     int words, ksteps;             /* of a row of H, padded; products of 8 words in it */
     int64_t N, T, H, ldy;
     const int64_t *off;
     const int32_t *n;
-    const float *w_hh, *b_ih, *b_hh, *h0, *c0, *dy;
-    float *gates, *y, *keep, *h, *c;
-    uint32_t *exchange;            /* two buffers */
-    int64_t buffer;                /* words of one */
-    uint32_t *flags, *lost;
+    int64_t buffer;                /* words of one of the exchange */
+    uint32_t *lost;
+    rnnd_persistent_direction d;
 };
+
+/* What a launch takes: a direction for each row of its grid. */
+struct rnnd_persistent_layer {
+    rnnd_persistent p;
+    rnnd_persistent_direction other;
+};
+
+/* A copy: an index that is known at run time would cost a trip to memory at each use. */
+__device__ __forceinline__ rnnd_persistent own_direction(const rnnd_persistent_layer &layer)
+{
+    rnnd_persistent p = layer.p;
+#if RNND_FAULT == 16 /* both directions of a layer are the first */
+#else
+    if (blockIdx.y == 1)
+        p.d = layer.other;
+#endif
+    return p;
+}
 
 /* ---- products ----------------------------------------------------------------------- */
 
@@ -73,7 +97,7 @@ __device__ __forceinline__ void load_weights(uint4 *w, const rnnd_persistent &p,
 #if RNND_FAULT == 8 /* a lane holds another's part of a matrix */
             m = unit + 8 * (e / 2), at = 8 * k + lane % 4 + 4 * (e % 2);
 #endif
-            const float *row = p.w_hh + (back ? gate * p.H * p.H + m
+            const float *row = p.d.w_hh + (back ? gate * p.H * p.H + m
                                               : (gate * p.H + m) * p.H);
             word[e] = m < p.H ? word_of<bf16>(row, back ? p.H : 1, at, p.H) : 0;
         }
@@ -184,7 +208,7 @@ __device__ __forceinline__ bool meet(const rnnd_persistent &p, int group, int me
     __syncthreads();
     return epoch > 0;
 #endif
-    if (group_barrier(p.flags + (int64_t)group * p.members, p.members, member, epoch))
+    if (group_barrier(p.d.flags + (int64_t)group * p.members, p.members, member, epoch))
         return true;
     if (threadIdx.x == 0)
         atomicExch(p.lost, 1u);
@@ -197,8 +221,9 @@ __device__ __forceinline__ rnnd_cell_forward step_of(const rnnd_persistent &p, i
                                                      int64_t t, int64_t rows)
 {
     int64_t row = __ldg(p.off + t);
-    return {rows, p.H, p.ldy, p.gates + row * G * p.H, p.y + row * p.ldy,
-            p.keep ? p.keep + row * p.H : nullptr, p.h, p.c, nullptr, p.b_ih, p.b_hh};
+    return {rows, p.H, p.ldy, p.d.gates + row * G * p.H, p.d.y + row * p.ldy,
+            p.d.keep ? p.d.keep + row * p.H : nullptr, p.d.h, p.d.c, nullptr, p.d.b_ih,
+            p.d.b_hh};
 }
 
 template <enum rnnd_cell cell, bool bf16>
@@ -208,10 +233,10 @@ __device__ __forceinline__ void forward_tile(const rnnd_persistent &p,
                                              int member, uint32_t epoch)
 {
     const int G = cell_gates(cell);
-    const uint32_t *from = p.exchange + epoch % 2 * p.buffer;
-    uint32_t *to = p.exchange + (epoch + 1) % 2 * p.buffer;
+    const uint32_t *from = p.d.exchange + epoch % 2 * p.buffer;
+    uint32_t *to = p.d.exchange + (epoch + 1) % 2 * p.buffer;
 #if RNND_FAULT == 14 /* states are written where other blocks still read the last ones */
-    to = p.exchange + epoch % 2 * p.buffer;
+    to = p.d.exchange + epoch % 2 * p.buffer;
 #endif
     rnnd_owner o = owner_of(p, member);
     int64_t row = tile * ROWS + o.row;
@@ -233,17 +258,18 @@ __device__ __forceinline__ void forward_tile(const rnnd_persistent &p,
 }
 
 template <enum rnnd_cell cell, bool bf16>
-__global__ void __launch_bounds__(THREADS, 1) persistent_forward(rnnd_persistent p)
+__global__ void __launch_bounds__(THREADS, 1) persistent_forward(rnnd_persistent_layer layer)
 {
     SHARED_DYN(uint32_t, words);
     const int G = cell_gates(cell);
+    const rnnd_persistent p = own_direction(layer);
     rnnd_persistent_memory m = memory_of(words, G, p);
     int member = (int)blockIdx.x % p.members, group = (int)blockIdx.x / p.members;
     uint32_t epoch = 0;
     load_weights<bf16, false>(m.w, p, G, member);
     __syncthreads();
     for (int64_t i = 0; i < p.T; i++) {
-        int64_t t = p.reverse ? p.T - 1 - i : i, rows = __ldg(p.n + t);
+        int64_t t = p.d.reverse ? p.T - 1 - i : i, rows = __ldg(p.n + t);
         if (rows <= (int64_t)group * ROWS) /* none of this group's is alive: not yet, or for */
             continue;                      /* good */
         rnnd_cell_forward s = step_of(p, G, t, rows);
@@ -260,9 +286,9 @@ __global__ void __launch_bounds__(RNND__BLOCK) exchange_states(rnnd_persistent p
 {
     for (int64_t i = thread_index(); i < p.buffer; i += thread_count()) {
         rnnd_place at = place_of(i, p.words);
-        bool some = p.h0 && at.row < p.N;
-        p.exchange[i] = p.exchange[p.buffer + i] =
-            some ? word_of<bf16>(p.h0 + at.row * p.H, 1, at.col, p.H) : 0;
+        bool some = p.d.h0 && at.row < p.N;
+        p.d.exchange[i] = p.d.exchange[p.buffer + i] =
+            some ? word_of<bf16>(p.d.h0 + at.row * p.H, 1, at.col, p.H) : 0;
     }
 }
 
@@ -271,14 +297,15 @@ __global__ void __launch_bounds__(RNND__BLOCK) exchange_states(rnnd_persistent p
 __device__ __forceinline__ rnnd_cell_backward step_back_of(const rnnd_persistent &p, int G,
                                                            int64_t t, int64_t rows)
 {
-    int64_t row = __ldg(p.off + t), from = p.reverse ? t + 1 : t - 1;
+    int64_t row = __ldg(p.off + t), from = p.d.reverse ? t + 1 : t - 1;
     bool first = from < 0 || from >= p.T;
-    int64_t old = first ? 0 : p.reverse ? __ldg(p.n + from) : rows;
+    int64_t old = first ? 0 : p.d.reverse ? __ldg(p.n + from) : rows;
     int64_t before = first ? 0 : __ldg(p.off + from);
-    return {rows, p.H, p.ldy, old, p.gates + row * G * p.H,
-            p.keep ? p.keep + row * p.H : nullptr, p.y + row * p.ldy,
-            p.dy ? p.dy + row * p.ldy : nullptr, p.h, p.c, nullptr, p.y + before * p.ldy,
-            p.keep ? p.keep + before * p.H : nullptr, p.h0, p.c0};
+    return {rows, p.H, p.ldy, old, p.d.gates + row * G * p.H,
+            p.d.keep ? p.d.keep + row * p.H : nullptr, p.d.y + row * p.ldy,
+            p.d.dy ? p.d.dy + row * p.ldy : nullptr, p.d.h, p.d.c, nullptr,
+            p.d.y + before * p.ldy,
+            p.d.keep ? p.d.keep + before * p.H : nullptr, p.d.h0, p.d.c0};
 }
 
 /* The gate gradients of a tile, to memory and to the other blocks. */
@@ -293,7 +320,7 @@ __device__ __forceinline__ void backward_cells(const rnnd_persistent &p,
     if (!o.busy || row >= s.rows)
         return;
     float d[4];
-    uint32_t *to = p.exchange + epoch % 2 * p.buffer + row * G * p.words;
+    uint32_t *to = p.d.exchange + epoch % 2 * p.buffer + row * G * p.words;
     unit_backward<cell>(s, row, o.k, d);
     UNROLL
     for (int g = 0; g < G; g++)
@@ -308,7 +335,7 @@ __device__ __forceinline__ void backward_product(const rnnd_persistent &p,
                                                  int member, uint32_t epoch)
 {
     const int G = cell_gates(cell);
-    const uint32_t *from = p.exchange + epoch % 2 * p.buffer + tile * ROWS * G * p.words;
+    const uint32_t *from = p.d.exchange + epoch % 2 * p.buffer + tile * ROWS * G * p.words;
     rnnd_owner o = owner_of(p, member);
     int64_t row = tile * ROWS + o.row;
     float sum[1][4] = {};
@@ -323,17 +350,18 @@ __device__ __forceinline__ void backward_product(const rnnd_persistent &p,
 }
 
 template <enum rnnd_cell cell, bool bf16>
-__global__ void __launch_bounds__(THREADS, 1) persistent_backward(rnnd_persistent p)
+__global__ void __launch_bounds__(THREADS, 1) persistent_backward(rnnd_persistent_layer layer)
 {
     SHARED_DYN(uint32_t, words);
     const int G = cell_gates(cell);
+    const rnnd_persistent p = own_direction(layer);
     rnnd_persistent_memory m = memory_of(words, G, p);
     int member = (int)blockIdx.x % p.members, group = (int)blockIdx.x / p.members;
     uint32_t epoch = 0;
     load_weights<bf16, true>(m.w, p, G, member);
     __syncthreads();
     for (int64_t i = 0; i < p.T; i++) {
-        int64_t t = p.reverse ? i : p.T - 1 - i, rows = __ldg(p.n + t);
+        int64_t t = p.d.reverse ? i : p.T - 1 - i, rows = __ldg(p.n + t);
         if (rows <= (int64_t)group * ROWS)
             continue;
         rnnd_cell_backward s = step_back_of(p, G, t, rows);
@@ -349,16 +377,18 @@ __global__ void __launch_bounds__(THREADS, 1) persistent_backward(rnnd_persisten
 
 /* ---- whether it can ----------------------------------------------------------------- */
 
-typedef void persistent_kernel(rnnd_persistent);
+typedef void persistent_kernel(rnnd_persistent_layer);
 
 template <bool bf16>
 static persistent_kernel *kernel_of(enum rnnd_cell cell, bool back)
 {
     switch (cell) {
     case RNND_LSTM:
-        return back ? persistent_backward<RNND_LSTM, bf16> : persistent_forward<RNND_LSTM, bf16>;
+        return back ? persistent_backward<RNND_LSTM, bf16>
+                    : persistent_forward<RNND_LSTM, bf16>;
     case RNND_GRU:
-        return back ? persistent_backward<RNND_GRU, bf16> : persistent_forward<RNND_GRU, bf16>;
+        return back ? persistent_backward<RNND_GRU, bf16>
+                    : persistent_forward<RNND_GRU, bf16>;
     case RNND_RNN_RELU:
         return back ? persistent_backward<RNND_RNN_RELU, bf16>
                     : persistent_forward<RNND_RNN_RELU, bf16>;
@@ -389,8 +419,8 @@ static size_t shared_bytes(int G, int words)
 }
 
 /* Blocks of a kernel that the device runs at once; 0 where it runs none. */
-static int blocks_at_once(const struct rnnd_cuda *cuda, persistent_kernel *kernel,
-                          size_t shared)
+static int64_t blocks_at_once(const struct rnnd_cuda *cuda, persistent_kernel *kernel,
+                              size_t shared)
 {
     int blocks = 0;
     if (cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
@@ -403,27 +433,36 @@ static int blocks_at_once(const struct rnnd_cuda *cuda, persistent_kernel *kerne
     return blocks > 0 ? cuda->multiprocessors : 0; /* one each: it has the memory to itself */
 }
 
-rnnd_persistent_plan rnnd__persistent_plan(const struct rnnd_cuda *cuda, enum rnnd_cell cell,
-                                           int64_t H, int64_t N)
+/* Of both passes, beside a sum under way that may hold processors: blocks that wait for each
+   other need theirs. */
+static int blocks_for(const struct rnnd_cuda *cuda, enum rnnd_cell cell, size_t shared)
 {
-    rnnd_persistent_plan plan = {0, 0, ""};
-    int G = rnnd_cell_gates(cell), words = words_of(cuda->precision, H);
+    int64_t forward = blocks_at_once(cuda, kernel_for(cuda, cell, false), shared);
+    int64_t backward = blocks_at_once(cuda, kernel_for(cuda, cell, true), shared);
+    int64_t reserve = cuda->base.nccl ? RNND__NCCL_CHANNELS : 0;
+    return (int)rnnd__most(0, rnnd__least(forward, backward) - reserve);
+}
+
+/* Two directions share the processors where each gets a group: a launch then waits at half as
+   many barriers as one direction after the other. */
+rnnd_persistent_plan rnnd__persistent_plan(const struct rnnd_cuda *cuda, enum rnnd_cell cell,
+                                           int64_t H, int64_t N, int directions)
+{
+    rnnd_persistent_plan plan = {0, 0, 1, ""};
     int64_t members = rnnd__ratio_up(H, UNITS), tiles = rnnd__ratio_up(N, ROWS);
-    size_t shared = shared_bytes(G, words);
-    /* a sum under way may hold processors: blocks that wait for each other need theirs */
-    int reserve = cuda->base.nccl ? RNND__NCCL_CHANNELS : 0;
+    size_t shared = shared_bytes(rnnd_cell_gates(cell), words_of(cuda->precision, H));
     if (cuda->arch < 80 || cuda->precision == RNND_FP32) {
-        snprintf(plan.why, sizeof plan.why, "the persistent path is for bf16 and tf32 on sm_80 "
-                 "or later");
+        snprintf(plan.why, sizeof plan.why, "the persistent path is for bf16 and tf32 on "
+                 "sm_80 or later");
     } else if (shared > cuda->shared) {
         snprintf(plan.why, sizeof plan.why, "16 of %lld units need %zu KiB of shared memory, "
                  "a block has %zu", (long long)H, shared >> 10, cuda->shared >> 10);
     } else {
-        int blocks = (int)rnnd__least(blocks_at_once(cuda, kernel_for(cuda, cell, false), shared),
-                                      blocks_at_once(cuda, kernel_for(cuda, cell, true), shared));
-        blocks = blocks > reserve ? blocks - reserve : 0;
+        int blocks = blocks_for(cuda, cell, shared);
         plan.members = (int)members;
-        plan.groups = (int)rnnd__least(blocks / members, rnnd__most(1, tiles));
+        plan.directions = directions * members <= blocks ? directions : 1;
+        plan.groups = (int)rnnd__least(blocks / (members * plan.directions),
+                                       rnnd__most(1, tiles));
         if (plan.groups == 0)
             snprintf(plan.why, sizeof plan.why, "%lld units need %lld blocks at once, there "
                      "are %d", (long long)H, (long long)members, blocks);
@@ -441,59 +480,82 @@ size_t rnnd__persistent_scratch(enum rnnd_cell cell, int64_t H, int64_t N)
 
 /* ---- launching ---------------------------------------------------------------------- */
 
+static rnnd_persistent_direction direction_of(const struct rnnd_rnn *r)
+{
+    rnnd_rnn_scratch x = rnnd__scratch_of(r);
+    return {r->reverse, rnnd__floats(r->w_hh), rnnd__floats(r->b_ih), rnnd__floats(r->b_hh),
+            rnnd__floats(r->h0), rnnd__floats(r->c0), rnnd__floats(r->dy),
+            rnnd__floats(r->gates), rnnd__floats(r->y), rnnd__floats(r->keep), x.h, x.c,
+            x.persistent + RNND__MOST_BLOCKS, x.persistent};
+}
+
 static rnnd_persistent persistent_of(struct rnnd_cuda *cuda, const struct rnnd_rnn *r,
-                                     const rnnd_rnn_scratch &x,
-                                     const rnnd_persistent_plan &plan, int gates)
+                                     const rnnd_persistent_plan &plan, bool back)
 {
     const struct rnnd_packed *b = r->batch;
     int words = words_of(cuda->precision, r->H);
-    int64_t buffer = rnnd__ratio_up(b->N, ROWS) * ROWS * gates * words;
-    return {r->reverse, plan.members, plan.groups, words, words / 8, b->N, b->T, r->H, r->ldy,
-            rnnd__longs(b->d_off), rnnd__ints(b->d_n), rnnd__floats(r->w_hh),
-            rnnd__floats(r->b_ih), rnnd__floats(r->b_hh), rnnd__floats(r->h0),
-            rnnd__floats(r->c0), rnnd__floats(r->dy), rnnd__floats(r->gates),
-            rnnd__floats(r->y), rnnd__floats(r->keep), x.h, x.c,
-            x.persistent + RNND__MOST_BLOCKS, buffer, x.persistent, cuda->lost};
+    int64_t rows = rnnd__ratio_up(b->N, ROWS) * ROWS;
+    return {plan.members, plan.groups, words, words / 8, b->N, b->T, r->H, r->ldy,
+            rnnd__longs(b->d_off), rnnd__ints(b->d_n),
+            rows * (back ? rnnd_cell_gates(r->cell) : 1) * words, cuda->lost,
+            direction_of(r)};
 }
 
-static void launch_persistent(struct rnnd_cuda *cuda, persistent_kernel *kernel,
-                              const rnnd_persistent &p, int G)
+/* No block has come yet, and the buffers hold what is read before anybody writes: forward the
+   initial states; backward numbers, since what pads a row meets weights of zero. */
+static void begin_exchange(struct rnnd_backend *be, const rnnd_persistent &p, bool back)
 {
-    size_t shared = shared_bytes(G, p.words);
+    struct rnnd_cuda *cuda = rnnd__cuda(be);
+    rnnd__cuda_zero(be, {(char *)p.d.flags}, RNND__MOST_BLOCKS * sizeof(uint32_t));
+    if (back)
+        rnnd__cuda_zero(be, {(char *)p.d.exchange}, (size_t)(2 * p.buffer) * sizeof(uint32_t));
+    else if (rnnd__cuda_sound(cuda))
+        rnnd__cuda_ok(cuda, launch(cuda->precision == RNND_BF16 ? exchange_states<true>
+                                                                : exchange_states<false>,
+                                   rnnd__blocks(p.buffer), dim3(RNND__BLOCK), 0, cuda->stream,
+                                   p), "states");
+}
+
+/* As many directions as the plan has in a launch, from r on. */
+static void launch_persistent(struct rnnd_backend *be, const struct rnnd_rnn *r,
+                              const rnnd_persistent_plan &plan, bool back)
+{
+    struct rnnd_cuda *cuda = rnnd__cuda(be);
+    rnnd_persistent_layer layer = {persistent_of(cuda, r, plan, back), {}};
+    begin_exchange(be, layer.p, back);
+    if (plan.directions == 2) {
+        rnnd_persistent p = persistent_of(cuda, r->other, plan, back);
+        begin_exchange(be, p, back);
+        layer.other = p.d;
+    }
+    if (!rnnd__cuda_sound(cuda))
+        return;
+    dim3 grid((unsigned)(plan.members * plan.groups), (unsigned)plan.directions);
+    size_t shared = shared_bytes(rnnd_cell_gates(r->cell), layer.p.words);
     cuda->watches = true;
-    if (rnnd__cuda_sound(cuda) &&
-        rnnd__cuda_ok(cuda, cudaMemsetAsync(p.flags, 0, RNND__MOST_BLOCKS * sizeof(uint32_t),
-                                            cuda->stream), "zeroing"))
-        rnnd__cuda_ok(cuda, launch_cooperative(kernel,
-                                               dim3((unsigned)(p.members * p.groups)),
-                                               dim3(THREADS), shared, cuda->stream, p),
-                      "a persistent recurrent layer");
+    rnnd__cuda_ok(cuda, launch_cooperative(kernel_for(cuda, r->cell, back), grid,
+                                           dim3(THREADS), shared, cuda->stream, layer),
+                  "a persistent recurrent layer");
+}
+
+static void persistent_loop(struct rnnd_backend *be, const struct rnnd_rnn *r,
+                            const rnnd_persistent_plan &plan, bool back)
+{
+    if (r->batch->R == 0)
+        return;
+    launch_persistent(be, r, plan, back);
+    if (r->other && plan.directions == 1)
+        launch_persistent(be, r->other, plan, back);
 }
 
 void rnnd__persistent_forward(struct rnnd_backend *be, const struct rnnd_rnn *r,
-                              const rnnd_rnn_scratch &x, const rnnd_persistent_plan &plan)
+                              const rnnd_persistent_plan &plan)
 {
-    struct rnnd_cuda *cuda = rnnd__cuda(be);
-    rnnd_persistent p = persistent_of(cuda, r, x, plan, 1);
-    if (r->batch->R == 0 || !rnnd__cuda_sound(cuda))
-        return;
-    if (rnnd__cuda_ok(cuda, launch(cuda->precision == RNND_BF16 ? exchange_states<true>
-                                                                : exchange_states<false>,
-                                   rnnd__blocks(p.buffer), dim3(RNND__BLOCK), 0, cuda->stream,
-                                   p), "states"))
-        launch_persistent(cuda, kernel_for(cuda, r->cell, false), p,
-                          rnnd_cell_gates(r->cell));
+    persistent_loop(be, r, plan, false);
 }
 
 void rnnd__persistent_backward(struct rnnd_backend *be, const struct rnnd_rnn *r,
-                               const rnnd_rnn_scratch &x, const rnnd_persistent_plan &plan)
+                               const rnnd_persistent_plan &plan)
 {
-    struct rnnd_cuda *cuda = rnnd__cuda(be);
-    int G = rnnd_cell_gates(r->cell);
-    rnnd_persistent p = persistent_of(cuda, r, x, plan, G);
-    if (r->batch->R == 0)
-        return;
-    /* what pads a row must be a number: it meets weights of zero */
-    rnnd__cuda_zero(be, {(char *)p.exchange}, (size_t)(2 * p.buffer) * sizeof(uint32_t));
-    launch_persistent(cuda, kernel_for(cuda, r->cell, true), p, G);
+    persistent_loop(be, r, plan, true);
 }

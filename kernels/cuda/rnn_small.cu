@@ -15,17 +15,38 @@
 
 enum { MOST_ROWS = 8, UNITS_STEP = 16 };
 
-/* What a launch takes. */
+struct rnnd_small_direction {
+    bool reverse;
+    const float *w_hh, *b_ih, *b_hh, *h0, *c0, *dy, *dhn, *dcn;
+    float *gates, *y, *keep, *hn, *cn, *dh0, *dc0;
+};
+
 struct rnnd_small {
     enum rnnd_cell cell;
-    bool reverse;
     int G, rows;                   /* rows: sequences of a block */
     int64_t H, N, T, ldy;
     const int64_t *off;
     const int32_t *n, *len;
-    const float *w_hh, *b_ih, *b_hh, *h0, *c0, *dy, *dhn, *dcn;
-    float *gates, *y, *keep, *hn, *cn, *dh0, *dc0;
+    rnnd_small_direction d;
 };
+
+/* What a launch takes: a direction for each row of its grid. */
+struct rnnd_small_layer {
+    rnnd_small s;
+    rnnd_small_direction other;
+};
+
+/* A copy: an index that is known at run time would cost a trip to memory at each use. */
+__device__ __forceinline__ rnnd_small own_direction(const rnnd_small_layer &layer)
+{
+    rnnd_small s = layer.s;
+#if RNND_FAULT == 16 /* both directions of a layer are the first */
+#else
+    if (blockIdx.y == 1)
+        s.d = layer.other;
+#endif
+    return s;
+}
 
 /* The sequences of this block: first .. first+count-1, of which the first is the longest. */
 struct rnnd_small_block {
@@ -99,7 +120,7 @@ __device__ __forceinline__ void fetch_inputs(const rnnd_small &s, const rnnd_sma
                                              float *x, int64_t t)
 {
     int GH = s.G * (int)s.H, live = alive(s, b, t);
-    const float *gates = s.gates + row_at(s, b, t) * GH;
+    const float *gates = s.d.gates + row_at(s, b, t) * GH;
     for (int j = 0; j < live && (int)threadIdx.x < GH; j++)
         copy_async<4>(x + j * GH + threadIdx.x, gates + (int64_t)j * GH + threadIdx.x);
     copy_commit();
@@ -111,7 +132,7 @@ __device__ __forceinline__ float small_unit(const rnnd_small &s, const float *su
                                             int64_t row, int k)
 {
     int H = (int)s.H;
-    float *gates = s.gates + row * s.G * H + k;
+    float *gates = s.d.gates + row * s.G * H + k;
     int64_t at = row * H + k;
     if (s.cell == RNND_LSTM) {
         rnnd_lstm cell = {sum[k], sum[H + k], sum[2 * H + k], sum[3 * H + k]};
@@ -123,31 +144,46 @@ __device__ __forceinline__ float small_unit(const rnnd_small &s, const float *su
         gates[H] = cell.f;
         gates[2 * H] = cell.g;
         gates[3 * H] = cell.o;
-        s.keep[at] = *c;
+        s.d.keep[at] = *c;
         return h;
     }
     if (s.cell == RNND_GRU) {
-        rnnd_gru cell = {sum[k], sum[H + k], x[2 * H + k] + __ldg(s.b_ih + 2 * H + k)};
+        rnnd_gru cell = {sum[k], sum[H + k], x[2 * H + k] + __ldg(s.d.b_ih + 2 * H + k)};
         float h = rnnd_gru_forward(&cell, sum[2 * H + k], before);
         gates[0] = cell.r;
         gates[H] = cell.z;
         gates[2 * H] = cell.n;
-        s.keep[at] = sum[2 * H + k];
+        s.d.keep[at] = sum[2 * H + k];
         return h;
     }
     return s.cell == RNND_RNN_TANH ? rnnd_rnn_tanh_forward(sum[k])
                                    : rnnd_rnn_relu_forward(sum[k]);
 }
 
+/* Whether the inputs of this thread's gate are not added to its sum: the GRU's n, which takes
+   them under r. */
+__device__ __forceinline__ bool is_apart(const rnnd_small &s)
+{
+    return s.cell == RNND_GRU && (int)threadIdx.x >= 2 * (int)s.H;
+}
+
+/* The bias of this thread's gate. */
+__device__ __forceinline__ float own_bias(const rnnd_small &s)
+{
+    int g = (int)threadIdx.x;
+    if (g >= s.G * (int)s.H)
+        return 0;
+    return __ldg(s.d.b_hh + g) + (is_apart(s) ? 0 : __ldg(s.d.b_ih + g));
+}
+
 template <int K>
 __device__ __forceinline__ void small_step(const rnnd_small &s, const rnnd_small_block &b,
                                            const rnnd_small_forward &m, const float (&w)[K],
-                                           const float *x, int64_t t)
+                                           float bias, const float *x, int64_t t)
 {
     int H = (int)s.H, GH = s.G * H, live = alive(s, b, t), g = (int)threadIdx.x;
     int64_t row = row_at(s, b, t);
-    bool apart = s.cell == RNND_GRU && g >= 2 * H; /* inputs of n are added under r */
-    float bias = g < GH ? __ldg(s.b_hh + g) + (apart ? 0 : __ldg(s.b_ih + g)) : 0;
+    bool apart = is_apart(s);
     for (int j = 0; j < live && g < GH; j++)
         m.sum[j * GH + g] = product(w, m.h + j * K) + bias + (apart ? 0 : x[j * GH + g]);
 #if RNND_FAULT == 1 /* sums are read without a barrier behind their writing */
@@ -159,41 +195,43 @@ __device__ __forceinline__ void small_step(const rnnd_small &s, const rnnd_small
         float h = small_unit(s, m.sum + j * GH, x + j * GH, m.h[j * K + k], m.c + i, row + j,
                              k);
         m.h[j * K + k] = h;
-        s.y[(row + j) * s.ldy + k] = h;
+        s.d.y[(row + j) * s.ldy + k] = h;
     }
     __syncthreads();
 }
 
 template <int K>
-__global__ void __launch_bounds__(K <= 112 ? 4 * K : 3 * K) small_forward(rnnd_small s)
+__global__ void __launch_bounds__(K <= 112 ? 4 * K : 3 * K)
+    small_forward(rnnd_small_layer layer)
 {
     SHARED_DYN(float, memory);
+    const rnnd_small s = own_direction(layer);
     int H = (int)s.H, GH = s.G * H, g = (int)threadIdx.x;
     rnnd_small_block b = own_block(s);
     rnnd_small_forward m = {memory, memory + s.rows * K, memory + s.rows * (K + 2 * GH),
                             memory + s.rows * (K + 3 * GH)};
-    float w[K];
+    float w[K], bias = own_bias(s);
     UNROLL
     for (int i = 0; i < K; i++)
-        w[i] = g < GH && i < H ? __ldg(s.w_hh + (int64_t)g * H + i) : 0;
-    load_states(m.h, K, s.h0, s, b);
-    load_states(m.c, H, s.c0, s, b);
+        w[i] = g < GH && i < H ? __ldg(s.d.w_hh + (int64_t)g * H + i) : 0;
+    load_states(m.h, K, s.d.h0, s, b);
+    load_states(m.c, H, s.d.c0, s, b);
     if (b.steps > 0)
-        fetch_inputs(s, b, m.x, s.reverse ? b.steps - 1 : 0);
+        fetch_inputs(s, b, m.x, s.d.reverse ? b.steps - 1 : 0);
     __syncthreads();
     for (int64_t i = 0; i < b.steps; i++) {
-        int64_t t = s.reverse ? b.steps - 1 - i : i;
+        int64_t t = s.d.reverse ? b.steps - 1 - i : i;
         float *x = m.x + (i % 2) * s.rows * GH, *next = m.x + ((i + 1) % 2) * s.rows * GH;
 #if RNND_FAULT == 4 /* copies that are still on their way are used */
 #else
         copy_wait<0>();
 #endif
         if (i + 1 < b.steps)
-            fetch_inputs(s, b, next, s.reverse ? t - 1 : t + 1);
-        small_step<K>(s, b, m, w, x, t);
+            fetch_inputs(s, b, next, s.d.reverse ? t - 1 : t + 1);
+        small_step<K>(s, b, m, w, bias, x, t);
     }
-    store_states(s.hn, m.h, K, s, b);
-    store_states(s.cn, m.c, H, s, b);
+    store_states(s.d.hn, m.h, K, s, b);
+    store_states(s.d.cn, m.c, H, s, b);
 }
 
 /* ---- backward ----------------------------------------------------------------------- */
@@ -209,8 +247,8 @@ __device__ __forceinline__ float state_before(const rnnd_small &s, const rnnd_sm
                                               const float *rows, int64_t ld,
                                               const float *initial, int64_t t, int j, int k)
 {
-    int64_t from = s.reverse ? t + 1 : t - 1;
-    bool old = s.reverse ? from < s.T && b.first + j < __ldg(s.n + from) : from >= 0;
+    int64_t from = s.d.reverse ? t + 1 : t - 1;
+    bool old = s.d.reverse ? from < s.T && b.first + j < __ldg(s.n + from) : from >= 0;
     if (old)
         return rows[(row_at(s, b, from) + j) * ld + k];
     return initial ? initial[(b.first + j) * s.H + k] : 0;
@@ -225,13 +263,13 @@ __device__ __forceinline__ void small_unit_backward(const rnnd_small &s,
 {
     int H = (int)s.H;
     int64_t row = row_at(s, b, t) + j, at = row * H + k;
-    float *gates = s.gates + row * s.G * H + k;
+    float *gates = s.d.gates + row * s.G * H + k;
     float *d = m.d + j * s.G * K + k, *dh = m.dh + j * H + k;
-    float own = *dh + (s.dy ? s.dy[row * s.ldy + k] : 0.0f);
+    float own = *dh + (s.d.dy ? s.d.dy[row * s.ldy + k] : 0.0f);
     if (s.cell == RNND_LSTM) {
         rnnd_lstm cell = {gates[0], gates[H], gates[2 * H], gates[3 * H]};
-        rnnd_lstm_backward(&cell, state_before(s, b, s.keep, H, s.c0, t, j, k), s.keep[at],
-                           own, m.dc + j * H + k);
+        rnnd_lstm_backward(&cell, state_before(s, b, s.d.keep, H, s.d.c0, t, j, k),
+                           s.d.keep[at], own, m.dc + j * H + k);
         gates[0] = d[0] = cell.i;
         gates[H] = d[K] = cell.f;
         gates[2 * H] = d[2 * K] = cell.g;
@@ -239,15 +277,15 @@ __device__ __forceinline__ void small_unit_backward(const rnnd_small &s,
         *dh = 0;
     } else if (s.cell == RNND_GRU) {
         rnnd_gru cell = {gates[0], gates[H], gates[2 * H]};
-        float q = s.keep[at];
-        rnnd_gru_backward(&cell, &q, state_before(s, b, s.y, s.ldy, s.h0, t, j, k), &own);
+        float q = s.d.keep[at];
+        rnnd_gru_backward(&cell, &q, state_before(s, b, s.d.y, s.ldy, s.d.h0, t, j, k), &own);
         gates[0] = d[0] = cell.r;
         gates[H] = d[K] = cell.z;
         gates[2 * H] = cell.n;
-        s.keep[at] = d[2 * K] = q;
+        s.d.keep[at] = d[2 * K] = q;
         *dh = own; /* what goes straight to the step before */
     } else {
-        float h = s.y[row * s.ldy + k];
+        float h = s.d.y[row * s.ldy + k];
         gates[0] = d[0] = s.cell == RNND_RNN_TANH ? rnnd_rnn_tanh_backward(h, own)
                                                   : rnnd_rnn_relu_backward(h, own);
         *dh = 0;
@@ -277,9 +315,11 @@ __device__ __forceinline__ void small_step_backward(const rnnd_small &s,
 }
 
 template <int K>
-__global__ void __launch_bounds__(K <= 112 ? 4 * K : 3 * K) small_backward(rnnd_small s)
+__global__ void __launch_bounds__(K <= 112 ? 4 * K : 3 * K)
+    small_backward(rnnd_small_layer layer)
 {
     SHARED_DYN(float, memory);
+    const rnnd_small s = own_direction(layer);
     int H = (int)s.H, GH = s.G * H, g = (int)threadIdx.x;
     rnnd_small_block b = own_block(s);
     rnnd_small_backward m = {memory, memory + s.rows * s.G * K,
@@ -288,22 +328,22 @@ __global__ void __launch_bounds__(K <= 112 ? 4 * K : 3 * K) small_backward(rnnd_
     float w[K];
     UNROLL
     for (int i = 0; i < K; i++)
-        w[i] = g < GH && i < H ? __ldg(s.w_hh + (int64_t)(g / H * H + i) * H + g % H) : 0;
+        w[i] = g < GH && i < H ? __ldg(s.d.w_hh + (int64_t)(g / H * H + i) * H + g % H) : 0;
     for (int i = g; i < s.rows * s.G * K; i += (int)blockDim.x)
         m.d[i] = 0; /* what pads the gates stays zero */
-    load_states(m.dh, H, s.dhn, s, b);
-    load_states(m.dc, H, s.dcn, s, b);
+    load_states(m.dh, H, s.d.dhn, s, b);
+    load_states(m.dc, H, s.d.dcn, s, b);
     __syncthreads();
     for (int64_t i = 0; i < b.steps; i++)
-        small_step_backward<K>(s, b, m, w, s.reverse ? i : b.steps - 1 - i);
+        small_step_backward<K>(s, b, m, w, s.d.reverse ? i : b.steps - 1 - i);
     __syncthreads();
-    store_states(s.dh0, m.dh, H, s, b);
-    store_states(s.dc0, m.dc, H, s, b);
+    store_states(s.d.dh0, m.dh, H, s, b);
+    store_states(s.d.dc0, m.dc, H, s, b);
 }
 
 /* ---- launching ---------------------------------------------------------------------- */
 
-typedef void small_kernel(rnnd_small);
+typedef void small_kernel(rnnd_small_layer);
 
 /* For up to 16, 32, … 128 units. */
 static small_kernel *const forward_kernels[] = {
@@ -318,51 +358,64 @@ int64_t rnnd__small_units(enum rnnd_cell cell)
     return cell == RNND_LSTM ? 112 : 128;
 }
 
-static rnnd_small small_of(const struct rnnd_rnn *r)
+static rnnd_small_direction direction_of(const struct rnnd_rnn *r)
 {
-    const struct rnnd_packed *b = r->batch;
-    return {r->cell, r->reverse, rnnd_cell_gates(r->cell), 1, r->H, b->N, b->T, r->ldy,
-            rnnd__longs(b->d_off), rnnd__ints(b->d_n), rnnd__ints(b->d_len),
-            rnnd__floats(r->w_hh), rnnd__floats(r->b_ih), rnnd__floats(r->b_hh),
+    return {r->reverse, rnnd__floats(r->w_hh), rnnd__floats(r->b_ih), rnnd__floats(r->b_hh),
             rnnd__floats(r->h0), rnnd__floats(r->c0), rnnd__floats(r->dy),
             rnnd__floats(r->dhn), rnnd__floats(r->dcn), rnnd__floats(r->gates),
             rnnd__floats(r->y), rnnd__floats(r->keep), rnnd__floats(r->hn),
             rnnd__floats(r->cn), rnnd__floats(r->dh0), rnnd__floats(r->dc0)};
 }
 
-/* Sequences of a block: enough that all blocks run at once, as many as have room. */
-static int rows_of_block(const struct rnnd_cuda *cuda, int64_t N, size_t row_bytes)
+static rnnd_small_layer layer_of(const struct rnnd_rnn *r, int rows)
 {
-    const size_t room = 48 << 10;
-    int64_t rows = rnnd__least(rnnd__ratio_up(N, cuda->multiprocessors), MOST_ROWS);
-    return (int)rnnd__most(1, rnnd__least(rows, (int64_t)(room / row_bytes)));
+    const struct rnnd_packed *b = r->batch;
+    rnnd_small s = {r->cell, rnnd_cell_gates(r->cell), rows, r->H, b->N, b->T, r->ldy,
+                    rnnd__longs(b->d_off), rnnd__ints(b->d_n), rnnd__ints(b->d_len),
+                    direction_of(r)};
+    return {s, direction_of(r->other ? r->other : r)};
 }
 
-static void launch_small(struct rnnd_backend *be, rnnd_small s, small_kernel *const *kernels,
-                         int64_t row_floats)
+/* Sequences of a block: enough that all blocks run at once, as many as have room. */
+static int rows_of_block(const struct rnnd_cuda *cuda, int64_t rows, size_t row_bytes)
+{
+    const size_t room = 48 << 10;
+    int64_t most = rnnd__least(rnnd__ratio_up(rows, cuda->multiprocessors), MOST_ROWS);
+    return (int)rnnd__most(1, rnnd__least(most, (int64_t)(room / row_bytes)));
+}
+
+/* Both directions of a layer, or its only one, in one launch. */
+static void launch_small(struct rnnd_backend *be, const struct rnnd_rnn *r,
+                         small_kernel *const *kernels, int64_t row_floats)
 {
     struct rnnd_cuda *cuda = rnnd__cuda(be);
+    int64_t N = r->batch->N, GH = rnnd_cell_gates(r->cell) * r->H;
+    unsigned threads = (unsigned)rnnd__ratio_up(GH, 32) * 32, directions = r->other ? 2 : 1;
     size_t row_bytes = (size_t)row_floats * sizeof(float);
-    unsigned threads = (unsigned)rnnd__ratio_up(s.G * s.H, 32) * 32;
-    if (s.N == 0 || !rnnd__cuda_sound(cuda))
+    int rows = rows_of_block(cuda, N * directions, row_bytes);
+    if (N == 0 || !rnnd__cuda_sound(cuda))
         return;
-    s.rows = rows_of_block(cuda, s.N, row_bytes);
-    rnnd__cuda_ok(cuda, launch(kernels[(s.H - 1) / UNITS_STEP],
-                               dim3((unsigned)rnnd__ratio_up(s.N, s.rows)), dim3(threads),
-                               (size_t)s.rows * row_bytes, cuda->stream, s),
+    rnnd__cuda_ok(cuda, launch(kernels[(r->H - 1) / UNITS_STEP],
+                               dim3((unsigned)rnnd__ratio_up(N, rows), directions),
+                               dim3(threads), (size_t)rows * row_bytes, cuda->stream,
+                               layer_of(r, rows)),
                   "a small recurrent layer");
+}
+
+/* The units that a kernel has room for. */
+static int64_t padded(int64_t H)
+{
+    return rnnd__ratio_up(H, UNITS_STEP) * UNITS_STEP;
 }
 
 void rnnd__small_forward(struct rnnd_backend *be, const struct rnnd_rnn *r)
 {
-    rnnd_small s = small_of(r);
-    int64_t K = rnnd__ratio_up(s.H, UNITS_STEP) * UNITS_STEP;
-    launch_small(be, s, forward_kernels, K + 3 * s.G * s.H + s.H);
+    int64_t G = rnnd_cell_gates(r->cell);
+    launch_small(be, r, forward_kernels, padded(r->H) + (3 * G + 1) * r->H);
 }
 
 void rnnd__small_backward(struct rnnd_backend *be, const struct rnnd_rnn *r)
 {
-    rnnd_small s = small_of(r);
-    int64_t K = rnnd__ratio_up(s.H, UNITS_STEP) * UNITS_STEP;
-    launch_small(be, s, backward_kernels, s.G * K + s.G * s.H + 2 * s.H);
+    int64_t G = rnnd_cell_gates(r->cell);
+    launch_small(be, r, backward_kernels, G * padded(r->H) + (G + 2) * r->H);
 }

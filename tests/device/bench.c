@@ -30,7 +30,7 @@ struct bench {
     int64_t I, H, G;
     int L, D;
     struct rnnd_packed batch;
-    struct rnnd_buf x, dy, dx, scratch;
+    struct rnnd_buf x, dy, dx, scratch[2];
     struct layer layer[MOST_LAYERS];
 };
 
@@ -118,19 +118,23 @@ static void make_layers(struct bench *b)
     b->x = noise(b, R * b->I);
     b->dy = noise(b, R * widest);
     b->dx = room(b, R * widest);
-    b->scratch = room(b, (int64_t)b->op->rnn_scratch(b->be, b->cell, b->H, b->batch.N, R) / 4);
+    size_t scratch = b->op->rnn_scratch(b->be, b->cell, b->H, b->batch.N, R);
+    for (int d = 0; d < b->D; d++)
+        b->scratch[d] = room(b, (int64_t)scratch / 4);
 }
 
-static struct rnnd_rnn loop_of(struct bench *b, struct layer *y, int d)
+/* The directions of a layer, for one call. */
+static void loops_of(struct bench *b, struct layer *y, struct rnnd_rnn r[2])
 {
-    struct rnnd_rnn r = {
-        .cell = b->cell, .reverse = d == 1, .H = b->H, .batch = &b->batch,
-        .w_hh = y->w_hh[d], .b_ih = y->b_ih[d], .b_hh = y->b_hh[d], .gates = y->gates[d],
-        .y = rnnd_at(y->y, d * b->H), .ldy = b->D * b->H, .keep = y->keep[d],
-        .dy = rnnd_at(b->dy, d * b->H), .dw_hh = y->dw_hh[d], .db_ih = y->db[d][0],
-        .db_hh = y->db[d][1], .scratch = b->scratch,
-    };
-    return r;
+    for (int d = 0; d < b->D; d++)
+        r[d] = (struct rnnd_rnn){
+            .cell = b->cell, .reverse = d == 1, .H = b->H, .batch = &b->batch,
+            .w_hh = y->w_hh[d], .b_ih = y->b_ih[d], .b_hh = y->b_hh[d],
+            .gates = y->gates[d], .y = rnnd_at(y->y, d * b->H), .ldy = b->D * b->H,
+            .keep = y->keep[d], .dy = rnnd_at(b->dy, d * b->H), .dw_hh = y->dw_hh[d],
+            .db_ih = y->db[d][0], .db_hh = y->db[d][1], .scratch = b->scratch[d],
+        };
+    r[0].other = b->D == 2 ? &r[1] : NULL;
 }
 
 static void forward(struct bench *b)
@@ -140,11 +144,11 @@ static void forward(struct bench *b)
         struct layer *y = &b->layer[l];
         struct rnnd_matmul m = {.tb = true, .m = b->batch.R, .n = GH, .k = y->in, .alpha = 1,
                                 .lda = y->in, .ldb = y->in, .ldc = GH};
-        for (int d = 0; d < b->D; d++) {
-            struct rnnd_rnn r = loop_of(b, y, d);
+        struct rnnd_rnn r[2];
+        loops_of(b, y, r);
+        for (int d = 0; d < b->D; d++)
             b->op->matmul(b->be, &m, y->gates[d], l ? b->layer[l - 1].y : b->x, y->w_ih[d]);
-            b->op->rnn_forward(b->be, &r);
-        }
+        b->op->rnn_forward(b->be, r);
     }
 }
 
@@ -158,9 +162,10 @@ static void backward(struct bench *b)
                                 .lda = GH, .ldb = y->in, .ldc = y->in};
         struct rnnd_matmul x = {.m = R, .n = y->in, .k = GH, .alpha = 1, .lda = GH,
                                 .ldb = y->in, .ldc = y->in};
+        struct rnnd_rnn r[2];
+        loops_of(b, y, r);
+        b->op->rnn_backward(b->be, r);
         for (int d = 0; d < b->D; d++) {
-            struct rnnd_rnn r = loop_of(b, y, d);
-            b->op->rnn_backward(b->be, &r);
             b->op->matmul(b->be, &w, y->dw_ih[d], y->gates[d], l ? b->layer[l - 1].y : b->x);
             x.beta = (float)d;
             if (l > 0)

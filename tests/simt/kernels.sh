@@ -27,4 +27,16 @@ else
     # Few multiprocessors: a group of blocks has several tiles of rows.
     run RNND_TEST_TARGETS="cuda, persistent, bf16" RNND_SIMT_SMS=6
 fi
+
+# plan UNITS TEXT: what the planner says of two directions on six multiprocessors.
+plan() {
+    text=$(RNND_SIMT_SMS=6 bin/rnn_dist info --plan --device cuda --precision bf16 --batch 19 \
+        --rnn-path persistent --hidden "$1" 2>&1)
+    echo "$text" | grep -q "$2" && return
+    printf 'the plan of %s units does not say: %s\n%s\n' "$1" "$2" "$text"
+    faults=$((faults + 1))
+}
+plan 20 "2 blocks hold the weights of 20 units, 3 groups.*; of two directions at once 1 group"
+plan 50 "4 blocks hold the weights of 50 units, 1 group.*; of two directions one after the"
+plan 100 "stepwise: 100 units need 7 blocks at once, there are 6"
 [ $faults = 0 ]
