@@ -21,6 +21,13 @@ INLINE vf biases(const struct rnnd_step *s, int64_t at, int m)
 
 /* ---- forward: units from j of a tile's rows ----------------------------------------- */
 
+/* The sums of gate g of a row, as pack_forward() placed them. */
+INLINE vf gate_sum(const struct tile *t, int row, int g, int m)
+{
+    const vf *sum = t->sum + row * t->nv;
+    return m == VL ? sum[g] : vload_part((const float *)sum + g * m, m);
+}
+
 INLINE void rnn_forward(const struct rnnd_step *s, const struct tile *t, int v, int64_t j,
                         int m, bool relu)
 {
@@ -42,12 +49,11 @@ INLINE void lstm_forward(const struct rnnd_step *s, const struct tile *t, int64_
     for (int r = 0; r < t->rows; r++) {
         int64_t row = t->first + r;
         float *a = s->gates + row * 4 * H + j;
-        const vf *sum = t->sum + r * 4;
         struct rnnd_lstm x = {
-            .i = vget(a, m) + bi + sum[0],
-            .f = vget(a + H, m) + bf + sum[1],
-            .g = vget(a + 2 * H, m) + bg + sum[2],
-            .o = vget(a + 3 * H, m) + bo + sum[3],
+            .i = vget(a, m) + bi + gate_sum(t, r, 0, m),
+            .f = vget(a + H, m) + bf + gate_sum(t, r, 1, m),
+            .g = vget(a + 2 * H, m) + bg + gate_sum(t, r, 2, m),
+            .o = vget(a + 3 * H, m) + bo + gate_sum(t, r, 3, m),
         };
         c[r] = rnnd_lstm_forward_c(&x, vget_or_zero(s->c_prev, row * H + j, m));
         o[r] = x.o;
@@ -70,10 +76,9 @@ INLINE void gru_forward(const struct rnnd_step *s, const struct tile *t, int64_t
     for (int r = 0; r < t->rows; r++) {
         int64_t row = t->first + r;
         float *a = s->gates + row * 3 * H + j;
-        const vf *sum = t->sum + r * 3;
-        vf q = bq + sum[2];
-        x[r].r = vget(a, m) + br + sum[0];
-        x[r].z = vget(a + H, m) + bz + sum[1];
+        vf q = bq + gate_sum(t, r, 2, m);
+        x[r].r = vget(a, m) + br + gate_sum(t, r, 0, m);
+        x[r].z = vget(a + H, m) + bz + gate_sum(t, r, 1, m);
         x[r].n = vget(a + 2 * H, m) + bn;
         rnnd_gru_forward_rz(&x[r], q);
         vput(s->keep + row * H + j, q, m);
@@ -193,7 +198,7 @@ INLINE void step_forward_of(enum rnnd_cell cell, const struct rnnd_step *s)
     struct panel p = {.count = panels_forward(cell, s->H), .K = s->H};
     for (p.i = 0; p.i < p.count; p.i++) {
         units_forward(cell, s->H, p.i, p.from);
-        p.nv = (int)(G * (p.from[1] - p.from[0]));
+        p.nv = vectors_forward(cell, s->H, p.from);
         p.w = s->w + p.from[0] * VL * G * p.K;
         panel_forward(cell, s, &p);
     }

@@ -206,20 +206,28 @@ static int lanes_of(int64_t H, int64_t vector)
     return H - vector * VL < VL ? (int)(H - vector * VL) : VL;
 }
 
-/* Columns are rows of W_hh: the G gates of a vector of units, or vectors of units. */
+/* And how many vectors its columns take. */
+static int vectors_forward(enum rnnd_cell cell, int64_t H, const int64_t from[2])
+{
+    int64_t units = from[1] * VL < H ? from[1] * VL : H;
+    return (int)vectors_of((units - from[0] * VL) * rnnd_cell_gates(cell));
+}
+
+/* Columns are rows of W_hh: the G gates of a vector of units, or, with one gate, vectors of
+   units. The gates of a partial vector stand one behind the other, without a gap; what is left
+   of their last vector is never used. */
 static void pack_forward(enum rnnd_cell cell, int64_t H, int64_t panel, float *out,
                          const float *w)
 {
     int G = rnnd_cell_gates(cell);
     int64_t from[2];
     units_forward(cell, H, panel, from);
-    int64_t nv = G * (from[1] - from[0]);
+    int nv = vectors_forward(cell, H, from);
     float *p = out + from[0] * VL * G * H;
     for (int64_t u = from[0]; u < from[1]; u++)
-        for (int g = 0; g < G; g++, p += VL)
+        for (int g = 0, m = lanes_of(H, u); g < G; g++, p += m)
             for (int64_t k = 0; k < H; k++)
-                vstore(p + k * nv * VL, vgather(w + (g * H + u * VL) * H + k, H,
-                                                lanes_of(H, u)));
+                vput(p + k * nv * VL, vgather(w + (g * H + u * VL) * H + k, H, m), m);
 }
 
 /* Columns are columns of W_hh. */
