@@ -433,6 +433,89 @@ START_TEST(both_directions_are_those_alone)
 }
 END_TEST
 
+/* The layer once more in its own buffers, from the inputs given. */
+static struct outputs run_again(struct rig *rig, const struct rnnd_rnn *r, const float *x)
+{
+    enum { MOST = 4 * 18 * 18 };
+    static const float zero[MOST];
+    int64_t GH = rnnd_cell_gates(r->cell) * r->H;
+    ck_assert(GH * r->H <= MOST);
+    rig->op->upload(rig->be, r->gates, x, (size_t)(r->batch->R * GH) * 4);
+    rig->op->upload(rig->be, r->dw_hh, zero, (size_t)(GH * r->H) * 4);
+    rig->op->upload(rig->be, r->db_ih, zero, (size_t)GH * 4);
+    rig->op->upload(rig->be, r->db_hh, zero, (size_t)GH * 4);
+    return run(rig, r);
+}
+
+/* The same buffers again and again with other inputs, as windows of a text come: what is
+   replayed (CUDA graphs) computes anew. Against layers in buffers of their own, bit by bit. */
+START_TEST(loops_that_come_again_compute_anew)
+{
+    static const int32_t len[] = {6, 6, 6};
+    for (int c = 0; c < 8; c++) {
+        struct rig rig;
+        if (!rig_open(&rig, _i))
+            return;
+        struct setup s = {cells[c / 2], c % 2, 18, len, 3, H0 | DY | DN, 0.3, _i};
+        struct rnnd_packed batch;
+        struct inputs in;
+        packed_make(&batch, &rig, s.len, s.N);
+        inputs_make(&in, &s, &batch);
+        struct rnnd_rnn again = layer(&rig, &s, &batch, &in);
+        int64_t floats = batch.R * rnnd_cell_gates(s.cell) * s.H;
+        for (int times = 0; times < 4; times++) {
+            for (int64_t i = 0; i < floats; i++)
+                in.x[i] *= 0.9f;
+            struct rnnd_rnn fresh = layer(&rig, &s, &batch, &in);
+            struct outputs o = run_again(&rig, &again, in.x), one = run(&rig, &fresh);
+            check_same(&s, &o, &one, batch.R);
+            outputs_free(&o);
+            outputs_free(&one);
+        }
+        inputs_free(&in);
+        packed_free(&batch);
+        rig_close(&rig);
+    }
+}
+END_TEST
+
+/* More shapes in turn than are kept (64 graphs, two each), each three times in a row. */
+START_TEST(many_shapes_take_turns)
+{
+    enum { SHAPES = 40, N = 2 };
+    int32_t len[N] = {SHAPES + 4, SHAPES + 4};
+    struct rig rig;
+    if (kernels_targets[_i].path == RNND_PATH_PERSISTENT) /* one launch: no graphs, and slow */
+        return;
+    if (!rig_open(&rig, _i))
+        return;
+    struct setup s = {RNND_GRU, true, 5, len, N, DY | DN, 0.4, _i};
+    struct rnnd_packed batch;
+    struct inputs in;
+    packed_make(&batch, &rig, len, N);
+    inputs_make(&in, &s, &batch);
+    struct rnnd_packed whole = batch;
+    struct rnnd_rnn r = layer(&rig, &s, &batch, &in);
+    for (int shape = 0; shape < SHAPES; shape++) {
+        batch.T = 4 + shape;
+        batch.R = N * batch.T;
+        int32_t own[N] = {4 + shape, 4 + shape};
+        batch.len = own;
+        rig.op->upload(rig.be, batch.d_len, own, sizeof own);
+        struct outputs first = run_again(&rig, &r, in.x);
+        for (int times = 0; times < 2; times++) {
+            struct outputs o = run_again(&rig, &r, in.x);
+            check_same(&s, &o, &first, batch.R);
+            outputs_free(&o);
+        }
+        outputs_free(&first);
+    }
+    inputs_free(&in);
+    packed_free(&whole);
+    rig_close(&rig);
+}
+END_TEST
+
 /* A sequence gives the same numbers alone as beside others. */
 START_TEST(neighbours_do_not_matter)
 {
@@ -678,6 +761,8 @@ TCase *kernels_rnn_tests(void)
     tcase_add_test(t, small_batches_match);
     tcase_add_test(t, long_sequences_match);
     tcase_add_loop_test(t, both_directions_are_those_alone, 0, n);
+    tcase_add_loop_test(t, loops_that_come_again_compute_anew, 0, n);
+    tcase_add_loop_test(t, many_shapes_take_turns, 0, n);
     tcase_add_loop_test(t, neighbours_do_not_matter, 0, n);
     tcase_add_loop_test(t, final_state_of_an_empty_sequence_is_its_initial_state, 0, n);
     tcase_add_loop_test(t, gru_resets_after_the_product, 0, n);

@@ -211,6 +211,7 @@ static void cuda_close(struct rnnd_backend *be)
         return;
     if (cuda->stream)
         cudaStreamSynchronize(cuda->stream);
+    rnnd__graphs_close(cuda);
     if (cuda->blas)
         cublasDestroy(cuda->blas);
     cudaFree(cuda->workspace);
@@ -336,7 +337,7 @@ static bool open_parts(struct rnnd_cuda *cuda)
            rnnd__cuda_ok(cuda, cudaMalloc((void **)&cuda->lost, sizeof(uint32_t)), "memory") &&
            rnnd__cuda_ok(cuda, cudaMemsetAsync(cuda->lost, 0, sizeof(uint32_t),
                                                cuda->stream), "memory") &&
-           open_stages(cuda) && open_blas(cuda);
+           open_stages(cuda) && open_blas(cuda) && rnnd__graphs_open(cuda);
 }
 
 static int cuda_open(const struct rnnd_backend_config *config, struct rnnd_backend **out,

@@ -21,7 +21,8 @@ enum {
     RNND__PARTIALS = 1 << 17,  /* doubles that a sum in two stages may leave between them */
     RNND__SUM_BLOCKS = 1024,   /* blocks of such a sum at most */
     RNND__STAGES = 2,
-    RNND__NCCL_CHANNELS = 8    /* multiprocessors that a sum over ranks may hold */
+    RNND__NCCL_CHANNELS = 8,   /* multiprocessors that a sum over ranks may hold */
+    RNND__GRAPH_KEY = 24       /* words */
 };
 
 /* Pinned memory through which uploads pass, so that none of them waits for the device. */
@@ -48,6 +49,7 @@ struct rnnd_cuda {
     struct rnnd_stage stage[RNND__STAGES];
     int staging;               /* the one being filled */
     size_t filled;
+    struct rnnd_graphs *graphs;    /* NULL: none are made */
     char description[128];
 };
 
@@ -169,6 +171,16 @@ void rnnd__cuda_copy(struct rnnd_backend *, struct rnnd_buf dst, struct rnnd_buf
                      size_t bytes);
 void rnnd__cuda_zero(struct rnnd_backend *, struct rnnd_buf dst, size_t bytes);
 int rnnd__cuda_sync(struct rnnd_backend *);
+
+/* ---- graph.cu ----------------------------------------------------------------------- */
+
+/* RNND_CUDA_GRAPHS=no: none are made, as where a capture has failed. */
+bool rnnd__graphs_open(struct rnnd_cuda *cuda);
+void rnnd__graphs_close(struct rnnd_cuda *cuda);
+/* work(be, arg), which only launches, or the graph of it where the key has come before. The
+   key holds all that the launches depend on, pointers too; its rest is 0. */
+void rnnd__graph_run(struct rnnd_cuda *cuda, const int64_t (&key)[RNND__GRAPH_KEY],
+                     void (*work)(struct rnnd_backend *, const void *arg), const void *arg);
 
 /* ---- the entries of the table, by file ---------------------------------------------- */
 

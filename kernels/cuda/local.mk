@@ -6,6 +6,7 @@ cuda_sources = \
 	kernels/cuda/backend.cu \
 	kernels/cuda/comm_nccl.cu \
 	kernels/cuda/ends.cu \
+	kernels/cuda/graph.cu \
 	kernels/cuda/matrix.cu \
 	kernels/cuda/rnn.cu \
 	kernels/cuda/rnn_persistent.cu \

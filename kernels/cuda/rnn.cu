@@ -3,7 +3,8 @@
  * its stepwise path, which takes any cell, size and precision, and the choice between paths.
  *
  * A step is one product of cuBLAS over the rows alive and one kernel with the cells. The host
- * knows how many rows those are, so nothing waits inside the loop.
+ * knows how many rows those are, so nothing waits inside the loop; loops of one shape that come
+ * again are replayed as graphs.
  */
 #include "rnn.cuh"
 #include "rnn_cells.cuh"
@@ -120,8 +121,9 @@ static void step_forward(struct rnnd_backend *be, const struct rnnd_rnn *r,
                                    dim3(RNND__BLOCK), 0, cuda->stream, s), "cells");
 }
 
-static void stepwise_forward(struct rnnd_backend *be, const struct rnnd_rnn *r)
+static void forward_steps(struct rnnd_backend *be, const void *arg)
 {
+    const struct rnnd_rnn *r = (const struct rnnd_rnn *)arg;
     rnnd_rnn_scratch x = rnnd__scratch_of(r);
     int64_t T = r->batch->T;
     for (int64_t s = 0; s < T; s++)
@@ -260,8 +262,9 @@ static void parameter_gradients(struct rnnd_backend *be, const struct rnnd_rnn *
     }
 }
 
-static void stepwise_backward(struct rnnd_backend *be, const struct rnnd_rnn *r)
+static void backward_steps(struct rnnd_backend *be, const void *arg)
 {
+    const struct rnnd_rnn *r = (const struct rnnd_rnn *)arg;
     rnnd_rnn_scratch x = rnnd__scratch_of(r);
     int64_t T = r->batch->T;
     bool wanted = !rnnd_buf_is_null(r->dh0);
@@ -271,6 +274,34 @@ static void stepwise_backward(struct rnnd_backend *be, const struct rnnd_rnn *r)
         if (s > 0 || wanted)
             product_backward(be, r, x, t);
     }
+}
+
+/* ---- as a graph --------------------------------------------------------------------- */
+
+/* A graph has two nodes a step; fewer steps are not worth it, more take much memory. */
+enum { LEAST_GRAPH_STEPS = 4, MOST_GRAPH_STEPS = 2048 };
+
+static int64_t word_of(struct rnnd_buf buf)
+{
+    return (int64_t)(intptr_t)buf.dev;
+}
+
+/* The steps of a direction. Where all steps have the same rows, as in windows of a text, the
+   next batch is likely to be the same to the launches; ragged ones rarely come twice. */
+static void stepwise(struct rnnd_backend *be, const struct rnnd_rnn *r, bool back)
+{
+    const struct rnnd_packed *b = r->batch;
+    void (*steps)(struct rnnd_backend *, const void *) = back ? backward_steps : forward_steps;
+    const int64_t key[RNND__GRAPH_KEY] = {
+        back, r->cell, r->reverse, r->H, r->ldy, b->N, b->T, b->R, word_of(r->w_hh),
+        word_of(r->b_ih), word_of(r->b_hh), word_of(r->gates), word_of(r->y),
+        word_of(r->keep), word_of(r->scratch), back ? word_of(r->h0) : 0,
+        back ? word_of(r->c0) : 0, back ? word_of(r->dy) : 0,
+        back && !rnnd_buf_is_null(r->dh0)};
+    if (b->T >= LEAST_GRAPH_STEPS && b->T <= MOST_GRAPH_STEPS && b->n[b->T - 1] == b->N)
+        rnnd__graph_run(rnnd__cuda(be), key, steps, r);
+    else
+        steps(be, r);
 }
 
 /* ---- which path --------------------------------------------------------------------- */
@@ -371,7 +402,7 @@ void rnnd__cuda_rnn_forward(struct rnnd_backend *be, const struct rnnd_rnn *r)
         rnnd__persistent_forward(be, r, p.persistent);
     else
         for (const struct rnnd_rnn *d = r; d; d = d->other)
-            stepwise_forward(be, d);
+            stepwise(be, d, false);
     for (const struct rnnd_rnn *d = r; d; d = d->other)
         end_states(be, d, d->hn, d->cn);
 }
@@ -385,7 +416,7 @@ static void states_backward(struct rnnd_backend *be, const struct rnnd_rnn *r,
         rnnd__persistent_backward(be, r, p.persistent);
     else
         for (const struct rnnd_rnn *d = r; d; d = d->other)
-            stepwise_backward(be, d);
+            stepwise(be, d, true);
     for (const struct rnnd_rnn *d = r; d; d = d->other)
         end_states(be, d, d->dh0, d->dc0);
 }

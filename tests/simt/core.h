@@ -40,6 +40,7 @@ struct Settings {
     uint64_t seed;        /* RNND_SIMT_SEED (1) */
     size_t memory;        /* RNND_SIMT_MEMORY: MiB of each device (8192) */
     size_t stack;         /* RNND_SIMT_STACK: KiB of each thread */
+    bool captures;        /* RNND_SIMT_CAPTURES: 0 = every capture fails (1) */
 };
 const Settings &settings();
 

@@ -213,6 +213,11 @@ cudaError_t cudaStreamEndCapture(cudaStream_t s, cudaGraph_t *graph)
             check_joined(other, *graph, s);
         other->capture = nullptr;
     }
+    if (!settings().captures) {
+        delete *graph;
+        *graph = nullptr;
+        return result(cudaErrorStreamCaptureInvalidated);
+    }
     return result(cudaSuccess);
 }
 

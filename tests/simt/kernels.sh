@@ -20,9 +20,12 @@ if [ "${LONG:-}" ]; then
     done
     run RNND_SIMT_SMS=6 RNND_TEST_TARGETS="cuda, persistent"
     run RNND_SIMT_ARCH=75 RNND_TEST_TARGETS="cuda, small"
+    run RNND_CUDA_GRAPHS=no RNND_TEST_TARGETS="cuda, stepwise"
+    run RNND_SIMT_CAPTURES=0 RNND_TEST_TARGETS="cuda, stepwise"
 else
     export RNND_TEST_BRIEF=1 RNND_SIMT_SEED=$$
     run RNND_TEST_TARGETS="cuda, stepwise, fp32"
+    run RNND_TEST_TARGETS="cuda, stepwise, fp32" RNND_SIMT_CAPTURES=0 CK_RUN_CASE=rnn
     run RNND_TEST_TARGETS="cuda, small" RNND_SIMT_ARCH=75
     # Few multiprocessors: a group of blocks has several tiles of rows.
     run RNND_TEST_TARGETS="cuda, persistent, bf16" RNND_SIMT_SMS=6

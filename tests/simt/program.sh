@@ -38,6 +38,8 @@ compare gru "1 2" --data "$work/tags.h5" --batch 4 --hidden 6 --cell gru --layer
 compare rnn 2 --data "$work/values.h5" --batch 4 --hidden 5 --cell rnn_tanh --pool max
 compare lm "1 2" --data "$work/text.h5" --batch 2 --embed 6 --hidden 6 --tbptt 4 \
     --cell gru --tie-weights --stream yes
+compare again "1 2" --data "$work/text.h5" --batch 2 --embed 6 --hidden 6 --layers 2 \
+    --tbptt 4 --cell lstm --stream yes --rnn-path stepwise
 compare notes 2 --data "$work/notes.h5" --batch 3 --hidden 5 --cell rnn_relu --layers 2 \
     --dropout-kind sequence --dropout 0.2
 if [ -n "$LONG" ]; then
