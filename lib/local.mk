@@ -86,6 +86,7 @@ librnn_dist_a_SOURCES = \
 	lib/params.h \
 	lib/passes.c \
 	lib/plan.c \
+	lib/plan.h \
 	lib/predict.c \
 	lib/predict_out.c \
 	lib/predict_out.h \

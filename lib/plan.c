@@ -5,6 +5,8 @@
  * Takes lengths, seed and batch options; gives lists of sequences. Knows no ranks while
  * it plans and no clock ever, so every process lays out the same epoch without talking.
  */
+#include "plan.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -216,15 +218,20 @@ void rnnd_plan_entry(const struct rnnd_plan *plan, int64_t entry, const int32_t 
 
 /* ---- sharing out ----------------------------------------------------------------- */
 
-/* The cost of a sequence in units of a quarter step: it has some besides its steps. */
-static int64_t cost_of(int64_t length)
+/* What a rank is charged with, in quarters of what a row costs: its rows, a little for
+   each sequence, and, where they run as one batch, its steps, each of which passes once
+   over the recurrent weights. The figures behind them are in HACKING. */
+enum { COST_SEQUENCE = 1, COST_STEP = 4, COST_FAR_STEP = 20 };
+enum { NEAR_WEIGHTS = 1 << 19 };   /* floats that a core's own cache holds */
+
+int64_t rnnd__plan_step_cost(int64_t weights)
 {
-    return 2 + 4 * length;
+    return weights > NEAR_WEIGHTS ? COST_FAR_STEP : COST_STEP;
 }
 
 /* A heap of ranks, the least loaded on top; ties go to the lowest rank. */
 struct heap {
-    int64_t *load;                 /* [ranks] by rank */
+    int64_t *load;                 /* [ranks] by rank; 0 = nothing yet */
     int32_t *rank;                 /* [ranks] heap order */
     int ranks;
 };
@@ -262,27 +269,36 @@ static double longest_over_mean(const struct heap *h)
     return sum ? (double)longest * h->ranks / (double)sum : 1;
 }
 
-int rnnd_plan_share(const int64_t *length, int64_t count, int ranks, int rank,
-                    int32_t *mine, int64_t *n, double *straggler)
+/* The longest sequence of a rank comes first and says how many steps it makes. */
+static void charge_top(struct heap *h, int64_t length, int64_t step_cost)
 {
-    struct heap h = {NULL, NULL, ranks};
+    int64_t *load = &h->load[h->rank[0]];
+    bool first = *load == 0;
+    *load += COST_SEQUENCE + RNND_COST_ROW * length + (first ? step_cost * length : 0);
+    sink_top(h);
+}
+
+int rnnd__plan_deal(const struct rnnd_deal *d, int32_t *mine, int64_t *n,
+                    double *straggler)
+{
+    struct heap h = {NULL, NULL, d->ranks};
+    size_t count = (size_t)d->count, ranks = (size_t)d->ranks;
     uint64_t *key = NULL;
     int status = 0;
-    RNND_TRY_GOTO(rnnd_new((size_t)count, sizeof *key, "shares", (void **)&key));
-    RNND_TRY_GOTO(rnnd_new((size_t)ranks, sizeof *h.load, "shares", (void **)&h.load));
-    RNND_TRY_GOTO(rnnd_new((size_t)ranks, sizeof *h.rank, "shares", (void **)&h.rank));
-    for (int r = 0; r < ranks; r++)
+    RNND_TRY_GOTO(rnnd_new(count, sizeof *key, "shares", (void **)&key));
+    RNND_TRY_GOTO(rnnd_new(ranks, sizeof *h.load, "shares", (void **)&h.load));
+    RNND_TRY_GOTO(rnnd_new(ranks, sizeof *h.rank, "shares", (void **)&h.rank));
+    for (int r = 0; r < d->ranks; r++)
         h.rank[r] = r;
-    for (int64_t i = 0; i < count; i++)
-        key[i] = length_key(length[i], i);
-    qsort(key, (size_t)count, sizeof *key, by_key);
+    for (int64_t i = 0; i < d->count; i++)
+        key[i] = length_key(d->length[i], i);
+    qsort(key, count, sizeof *key, by_key);
     int64_t taken = 0;
-    for (int64_t i = 0; i < count; i++) {
+    for (int64_t i = 0; i < d->count; i++) {
         int32_t position = (int32_t)(uint32_t)key[i];
-        if (h.rank[0] == rank)
+        if (h.rank[0] == d->rank)
             mine[taken++] = position;
-        h.load[h.rank[0]] += cost_of(length[position]);
-        sink_top(&h);
+        charge_top(&h, d->length[position], d->step_cost);
     }
     *n = taken;
     *straggler = longest_over_mean(&h);
@@ -291,4 +307,11 @@ done:
     free(h.load);
     free(h.rank);
     return status;
+}
+
+int rnnd_plan_share(const int64_t *length, int64_t count, int ranks, int rank,
+                    int32_t *mine, int64_t *n, double *straggler)
+{
+    struct rnnd_deal deal = {length, count, ranks, rank, COST_STEP};
+    return rnnd__plan_deal(&deal, mine, n, straggler);
 }

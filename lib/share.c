@@ -5,7 +5,14 @@
 
 #include <stdlib.h>
 
+#include "plan.h"
 #include "status.h"
+
+static int64_t recurrent_weights(const struct rnnd_options *opt)
+{
+    int64_t gates = opt->cell == RNND_LSTM ? 4 : opt->cell == RNND_GRU ? 3 : 1;
+    return gates * opt->hidden * opt->hidden;
+}
 
 int rnnd_share_new(const struct rnnd_options *opt, const struct rnnd_dataset *data,
                    struct rnnd_comm *comm, struct rnnd_share **out)
@@ -20,6 +27,7 @@ int rnnd_share_new(const struct rnnd_options *opt, const struct rnnd_dataset *da
     s->window = opt->tbptt;
     s->group = opt->tbptt ? opt->windows : 0;
     s->bound = opt->microbatch_tokens;
+    s->step_cost = rnnd__plan_step_cost(recurrent_weights(opt));
     *out = s;
     return 0;
 }
@@ -95,8 +103,8 @@ static void cut_micro_batches(struct rnnd_share *s)
 static int take_own(struct rnnd_share *s)
 {
     int64_t longest = 0;
-    RNND_TRY(rnnd_plan_share(s->length, s->members, s->ranks, s->rank, s->mine,
-                             &s->count, &s->straggler));
+    struct rnnd_deal deal = {s->length, s->members, s->ranks, s->rank, s->step_cost};
+    RNND_TRY(rnnd__plan_deal(&deal, s->mine, &s->count, &s->straggler));
     for (int64_t j = 0; j < s->count; j++)
         s->piece[j] = s->all[s->mine[j]];
     for (int64_t i = 0; i < s->members; i++)
@@ -207,10 +215,12 @@ void rnnd_share_limits(const struct rnnd_share *s, const int32_t *ids, int64_t c
         total += rows;
         longest = at_least(longest, rows);
     }
-    /* Longest first onto the least loaded leaves no rank more than the mean and one
-       more. */
+    /* Longest first onto the least loaded leaves no rank more than the mean load and one
+       more; one with few steps has more rows instead. */
+    int64_t mean = total / s->ranks + 1;
+    int64_t traded = s->step_cost * at_most(longest, mean) / RNND_COST_ROW;
     int64_t rows =
-        s->ranks == 1 ? total : at_most(total, total / s->ranks + longest + count);
+        s->ranks == 1 ? total : at_most(total, mean + longest + traded + count);
     if (s->bound)
         rows = at_most(rows, at_least(s->bound, longest));
     limits->sequences = at_least(limits->sequences, count);

@@ -20,6 +20,7 @@ struct rnnd_share {
     int64_t window;                /* steps, 0 = whole sequences */
     int64_t group;                 /* windows an update, 0 = all */
     int64_t bound;                 /* steps of a micro-batch, 0 = none */
+    int64_t step_cost;             /* of the model, as in plan.h */
 
     /* the entry as all ranks see it */
     int64_t *length;               /* [members] steps of each sequence or lane */

@@ -5,6 +5,7 @@
 
 #include <stdlib.h>
 
+#include "plan.h"
 #include "status.h"
 
 enum { POOL_BATCHES = 64, POOL_FLOATS = 1 << 24 };
@@ -91,8 +92,8 @@ static void cut_batches(struct rnnd_walk *w)
 int rnnd_walk_share(const struct rnnd_walk *w, int rank, int32_t *mine, int64_t *own)
 {
     double straggler;
-    return rnnd_plan_share(w->rows, w->batches, rnnd_comm_size(w->comm), rank, mine,
-                           own, &straggler);
+    struct rnnd_deal deal = {w->rows, w->batches, rnnd_comm_size(w->comm), rank, 0};
+    return rnnd__plan_deal(&deal, mine, own, &straggler);
 }
 
 int rnnd_walk_next(struct rnnd_walk *w, bool *more)

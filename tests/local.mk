@@ -53,9 +53,11 @@ tests_cases_tool_LDADD = $(RNND_LIBS)
 tests_mpi_peer_LDADD = $(RNND_LIBS)
 check_PROGRAMS += $(test_programs)
 
-# Measured by hand: make tests/bench/bench_kernels
-EXTRA_PROGRAMS += tests/bench/bench_kernels
+# Measured by hand: make tests/bench/bench_kernels, and scripts of tests/bench.
+EXTRA_PROGRAMS += tests/bench/bench_kernels tests/bench/costs tests/bench/scaling
 tests_bench_bench_kernels_LDADD = $(RNND_LIBS)
+tests_bench_costs_LDADD = $(RNND_LIBS)
+tests_bench_scaling_LDADD = $(RNND_LIBS)
 CLEANFILES += $(EXTRA_PROGRAMS)
 
 # Unit tests on several ranks.

@@ -162,6 +162,54 @@ START_TEST(limits_cover_every_rank)
 }
 END_TEST
 
+/* Also where ranks with few steps take more rows than their part. */
+START_TEST(limits_cover_traded_steps)
+{
+    enum { MANY = 96 };
+    int64_t at[MANY + 1] = {0};
+    int32_t ids[MANY];
+    uint32_t word = (uint32_t)_i;
+    for (int i = 0; i < MANY; i++) {
+        word = word * 1664525u + 1013904223u;
+        at[i + 1] = at[i] + (word >> 24) % 200 / (1 + (word >> 16) % 40);
+        ids[i] = i;
+    }
+    for (int ranks = 1; ranks < 40; ranks += 3)
+        for (int r = 0; r < ranks; r++) {
+            struct rnnd_limits limits = {0, 0, 0};
+            struct rnnd_share s = {.offsets = at, .ranks = ranks, .rank = r,
+                                   .step_cost = _i % 2 ? 4 : 20};
+            int64_t rows = 0;
+            rnnd_share_limits(&s, ids, MANY, &limits);
+            ck_assert_int_eq(rnnd_share_sequences(&s, ids, MANY), 0);
+            for (int64_t j = 0; j < s.count; j++)
+                rows += s.piece[j].length;
+            ck_assert_int_le(rows, limits.rows);
+            drop(&s);
+        }
+}
+END_TEST
+
+/* 10, 5, 5, 5 over two ranks. In quarters of a row: a step of a batch costs 4 besides
+   its rows, so that three short sequences (1+20 each, and 20 for 5 steps: 83) weigh as
+   much as a long one (1+40, and 40 for 10 steps: 81); run one by one they do not. */
+START_TEST(steps_are_charged)
+{
+    static const int64_t at[] = {0, 5, 15, 20, 25};
+    static const int32_t ids[] = {0, 1, 2, 3};
+    struct rnnd_share s = {.offsets = at, .ranks = 2, .step_cost = 4};
+    ck_assert_int_eq(rnnd_share_sequences(&s, ids, 4), 0);
+    ck_assert_int_eq(s.count, 1);
+    ck_assert_int_eq(s.piece[0].id, 1);
+    ck_assert_double_eq(s.straggler, 83 * 2 / 164.0);
+    s.step_cost = 0;
+    ck_assert_int_eq(rnnd_share_sequences(&s, ids, 4), 0);
+    ck_assert_int_eq(s.count, 2);
+    ck_assert_double_eq(s.straggler, 62 * 2 / 104.0);
+    drop(&s);
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("share");
@@ -172,6 +220,8 @@ int main(void)
     tcase_add_test(t, lanes_cut_the_stream);
     tcase_add_test(t, more_lanes_than_pairs_are_refused);
     tcase_add_test(t, limits_cover_every_rank);
+    tcase_add_loop_test(t, limits_cover_traded_steps, 0, 40);
+    tcase_add_test(t, steps_are_charged);
     suite_add_tcase(s, t);
     SRunner *r = srunner_create(s);
     srunner_run_all(r, CK_ENV);

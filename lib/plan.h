@@ -1,0 +1,26 @@
+/*
+ * plan.h - sharing out, by what steps cost.
+ */
+#ifndef RNND_PLAN_H
+#define RNND_PLAN_H
+
+#include "rnn_dist.h"
+
+/* Of a row, the unit of the other costs. */
+enum { RNND_COST_ROW = 4 };
+
+struct rnnd_deal {
+    const int64_t *length;         /* [count] rows of each piece */
+    int64_t count;
+    int ranks, rank;
+    int64_t step_cost; /* of a packed batch; 0 for pieces that run one by one */
+};
+
+/* For a layer with so many recurrent weights. */
+int64_t rnnd__plan_step_cost(int64_t weights);
+
+/* As rnnd_plan_share. */
+RNND_CHECKED int rnnd__plan_deal(const struct rnnd_deal *deal, int32_t *mine, int64_t *n,
+                                 double *straggler);
+
+#endif
