@@ -113,6 +113,8 @@ librnn_dist_a_SOURCES = \
 	lib/status.h \
 	lib/stop.c \
 	lib/stop.h \
+	lib/tensorboard.c \
+	lib/tensorboard.h \
 	lib/timeline.c \
 	lib/timeline.h \
 	lib/trainer.c \

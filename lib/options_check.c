@@ -154,8 +154,6 @@ static int check_built(const struct rnnd_options *opt)
                          opt->precision == RNND_TF32 ? "tf32" : "bf16");
     if (cpu && opt->comm == RNND_COMM_NCCL)
         return refuse("--comm nccl is for GPUs: ranks on CPUs use mpi");
-    if (opt->tensorboard)
-        return refuse("--tensorboard is not built yet");
     return 0;
 }
 

@@ -17,6 +17,7 @@
 #include "progress.h"
 #include "run_dir.h"
 #include "setup.h"
+#include "tensorboard.h"
 
 struct rnnd_trainer {
     const struct rnnd_options *opt;    /* in force */
@@ -37,6 +38,7 @@ struct rnnd_trainer {
 
     struct rnnd_run_dir *dir;          /* rank 0 */
     struct rnnd_metrics_log *log;      /* rank 0 */
+    struct rnnd_tensorboard *board;    /* rank 0, NULL = not wanted */
     struct rnnd_meter *meter;          /* rank 0, NULL = none */
     double steps_done;                 /* of the whole run, for the meter */
     int report_status;                 /* first failure to write a record */

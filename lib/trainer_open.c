@@ -224,7 +224,8 @@ static int open_folder(struct rnnd_trainer *t)
     RNND_TRY(rnnd_checkpoint_prune(path, 0));
     /* also where no checkpoint was left to go on from, and the run starts anew */
     RNND_TRY(rnnd_metrics_cut(path, t->at.update, t->at.validated));
-    return rnnd_metrics_open(path, &t->log);
+    RNND_TRY(rnnd_metrics_open(path, &t->log));
+    return t->opt->tensorboard ? rnnd_tensorboard_open(path, t->at.update, &t->board) : 0;
 }
 
 int rnnd_trainer_open(struct rnnd_trainer *t, const struct rnnd_options *opt)
@@ -251,6 +252,7 @@ void rnnd_trainer_close(struct rnnd_trainer *t)
 {
     rnnd_progress_end(t->meter);
     rnnd_metrics_close(t->log);
+    rnnd_tensorboard_close(t->board);
     rnnd_run_dir_close(t->dir);
     rnnd_state_free(t->carried);
     rnnd_carry_clear(&t->at.carry);

@@ -108,6 +108,27 @@ static int64_t epoch_of_last_update(const struct rnnd_trainer *t)
     return ended ? t->at.epoch : epoch_number(t);
 }
 
+static void draw_train(struct rnnd_trainer *t, const struct rnnd_train_record *r)
+{
+    const struct rnnd_scalar point[] = {
+        {"train/loss", r->loss},           {"train/lr", r->lr},
+        {"train/grad_norm", r->grad_norm}, {"train/steps_per_s", r->steps_per_s},
+        {"train/idle", r->idle},           {"train/straggler", r->straggler},
+    };
+    note(t, rnnd_tensorboard_add(t->board, r->update, point,
+                                 sizeof point / sizeof *point));
+}
+
+static void draw_valid(struct rnnd_trainer *t, const struct rnnd_valid_record *r)
+{
+    char tag[RNND_TAG_BYTES + 1] = "";
+    if (r->result.metric)
+        snprintf(tag, sizeof tag, "valid/%s", r->result.metric);
+    const struct rnnd_scalar point[] = {{"valid/loss", r->result.loss},
+                                        {tag, r->result.value}};
+    note(t, rnnd_tensorboard_add(t->board, r->update, point, r->result.metric ? 2 : 1));
+}
+
 void rnnd_trainer_report_train(struct rnnd_trainer *t, bool final)
 {
     struct rnnd_train_record record = {.update = t->at.update,
@@ -123,6 +144,8 @@ void rnnd_trainer_report_train(struct rnnd_trainer *t, bool final)
                                        .partial = final};
     if (t->lead)
         note(t, rnnd_metrics_train(t->log, &record));
+    if (t->board)
+        draw_train(t, &record);
     if (!final)
         forget_sums(&t->at);
 }
@@ -133,6 +156,8 @@ void rnnd_trainer_report_valid(struct rnnd_trainer *t, const struct rnnd_metrics
     if (!t->lead)
         return;
     note(t, rnnd_metrics_valid(t->log, &record));
+    if (t->board)
+        draw_valid(t, &record);
     rnnd_progress_valid(t->meter, record.update, record.epoch, m);
 }
 

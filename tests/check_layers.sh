@@ -73,7 +73,9 @@ checkpoint.h      lib/checkpoint* lib/inspect.c lib/run_dir* lib/setup.c lib/tra
 statedict.h       lib/statedict* lib/safetensors.c lib/checkpoint* bin/cmd_export.c bin/cmd_import.c tests/*
 checkpoint_model.h tests/*
 run_dir.h         lib/run_dir* lib/inspect.c lib/checkpoint_dir.c lib/trainer.h bin/* tests/*
+run_dir.h         lib/run_dir* lib/inspect.c lib/checkpoint_dir.c lib/trainer.h bin/* tests/* lib/tensorboard.c
 metrics.h         lib/metrics* lib/trainer.h bin/* tests/*
+tensorboard.h     lib/tensorboard.c lib/trainer.h tests/*
 progress.h        lib/progress* lib/trainer.h tests/*
 stop.h            lib/stop.c lib/evaluate.c lib/trainer* bin/* tests/*
 group.h           lib/group.c lib/trainer* lib/verify.c lib/bench.c tests/*

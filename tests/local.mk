@@ -24,7 +24,8 @@ unit_tests = \
 	tests/test_random \
 	tests/test_share \
 	tests/test_statedict \
-	tests/test_stop
+	tests/test_stop \
+	tests/test_tensorboard
 
 tests_cases_test_semantics_SOURCES = \
 	tests/cases/data.c \
@@ -38,6 +39,7 @@ tests_test_statedict_SOURCES = \
 	tests/checkpoint_model.h \
 	tests/test_statedict.c \
 	tests/testing.h
+tests_test_tensorboard_SOURCES = tests/test_tensorboard.c tests/testing.h
 tests_test_dataset_SOURCES = tests/test_dataset.c tests/testing.h
 tests_test_kernels_SOURCES = \
 	tests/kernels_ref.c \

@@ -674,8 +674,6 @@ START_TEST(combinations_are_refused_early)
          RNND_EUSAGE},
         {"--comm=nccl", "--device=cpu", "--lr=1", "--comm nccl is for GPUs",
          RNND_EUSAGE},
-        {"--tensorboard", "--lr=1", "--lr=1", "--tensorboard is not built yet",
-         RNND_EUSAGE},
     };
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
         rnnd_options_clear(&opt);

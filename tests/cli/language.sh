@@ -14,8 +14,10 @@ expect 0 1 pack text-words "$work/text.txt" "$work/words.h5"
 expect 0 1 pack text-chars --split 0.2 "$work/text.txt" "$work/chars.h5"
 
 # The text says itself again: what was learnt by heart comes back.
-train words 2 --data "$work/words.h5" --cell gru --embed 16 --hidden 24 --tbptt 8 --batch 4 \
+train words 2 --tensorboard --data "$work/words.h5" --cell gru --embed 16 --hidden 24 --tbptt 8 --batch 4 \
     --epochs 40 --lr 0.02 --clip-norm 5
+set -- "$work/words/tensorboard"/events.out.tfevents.*
+[ $# = 1 ] && grep -q train/grad_norm "$1" || fault "event files: $*"
 expect 0 1 sample "$work/words" --length 12 --temperature 0 --prompt "the cat"
 told "the cat sat on the mat" "the dog ran"
 expect 0 2 sample "$work/words" --length 12 --temperature 0
