@@ -47,12 +47,12 @@ const size_t margin = 64;    /* bytes on both sides that stay as they were fille
 #ifdef SIMT_TSAN
 /* A CUDA thread gets a stack and a context that no other thread uses, made by the host: one
    that inherited another's clock would hide races. So blocks come in waves that the host
-   starts. */
+   starts: small ones, since a context takes a megabyte. */
 const bool waves = true;
-const size_t wave_threads = 4096;
+const size_t wave_threads = 256, together_threads = 4096;
 #else
 const bool waves = false;
-const size_t wave_threads = SIZE_MAX;
+const size_t wave_threads = SIZE_MAX, together_threads = SIZE_MAX;
 #endif
 
 } // namespace
@@ -284,10 +284,10 @@ void start_wave()
     size_t most = launch->cooperative || waves ? todo.size()
                   : settings().inorder         ? 1
                                                : 1 + below(3);
-    while (most-- > 0 && !todo.empty() && unfinished + block_threads() <= wave_threads)
+    size_t threads = launch->cooperative ? together_threads : wave_threads;
+    while (most-- > 0 && !todo.empty() &&
+           (blocks.empty() || unfinished + block_threads() <= threads))
         begin_next_block();
-    if (blocks.empty())
-        error("%zu threads in a block are more than can be checked", block_threads());
     if (launch->cooperative && !todo.empty())
         error("a cooperative launch of %zu threads is more than can be checked: make it "
               "smaller (RNND_SIMT_SMS)", (todo.size() + blocks.size()) * block_threads());
