@@ -68,6 +68,7 @@ int cmd_inspect(struct rnnd_options *opt, struct rnnd_comm *comm, int argc,
 int cmd_pack(struct rnnd_options *opt, struct rnnd_comm *comm, int argc, char **argv);
 int cmd_predict(struct rnnd_options *opt, struct rnnd_comm *comm, int argc,
                 char **argv);
+int cmd_report(struct rnnd_options *opt, struct rnnd_comm *comm, int argc, char **argv);
 int cmd_sample(struct rnnd_options *opt, struct rnnd_comm *comm, int argc, char **argv);
 int cmd_train(struct rnnd_options *opt, struct rnnd_comm *comm, int argc, char **argv);
 int cmd_verify(struct rnnd_options *opt, struct rnnd_comm *comm, int argc, char **argv);

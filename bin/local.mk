@@ -9,6 +9,7 @@ bin_rnn_dist_SOURCES = \
 	bin/cmd_inspect.c \
 	bin/cmd_pack.c \
 	bin/cmd_predict.c \
+	bin/cmd_report.c \
 	bin/cmd_sample.c \
 	bin/cmd_train.c \
 	bin/cmd_verify.c \

@@ -12,6 +12,8 @@ librnn_dist_a_SOURCES = \
 	lib/bench.h \
 	lib/bench_probe.c \
 	lib/bench_probe.h \
+	lib/chart.c \
+	lib/chart.h \
 	lib/checkpoint.c \
 	lib/checkpoint.h \
 	lib/checkpoint_dir.c \
@@ -95,6 +97,8 @@ librnn_dist_a_SOURCES = \
 	lib/random.h \
 	lib/recurrent.c \
 	lib/reducer.c \
+	lib/report.c \
+	lib/report.h \
 	lib/run_dir.c \
 	lib/run_dir.h \
 	lib/safetensors.c \

@@ -72,7 +72,7 @@ optim.h           lib/optim* lib/checkpoint* lib/trainer.h tests/*
 checkpoint.h      lib/checkpoint* lib/inspect.c lib/run_dir* lib/setup.c lib/trainer.h lib/verify.c bin/* tests/*
 statedict.h       lib/statedict* lib/safetensors.c lib/checkpoint* bin/cmd_export.c bin/cmd_import.c tests/*
 checkpoint_model.h tests/*
-run_dir.h         lib/run_dir* lib/inspect.c lib/checkpoint_dir.c lib/trainer.h bin/* tests/* lib/tensorboard.c
+run_dir.h         lib/run_dir* lib/inspect.c lib/report.c lib/checkpoint_dir.c lib/trainer.h bin/* tests/* lib/tensorboard.c
 metrics.h         lib/metrics* lib/trainer.h bin/* tests/*
 tensorboard.h     lib/tensorboard.c lib/trainer.h tests/*
 progress.h        lib/progress* lib/trainer.h tests/*
@@ -87,6 +87,8 @@ bench.h           lib/bench.c bin/cmd_bench.c
 bench_probe.h     lib/bench*
 verify.h          lib/verify.c bin/cmd_verify.c
 inspect.h         lib/inspect.c bin/cmd_inspect.c
+report.h          lib/report.c bin/cmd_report.c
+chart.h           lib/chart.c lib/report.c
 # the program, and the tests
 bin.h             bin/*
 testing.h         tests/*

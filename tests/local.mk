@@ -90,6 +90,7 @@ program_tests = \
 	tests/cli/options.sh \
 	tests/cli/pack.sh \
 	tests/cli/ranks.sh \
+	tests/cli/report.sh \
 	tests/cli/results.sh \
 	tests/mpi/faults.sh \
 	tests/mpi/ranks.sh \

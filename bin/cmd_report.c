@@ -1,0 +1,32 @@
+/*
+ * cmd_report.c - `rnn_dist report RUN... --out F`: one page about one or several runs.
+ */
+#include "bin.h"
+
+#include "report.h"
+#include "run_dir.h"
+#include "status.h"
+
+#include <stdlib.h>
+
+/* The page must not take the place of what it is made from. */
+static int refuse_records(const char *out, int runs, char **run)
+{
+    for (int i = 0; i < runs; i++) {
+        char *records;
+        RNND_TRY(rnnd_run_dir_file(run[i], "metrics.jsonl", &records));
+        int status = bin_refuse_same(out, records);
+        free(records);
+        RNND_TRY(status);
+    }
+    return 0;
+}
+
+int cmd_report(struct rnnd_options *opt, struct rnnd_comm *comm, int argc, char **argv)
+{
+    (void)comm;
+    if (!opt->out)
+        return rnnd_fail(RNND_EUSAGE, "report needs --out FILE; see rnn_dist help report");
+    RNND_TRY(refuse_records(opt->out, argc, argv));
+    return rnnd_report((const char *const *)argv, argc, opt->out);
+}

@@ -1,0 +1,66 @@
+#!/bin/sh
+# report.sh - a page about runs says what their records say.
+# shellcheck source=tests/cases/lib.sh
+. "$(dirname "$0")/../cases/lib.sh"
+
+data class task=classify outputs=3 lengths="$(lengths 40 1 15)"
+data text task=lm vocab=9 lengths="$(lengths 40 0 20)"
+train "a&b<c" 1 --data "$work/class.h5" --valid "$work/class.h5" --hidden 5 --epochs 3
+train two 1 --data "$work/class.h5" --valid "$work/class.h5" --hidden 6 --epochs 2
+train text 1 --data "$work/text.h5" --hidden 6 --embed 6 --epochs 1
+page=$work/page.html
+
+# holds WORDS...: the page has each of them; lacks WORDS...: none of them.
+holds() {
+    for word in "$@"; do
+        grep -qF -- "$word" "$page" || fault "the page has no '$word'"
+    done
+}
+lacks() {
+    for word in "$@"; do
+        ! grep -qF -- "$word" "$page" || fault "the page has '$word'"
+    done
+}
+
+# One run: its numbers, its options, a chart for what it has, its name as text.
+expect 0 1 report "$work/a&b<c" --out "$page"
+[ ! -s "$work/out" ] || fault "report says $(cat "$work/out")"
+loss=$(table "a&b<c" train loss | tail -n 1)
+best=$(table "a&b<c" valid loss accuracy | sort -g | head -n 1)
+holds "a&amp;b&lt;c" "<td>done</td>" "Validation: accuracy" "Learning rate" \
+    "$(printf '<td class=n>%.6g</td>' "$loss")" \
+    "$(printf '<td class=n>%.6g</td>' "${best% *}")" \
+    "$(printf 'accuracy %.6g' "${best#* }")" "<td>hidden</td><td class=n>5</td>"
+lacks "a&b<c" "perplexity" "class=differs"
+# Every curve that is opened is drawn: a path for each run and quantity.
+[ "$(grep -c '^<path class="curve' "$page")" = 8 ] || fault "curves: $(grep -c curve "$page")"
+
+# Several runs, also under mpirun: what differs stands out.
+expect 0 2 report "$work/a&b<c" "$work/two" "$work/text" --out "$page"
+holds "<tr class=differs><td>hidden</td><td class=n>5</td><td class=n>6</td>" \
+    "<tr class=differs><td>epochs</td>" "<tr><td>seed</td>" "Validation: accuracy"
+
+# What is open or broken: no end yet, half a line, a value that is no number.
+mkdir "$work/open"
+head -n 3 "$work/two/metrics.jsonl" >"$work/open/metrics.jsonl"
+printf '%s\n%s' '{"event": "train", "update": 9, "epoch": 1, "loss": null, "lr": 1}' \
+    '{"event": "train", "upd' >>"$work/open/metrics.jsonl"
+expect 0 1 report "$work/open/" --out "$page"
+holds "<td>no end yet</td>" "<td class=n>–</td>"
+lacks nan inf
+
+# Refused: nothing to write to, no run, no record of one, itself.
+cp "$page" "$work/before"
+expect 2 1 report "$work/two"
+said "report needs --out FILE"
+expect 2 1 report --out "$page"
+expect 4 1 report "$work/two" "$work" --out "$page"
+said "$work/metrics.jsonl"
+mkdir "$work/odd"
+echo '{"event": "train"}' >"$work/odd/metrics.jsonl"
+expect 3 1 report "$work/odd" --out "$page"
+said "$work/odd/metrics.jsonl" "no start record"
+expect 2 1 report "$work/two" --out "$work/two/metrics.jsonl"
+expect 4 1 report "$work/two" --out "$work/none/page.html"
+cmp -s "$page" "$work/before" || fault "a refused report changed the page"
+done_testing
