@@ -1,9 +1,10 @@
 /*
  * bench_probe.c - single operations of a back end, timed.
  *
- * Back ends run the recurrent product and the cell in one operation. A batch of sequences
- * of one step, from zero states, has no recurrent product: its time loop is the cells
- * alone, and one gradient of W_hh, which is a product that can be timed and taken off.
+ * Back ends run the recurrent product and the cell in one operation. A batch of
+ * sequences of one step, from zero states, has no recurrent product: its time loop is
+ * the cells alone, and one gradient of W_hh, which is a product that can be timed and
+ * taken off.
  */
 #include "bench_probe.h"
 
@@ -14,8 +15,8 @@
 #include "status.h"
 
 enum { GEMM_SIZE = 1024, TRIES = 8 };
-/* Rows of the cells' batch. The time loop asks for its rows before it needs them; a batch
-   too large for the caches would tell of them without. */
+/* Rows of the cells' batch. The time loop asks for its rows before it needs them; a
+   batch too large for the caches would tell of them without. */
 enum { LEAST_ROWS = 256, MOST_FLOATS = 1 << 21 };
 
 /* The faster of *best (0 = none yet) and the time since start; waits for the device. */

@@ -215,8 +215,8 @@ void rnnd_share_limits(const struct rnnd_share *s, const int32_t *ids, int64_t c
         total += rows;
         longest = at_least(longest, rows);
     }
-    /* Longest first onto the least loaded leaves no rank more than the mean load and one
-       more; one with few steps has more rows instead. */
+    /* Longest first onto the least loaded leaves no rank more than the mean load and
+       one more; one with few steps has more rows instead. */
     int64_t mean = total / s->ranks + 1;
     int64_t traded = s->step_cost * at_most(longest, mean) / RNND_COST_ROW;
     int64_t rows =

@@ -74,6 +74,7 @@ program_tests = \
 	tests/cases/gradient.sh \
 	tests/cases/labels.sh \
 	tests/cases/lanes.sh \
+	tests/cases/memory.sh \
 	tests/cases/order.sh \
 	tests/cases/packing.sh \
 	tests/cases/progress.sh \
@@ -127,6 +128,7 @@ EXTRA_DIST += \
 	tests/bench/bench_kernels.py \
 	tests/bench/compare.sh \
 	tests/bench/peers.py \
+	tests/bench/scaling.sh \
 	tests/bench/shapes \
 	tests/cases/README \
 	tests/cases/checkpoint.py \

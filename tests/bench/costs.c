@@ -1,18 +1,20 @@
 /*
- * costs.c - what a training update costs on this machine, as the arguments of scaling.c.
+ * costs.c - what a training update costs on this machine, as arguments of scaling.c.
  *
  *   costs --data F [options of bench]
  *
- * F holds at least SEQUENCES sequences of at least LONG steps (scaling.sh makes one). Times
- * batches of N sequences of equal length, LONG and SHORT: the difference is that of the
- * steps, what is left belongs to the sequences and to the update. The fastest of several
- * tries counts, in processor time, since others may use the machine: one thread is meant.
+ * F holds at least SEQUENCES sequences of at least LONG steps (scaling.sh makes one).
+ * Times batches of N sequences of equal length, LONG and SHORT: the difference is that
+ * of the steps, what is left belongs to the sequences and to the update. The fastest of
+ * several tries counts, in processor time, since others may use the machine: one thread
+ * is meant.
  */
 #include <stdio.h>
 #include <time.h>
 
 #include "backend.h"
 #include "options.h"
+#include "status.h"
 
 enum { SEQUENCES = 128, LONG = 64, SHORT = 8, TRIES = 7, POINTS = 8 };
 
@@ -36,17 +38,16 @@ static double used(void)
 static int open_all(struct costs *c, int argc, char **argv)
 {
     struct rnnd_model_spec spec;
-    int operands, status;
-    if ((status = rnnd_options_init(&c->opt)) < 0
-        || (status = rnnd_options_parse(&c->opt, RNND_CMD_BENCH, argc, argv, &operands)) < 0
-        || (status = rnnd_comm_open(60, &c->comm)) < 0
-        || (status = rnnd_dataset_open(c->opt.data, &c->data)) < 0
-        || (status = rnnd_backend_open(&c->opt, c->comm, &c->be)) < 0
-        || (status = rnnd_model_spec_from(&c->opt, rnnd_dataset_info(c->data), &spec)) < 0
-        || (status = rnnd_model_new(c->be, &spec, &c->model)) < 0
-        || (status = rnnd_model_init(c->model, 1)) < 0
-        || (status = rnnd_batch_new(c->be, c->data, true, NULL, NULL, &c->batch)) < 0)
-        return status;
+    int operands;
+    RNND_TRY(rnnd_options_init(&c->opt));
+    RNND_TRY(rnnd_options_parse(&c->opt, RNND_CMD_BENCH, argc, argv, &operands));
+    RNND_TRY(rnnd_comm_open(60, &c->comm));
+    RNND_TRY(rnnd_dataset_open(c->opt.data, &c->data));
+    RNND_TRY(rnnd_backend_open(&c->opt, c->comm, &c->be));
+    RNND_TRY(rnnd_model_spec_from(&c->opt, rnnd_dataset_info(c->data), &spec));
+    RNND_TRY(rnnd_model_new(c->be, &spec, &c->model));
+    RNND_TRY(rnnd_model_init(c->model, 1));
+    RNND_TRY(rnnd_batch_new(c->be, c->data, true, NULL, NULL, &c->batch));
     return rnnd_optim_new(c->model, &c->opt, &c->optim);
 }
 
@@ -69,8 +70,8 @@ static int passes(struct costs *c, int64_t n, int64_t steps)
     struct rnnd_piece piece[SEQUENCES];
     for (int64_t i = 0; i < n; i++)
         piece[i] = (struct rnnd_piece){i, offsets[i], steps, i};
-    int status = rnnd_batch_load(c->batch, piece, n, 0);
-    return status < 0 ? status : rnnd_model_gradient(c->model, c->batch, &pass);
+    RNND_TRY(rnnd_batch_load(c->batch, piece, n, 0));
+    return rnnd_model_gradient(c->model, c->batch, &pass);
 }
 
 /* The best of some tries: of the passes, and of the optimizer after them. */
@@ -80,11 +81,10 @@ static int measure(struct costs *c, int64_t n, int64_t steps, double *seconds,
     for (int i = 0; i < TRIES; i++) {
         struct rnnd_loss loss;
         double norm, start = used();
-        int status = passes(c, n, steps);
+        RNND_TRY(passes(c, n, steps));
         double middle = used();
-        if (status < 0 || (status = rnnd_model_take_loss(c->model, &loss)) < 0
-            || (status = rnnd_optim_step(c->optim, &loss, c->opt.lr, &norm)) < 0)
-            return status;
+        RNND_TRY(rnnd_model_take_loss(c->model, &loss));
+        RNND_TRY(rnnd_optim_step(c->optim, &loss, c->opt.lr, &norm));
         double end = used();
         *seconds = i == 0 || middle - start < *seconds ? middle - start : *seconds;
         *update = *update == 0 || end - middle < *update ? end - middle : *update;
@@ -97,9 +97,8 @@ static int run(struct costs *c)
     double step[POINTS], rest[POINTS], update = 0;
     for (int i = 0; i < POINTS; i++) {
         double all, few;
-        int status = measure(c, 1 << i, LONG, &all, &update);
-        if (status < 0 || (status = measure(c, 1 << i, SHORT, &few, &update)) < 0)
-            return status;
+        RNND_TRY(measure(c, 1 << i, LONG, &all, &update));
+        RNND_TRY(measure(c, 1 << i, SHORT, &few, &update));
         step[i] = (all - few) / (LONG - SHORT);
         rest[i] = few - SHORT * step[i];
         printf("%s%d:%.4g", i ? "," : "steps=", 1 << i, step[i]);
@@ -108,8 +107,8 @@ static int run(struct costs *c)
     sequence = sequence > 0 ? sequence : 0;
     double fixed = rest[0] > sequence ? rest[0] - sequence : 0;
     const struct rnnd_model_spec *s = rnnd_model_spec(c->model);
-    printf(" sequence=%.4g update=%.4g bytes=%lld weights=%lld\n", sequence, update + fixed,
-           4 * (long long)rnnd_model_parameters(c->model),
+    printf(" sequence=%.4g update=%.4g bytes=%lld weights=%lld\n", sequence,
+           update + fixed, 4 * (long long)rnnd_model_parameters(c->model),
            (long long)(s->hidden * s->hidden * rnnd_cell_gates(s->cell)));
     return 0;
 }

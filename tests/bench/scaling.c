@@ -1,18 +1,20 @@
 /*
- * scaling.c - speed on more ranks than there are here: measured costs, the real plan and
- * the real sharing out, and arithmetic in between.
+ * scaling.c - speed on more ranks than there are here: measured costs, the real plan
+ * and the real sharing out, and arithmetic in between.
  *
  * Takes costs as key=value (scaling.sh measures them), draws lengths from a lognormal
- * distribution, lets lib/plan and lib/share deal out an epoch to so many ranks, and adds
- * up what each rank would take. An update ends when the slowest rank and the sum over all
- * ranks are done; nothing hides the sum, as between CPUs. Prints a Markdown table.
+ * distribution, lets lib/plan and lib/share deal out an epoch to so many ranks, and
+ * adds up what each rank would take. An update ends when the slowest rank and the sum
+ * over all ranks are done; nothing hides the sum, as between CPUs. Prints a Markdown
+ * table.
  *
- *   steps=N:S,N:S,...  seconds of a time step with N sequences alive (linear in between)
+ *   steps=N:S,N:S,...  seconds of a time step with N sequences alive, linear between
  *   sequence=S         seconds a sequence takes besides its steps
  *   update=S           seconds an update takes besides: the optimizer
  *   weights=N          recurrent weights of a layer
- *   bytes=N latency=S bandwidth=N    the sum: 2 log2(ranks) messages one after the other,
- *                      and 2 (ranks-1)/ranks of the gradients' bytes through each link
+ *   bytes=N latency=S bandwidth=N    the sum: 2 log2(ranks) messages one after the
+ *                      other, and 2 (ranks-1)/ranks of the gradients' bytes through
+ *                      each link
  *   ranks=N,N,... sequences=N         ranks, and sequences a rank and update
  *   mean=X sigma=X     of the logarithms of the lengths
  */
@@ -25,7 +27,8 @@
 #include "random.h"
 #include "share.h"
 
-enum { MOST_POINTS = 32, LEAST_UPDATES = 8, MOST_UPDATES = 512, UPDATES_BY_RANKS = 2048 };
+enum { MOST_POINTS = 32 };
+enum { LEAST_UPDATES = 8, MOST_UPDATES = 512, UPDATES_BY_RANKS = 2048 };
 
 struct costs {
     double rows[MOST_POINTS], step[MOST_POINTS];
@@ -122,17 +125,17 @@ static int falling(const void *a, const void *b)
 /* ---- dealing out ----------------------------------------------------------------- */
 
 /* Rank r's lengths, falling, into length; returns how many. */
-static int64_t deal(struct rnnd_share *s, enum way way, const int32_t *ids, int64_t count,
-                    int64_t *length)
+static int64_t deal(struct rnnd_share *s, enum way way, const int32_t *ids,
+                    int64_t count, int64_t *length)
 {
-    int64_t n = 0;
+    int64_t n = 0, end = count * (s->rank + 1) / s->ranks;
     if (way == LONGEST_FIRST) {
         must(rnnd_share_sequences(s, ids, count));
         for (; n < s->count; n++)
             length[n] = s->piece[n].length;
         return n;
     }
-    for (int64_t i = count * s->rank / s->ranks; i < count * (s->rank + 1) / s->ranks; i++)
+    for (int64_t i = count * s->rank / s->ranks; i < end; i++)
         length[n++] = s->offsets[ids[i] + 1] - s->offsets[ids[i]];
     qsort(length, (size_t)n, sizeof *length, falling);
     return n;
@@ -235,10 +238,14 @@ static const char *argument(char **argv, const char *key, const char *otherwise)
 static void read_steps(struct costs *c, const char *text)
 {
     int used;
-    for (; sscanf(text, "%lf:%lf%n", &c->rows[c->points], &c->step[c->points], &used) == 2;
-         text += text[used] == ',' ? used + 1 : used)
-        if (++c->points == MOST_POINTS)
+    double rows, step;
+    for (; sscanf(text, "%lf:%lf%n", &rows, &step, &used) == 2;
+         text += text[used] == ',' ? used + 1 : used) {
+        if (c->points == MOST_POINTS)
             die("too many steps=");
+        c->rows[c->points] = rows;
+        c->step[c->points++] = step;
+    }
     if (*text || c->points < 2)
         die("steps= is N:SECONDS,N:SECONDS,..., N rising");
 }
@@ -254,7 +261,8 @@ int main(int argc, char **argv)
     (void)argc;
     read_steps(&c, argument(argv, "steps", NULL));
     int64_t sequences = atoll(argument(argv, "sequences", "64"));
-    double mean = atof(argument(argv, "mean", "4")), sigma = atof(argument(argv, "sigma", "1"));
+    double mean = atof(argument(argv, "mean", "4"));
+    double sigma = atof(argument(argv, "sigma", "1"));
     puts("| ranks | by count: straggler | efficiency | longest first: predicted "
          "| straggler | efficiency | with `--bucket 8`: predicted | straggler "
          "| efficiency | sum, ms |");

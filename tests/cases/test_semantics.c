@@ -627,8 +627,8 @@ END_TEST
 
 /* CASE 25: lognormal lengths over 8 ranks: each sequence has one rank, and the shares
    are more even than those of taking turns. */
-/* What a rank's share costs in rows: its rows, and one more for each step that it makes;
-   lengths fall. */
+/* What a rank's share costs in rows: its rows, and one more for each step that it
+   makes; lengths fall. */
 static double load_of(const int64_t *length, const int32_t *mine, int64_t n)
 {
     double load = n ? (double)length[mine[0]] : 0;

@@ -6,13 +6,18 @@
  * random tool params OUT NAME=ROWSxCOLS:X ...             a checkpoint of constant
  * parameters tool show FILE OBJECT                            values of an array, one a
  * line tool diff BOUND FILE FILE [GROUP]                1 if arrays below GROUP
- * (/model) differ by more than BOUND of their largest value Exit 2: called wrongly, or
- * a file that is not as it should be.
+ * (/model) differ by more than BOUND of their largest value
+ *   tool peak FILE COMMAND...          runs it and leaves with its status; into FILE
+ * the most memory that it used, kB
+ * Exit 2: called wrongly, or a file that is not as it should be.
  */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "data.h"
 #include "hdf.h"
@@ -223,6 +228,27 @@ static int diff(char **argv)
     return c.worst > bound;
 }
 
+/* ---- memory */
+
+static int peak(char **argv)
+{
+    struct rusage usage;
+    int status = 0;
+    pid_t child = fork();
+    if (child < 0)
+        die("fork failed");
+    if (child == 0) {
+        execvp(argv[1], argv + 1);
+        _exit(127);
+    }
+    if (wait4(child, &status, 0, &usage) != child)
+        die("wait failed");
+    FILE *file = fopen(argv[0], "w");
+    if (!file || fprintf(file, "%ld\n", usage.ru_maxrss) < 0 || fclose(file) != 0)
+        die("cannot write the peak");
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
 int main(int argc, char **argv)
 {
     const char *command = argc > 1 ? argv[1] : "";
@@ -234,6 +260,8 @@ int main(int argc, char **argv)
         return show(argv + 2);
     if (strcmp(command, "diff") == 0 && argc >= 5)
         return diff(argv + 2);
-    die("usage: tool data|params|show|diff ... (see the top of tests/cases/tool.c)");
+    if (strcmp(command, "peak") == 0 && argc >= 4)
+        return peak(argv + 2);
+    die("usage: tool data|params|show|diff|peak ... (see tests/cases/tool.c)");
     return 2;
 }
