@@ -360,6 +360,11 @@ int rnnd_checkpoint_load_model(const char *path, struct rnnd_backend *be,
     struct rnnd_statedict sd;
     int status = 0;
     RNND_TRY(as_damage(rnnd_statedict_open(path, &sd)));
+    if (sd.hdf && !rnnd_hdf_has_attribute(sd.hdf, "format"))
+        RNND_TRY_GOTO(rnnd_fail(RNND_EFILE,
+                                "%s: named arrays, but no checkpoint (no attribute "
+                                "format); rnn_dist import makes one of them",
+                                path));
     if (sd.hdf) {
         RNND_TRY_GOTO(check_format(sd.hdf));
         RNND_TRY_GOTO(note_unchecked(sd.hdf));

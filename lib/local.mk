@@ -102,6 +102,7 @@ librnn_dist_a_SOURCES = \
 	lib/run_dir.c \
 	lib/run_dir.h \
 	lib/safetensors.c \
+	lib/safetensors_write.c \
 	lib/sample.c \
 	lib/sample.h \
 	lib/setup.c \
@@ -112,7 +113,9 @@ librnn_dist_a_SOURCES = \
 	lib/state.c \
 	lib/statedict.c \
 	lib/statedict.h \
+	lib/statedict_hdf.c \
 	lib/statedict_names.c \
+	lib/statedict_spec.c \
 	lib/status.c \
 	lib/status.h \
 	lib/stop.c \

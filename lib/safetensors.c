@@ -1,30 +1,25 @@
 /*
- * safetensors.c - the file format of that name, read and written.
+ * safetensors.c - the file format of that name, read.
  *
  * 8 bytes of little-endian length, a header of that many bytes of JSON, then the
  * elements:
  *   {"NAME": {"dtype": "F32", "shape": [..], "data_offsets": [begin, end]}, ...,
  *    "__metadata__": {text: text}}
- * Our metadata hold task, options and classes, so that a model can be made of the file
- * again.
+ * Metadata of ours tell what model it is (safetensors_write.c).
  */
 #include <endian.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <jansson.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "file.h"
 #include "statedict.h"
 #include "status.h"
 
 enum { HEADER_MOST = 100 << 20 };
-
-static const char key_task[] = "rnn_dist.task", key_config[] = "rnn_dist.config",
-                  key_classes[] = "rnn_dist.classes";
 
 static const struct dtype {
     const char *name;
@@ -132,32 +127,12 @@ static int copy_text(const json_t *text, char **out)
     return 0;
 }
 
-/* A list of texts, itself as JSON in a text, as one block: pointers, then
-   characters. */
-static int copy_classes(const json_t *text, struct rnnd_statedict *sd)
-{
-    json_t *list =
-        json_loads(json_is_string(text) ? json_string_value(text) : "", 0, NULL);
-    size_t count = json_array_size(list), bytes = count * sizeof(char *) + 1;
-    for (size_t k = 0; k < count; k++)
-        bytes += json_string_length(json_array_get(list, k)) + 1;
-    int status = count ? rnnd_new(1, bytes, "classes", (void **)&sd->classes) : 0;
-    char *to = sd->classes ? (char *)(sd->classes + count) : NULL;
-    for (size_t k = 0; to && k < count; k++) {
-        const char *one = json_string_value(json_array_get(list, k));
-        sd->classes[k] = to;
-        to = stpcpy(to, one ? one : "") + 1;
-    }
-    sd->class_count = sd->classes ? (int64_t)count : 0;
-    json_decref(list);
-    return status;
-}
-
 static int take_metadata(struct rnnd_statedict *sd, const json_t *meta)
 {
-    RNND_TRY(copy_text(json_object_get(meta, key_task), &sd->task));
-    RNND_TRY(copy_text(json_object_get(meta, key_config), &sd->config));
-    return copy_classes(json_object_get(meta, key_classes), sd);
+    const char *classes = json_string_value(json_object_get(meta, RNND_TOLD_CLASSES));
+    RNND_TRY(copy_text(json_object_get(meta, RNND_TOLD_TASK), &sd->task));
+    RNND_TRY(copy_text(json_object_get(meta, RNND_TOLD_CONFIG), &sd->config));
+    return classes ? rnnd__statedict_take_classes(sd, classes) : 0;
 }
 
 static int take_header(struct rnnd_statedict *sd, json_t *header, int64_t data,
@@ -192,6 +167,11 @@ int rnnd__safetensors_open(struct rnnd_statedict *sd)
                          "%s: neither a checkpoint nor safetensors: %lld bytes",
                          sd->path, (long long)info.st_size);
     RNND_TRY(read_bytes(sd, &length, sizeof length, 0));
+    if (memcmp(&length, "PK\3\4", 4) == 0)
+        return rnnd_fail(RNND_EDATA,
+                         "%s: a ZIP archive, as torch.save writes: safetensors.torch."
+                         "save_file(model.state_dict(), FILE) writes what can be read",
+                         sd->path);
     length = le64toh(length);
     if (length > HEADER_MOST)
         return rnnd_fail(RNND_EDATA, "%s: neither a checkpoint nor safetensors",
@@ -234,8 +214,9 @@ static float from_half(uint16_t h)
     return sign ? -tiny : tiny;
 }
 
-static void convert(enum rnnd_float_type type, const unsigned char *raw, size_t count,
-                    float *out)
+/* The first element that no float can hold; count if all fit. */
+static size_t convert(enum rnnd_float_type type, const unsigned char *raw, size_t count,
+                      float *out)
 {
     for (size_t i = 0; i < count; i++) {
         uint16_t half;
@@ -255,12 +236,15 @@ static void convert(enum rnnd_float_type type, const unsigned char *raw, size_t 
             wide = le64toh(wide);
             memcpy(&x, &wide, 8);
             out[i] = (float)x;
+            if (isfinite(x) && !isfinite(out[i]))
+                return i;
             break;
         default:
             memcpy(&word, raw + 4 * i, 4);
             out[i] = from_bits(le32toh(word));
         }
     }
+    return count;
 }
 
 int rnnd__safetensors_read(const struct rnnd_statedict *sd, const struct rnnd_tensor *t,
@@ -275,128 +259,15 @@ int rnnd__safetensors_read(const struct rnnd_statedict *sd, const struct rnnd_te
     for (int64_t done = 0; done < total; done += BLOCK) {
         size_t count = (size_t)(total - done < BLOCK ? total - done : BLOCK);
         RNND_TRY_GOTO(read_bytes(sd, raw, count * size, t->at + done * (int64_t)size));
-        convert(t->type, raw, count, out + done);
+        size_t fit = convert(t->type, raw, count, out + done);
+        if (fit < count)
+            RNND_TRY_GOTO(rnnd_fail(RNND_EDATA,
+                                    "%s: %s: element %lld is too large for a 32-bit "
+                                    "float",
+                                    sd->path, t->name,
+                                    (long long)(done + (int64_t)fit)));
     }
 done:
     free(raw);
-    return status;
-}
-
-/* ---- writing */
-
-/* Texts that are not UTF-8 are left out: JSON has no way to say them. */
-static void put_text(json_t *object, const char *key, const char *text)
-{
-    json_object_set_new(object, key, json_string(text));
-}
-
-static int put_classes(json_t *meta, const struct rnnd_model *model)
-{
-    json_t *list = json_array();
-    const char *text;
-    int bad = !list;
-    for (int64_t k = 0; !bad && (text = rnnd_model_class(model, k)); k++)
-        bad = json_array_append_new(list, json_string(text));
-    char *all =
-        bad || json_array_size(list) == 0 ? NULL : json_dumps(list, JSON_COMPACT);
-    if (all)
-        put_text(meta, key_classes, all);
-    free(all);
-    json_decref(list);
-    return 0;
-}
-
-static int put_metadata(json_t *header, const struct rnnd_model *model,
-                        const struct rnnd_options *opt)
-{
-    json_t *meta = json_object();
-    char *config;
-    RNND_TRY(rnnd_statedict_config(model, opt, &config));
-    put_text(meta, "format", "pt"); /* what loaders of PyTorch files look for */
-    put_text(meta, key_task, rnnd_task_name(rnnd_model_spec(model)->task));
-    put_text(meta, key_config, config);
-    free(config);
-    RNND_TRY(put_classes(meta, model));
-    return json_object_set_new(header, "__metadata__", meta) == 0
-               ? 0
-               : rnnd_fail_memory(0, "header of safetensors");
-}
-
-/* The header, padded with blanks so that the elements are aligned; malloc'ed, taken. */
-static int make_header(const struct rnnd_model *model, const struct rnnd_options *opt,
-                       char **out)
-{
-    json_t *header = json_object();
-    const char *name;
-    int64_t rows, cols, at = 0;
-    char *text = NULL;
-    int status = 0;
-    RNND_TRY_GOTO(put_metadata(header, model, opt));
-    for (int i = 0; rnnd_model_parameter(model, i, &name, &rows, &cols); i++) {
-        int64_t end = at + 4 * rows * (cols ? cols : 1);
-        json_t *shape = cols ? json_pack("[I,I]", (json_int_t)rows, (json_int_t)cols)
-                             : json_pack("[I]", (json_int_t)rows);
-        json_t *entry = json_pack("{s:s,s:o,s:[I,I]}", "dtype", "F32", "shape", shape,
-                                  "data_offsets", (json_int_t)at, (json_int_t)end);
-        if (!entry || json_object_set_new(header, name, entry) != 0)
-            RNND_TRY_GOTO(rnnd_fail_memory(0, "header of safetensors"));
-        at = end;
-    }
-    text = json_dumps(header, JSON_COMPACT);
-    if (!text || asprintf(out, "%s%*s", text, (int)(-strlen(text) & 7), "") < 0)
-        RNND_TRY_GOTO(rnnd_fail_memory(0, "header of safetensors"));
-done:
-    free(text);
-    json_decref(header);
-    return status;
-}
-
-static int fail_system(const char *path, const char *what)
-{
-    return rnnd_fail(RNND_EFILE, "%s: %s: %s", path, what, strerror(errno));
-}
-
-static int write_tensors(FILE *f, struct rnnd_model *model, const char *path)
-{
-    const char *name;
-    int64_t rows, cols;
-    uint32_t *word = NULL;
-    int status = 0;
-    for (int i = 0; rnnd_model_parameter(model, i, &name, &rows, &cols); i++) {
-        size_t count = (size_t)(rows * (cols ? cols : 1));
-        RNND_TRY_GOTO(rnnd_grow(count, sizeof *word, name, (void **)&word));
-        RNND_TRY_GOTO(rnnd_model_get(model, name, (float *)word));
-        for (size_t k = 0; k < count; k++)
-            word[k] = htole32(word[k]);
-        if (fwrite(word, sizeof *word, count, f) != count)
-            RNND_TRY_GOTO(fail_system(path, "cannot be written"));
-    }
-done:
-    free(word);
-    return status;
-}
-
-static int write_file(FILE *f, struct rnnd_model *model, const char *header,
-                      const char *path)
-{
-    uint64_t length = htole64(strlen(header));
-    if (fwrite(&length, sizeof length, 1, f) != 1 || fputs(header, f) < 0)
-        return fail_system(path, "cannot be written");
-    return write_tensors(f, model, path);
-}
-
-int rnnd_statedict_export(const char *path, struct rnnd_model *model,
-                          const struct rnnd_options *opt)
-{
-    char *header;
-    struct rnnd_file file = {.stream = NULL};
-    RNND_TRY(make_header(model, opt, &header));
-    int status = rnnd_file_create(path, &file);
-    if (status == 0)
-        status = write_file(file.stream, model, header, path);
-    if (status == 0)
-        status = rnnd_file_commit(&file);
-    rnnd_file_drop(&file);
-    free(header);
     return status;
 }

@@ -1,9 +1,9 @@
 /*
- * statedict.c - from named arrays to a model: what it must be, and its parameters.
+ * statedict.c - from named arrays to the parameters of a model, and back to a file.
  *
- * Takes arrays whose names are settled (statedict_names.c); knows of HDF5 and
- * safetensors only how to open and read an array. Nothing of a model changes unless all
- * of it fits.
+ * Takes arrays whose names are settled (statedict_names.c) and the model they make
+ * (statedict_spec.c); knows of HDF5 and safetensors only how to open and read an array.
+ * Nothing of a model changes unless all of it fits.
  */
 #include "statedict.h"
 
@@ -11,6 +11,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <unistd.h>
 
 #include "device.h"
@@ -21,48 +22,6 @@
 #include "status.h"
 
 /* ---- open and close */
-
-static int add_array(void *context, const char *object)
-{
-    struct rnnd_statedict *sd = context;
-    struct rnnd_hdf_shape shape;
-    RNND_TRY(rnnd_hdf_shape(sd->hdf, object, &shape));
-    struct rnnd_tensor t = {.rank = shape.rank, .type = RNND_TENSOR_OTHER};
-    const char *name = strstr(object, "model/");
-    if (shape.kind == RNND_HDF_FLOAT || shape.kind == RNND_HDF_INT)
-        t.type = RNND_TENSOR_F32; /* the library converts */
-    if (shape.rank == 1 || shape.rank == 2) {
-        t.rows = shape.dim[0];
-        t.cols = shape.rank == 2 ? shape.dim[1] : 0;
-    }
-    t.name = strdup(name ? name + strlen("model/") : object);
-    if (!t.name)
-        return rnnd_fail_memory(strlen(object), "a name");
-    int status = rnnd__statedict_add(sd, &t);
-    if (status < 0)
-        free(t.name);
-    return status;
-}
-
-static int get_text(struct rnnd_hdf *file, const char *attribute, char **out)
-{
-    return rnnd_hdf_has_attribute(file, attribute)
-               ? rnnd_hdf_get_string(file, attribute, out)
-               : 0;
-}
-
-static int read_hdf(struct rnnd_statedict *sd)
-{
-    if (!rnnd_hdf_has(sd->hdf, "/model"))
-        return rnnd_fail(RNND_EDATA, "%s: has no /model: not a checkpoint", sd->path);
-    RNND_TRY(rnnd_hdf_each(sd->hdf, "/model", add_array, sd));
-    RNND_TRY(get_text(sd->hdf, "task", &sd->task));
-    RNND_TRY(get_text(sd->hdf, "config", &sd->config));
-    if (rnnd_hdf_has(sd->hdf, "/classes"))
-        RNND_TRY(
-            rnnd_hdf_read_strings(sd->hdf, "/classes", &sd->classes, &sd->class_count));
-    return rnnd__statedict_name(sd);
-}
 
 static int start(struct rnnd_statedict *sd, const char *path)
 {
@@ -77,7 +36,7 @@ int rnnd_statedict_of(struct rnnd_hdf *file, struct rnnd_statedict *out)
     RNND_TRY(start(&sd, rnnd_hdf_path(file)));
     sd.hdf = file;
     sd.borrowed = true;
-    int status = read_hdf(&sd);
+    int status = rnnd__statedict_hdf_read(&sd);
     if (status < 0)
         rnnd_statedict_close(&sd);
     else
@@ -104,7 +63,7 @@ int rnnd_statedict_open(const char *path, struct rnnd_statedict *out)
         RNND_TRY_GOTO(rnnd_fail(RNND_EFILE, "%s: %s", path, strerror(errno)));
     if (looks_like_hdf(sd.fd)) {
         RNND_TRY_GOTO(rnnd_hdf_open(path, &sd.hdf));
-        RNND_TRY_GOTO(read_hdf(&sd));
+        RNND_TRY_GOTO(rnnd__statedict_hdf_read(&sd));
     } else {
         RNND_TRY_GOTO(rnnd__safetensors_open(&sd));
         RNND_TRY_GOTO(rnnd__statedict_name(&sd));
@@ -130,133 +89,6 @@ void rnnd_statedict_close(struct rnnd_statedict *sd)
     free(sd->classes);
     free(sd->path);
     *sd = (struct rnnd_statedict){.fd = -1};
-}
-
-/* ---- what model it is */
-
-/* Widths, from the shapes of the arrays. */
-static int measure(const struct rnnd_statedict *sd, struct rnnd_model_spec *spec,
-                   int *gates)
-{
-    const struct rnnd_tensor *ih = rnnd__statedict_find(sd, "rnn.weight_ih_l0");
-    const struct rnnd_tensor *hh = rnnd__statedict_find(sd, "rnn.weight_hh_l0");
-    const struct rnnd_tensor *bias = rnnd__statedict_find(sd, "head.bias");
-    const struct rnnd_tensor *embed = rnnd__statedict_find(sd, "embed.weight");
-    if (!ih || !hh || !bias || hh->cols < 1 || hh->rows % hh->cols != 0) {
-        char found[1200];
-        rnnd__statedict_list(sd, found, sizeof found);
-        return rnnd_fail(
-            RNND_EUSAGE,
-            "%s: a model needs at least rnn.weight_ih_l0 [G*H, I], "
-            "rnn.weight_hh_l0 [G*H, H] and head.bias [O]; the file holds %s",
-            sd->path, found);
-    }
-    *gates = (int)(hh->rows / hh->cols);
-    spec->hidden = hh->cols;
-    spec->outputs = bias->rows;
-    spec->bidirectional = rnnd__statedict_find(sd, "rnn.weight_ih_l0_reverse") != NULL;
-    spec->normalize = !embed && rnnd__statedict_find(sd, "input.mean") != NULL;
-    spec->vocab = embed ? embed->rows : 0;
-    spec->embed = embed ? embed->cols : 0;
-    spec->inputs = embed ? 0 : ih->cols;
-    char name[48];
-    do
-        snprintf(name, sizeof name, "rnn.weight_ih_l%d", (int)++spec->layers);
-    while (rnnd__statedict_find(sd, name));
-    return 0;
-}
-
-static int settle_cell(const struct rnnd_statedict *sd, const struct rnnd_options *o,
-                       int gates, enum rnnd_cell *out)
-{
-    enum rnnd_cell cell = o->cell;
-    if (!rnnd_options_given(o, "cell"))
-        cell = gates == 4 ? RNND_LSTM : gates == 3 ? RNND_GRU : RNND_RNN_TANH;
-    if (rnnd_cell_gates(cell) != gates)
-        return rnnd_fail(RNND_EUSAGE,
-                         "%s: arrays of %d gates, but --cell says otherwise", sd->path,
-                         gates);
-    *out = cell;
-    return 0;
-}
-
-static int settle_task(const struct rnnd_statedict *sd, const struct rnnd_options *o,
-                       const struct rnnd_model_spec *spec, enum rnnd_task *out)
-{
-    if (o->task >= 0) {
-        *out = (enum rnnd_task)o->task;
-        return 0;
-    }
-    if (spec->vocab == 0 || spec->vocab != spec->outputs)
-        return rnnd_fail(RNND_EUSAGE,
-                         "%s: does not say what task its model is for: an attribute "
-                         "config with a line \"task = classify\", say, would",
-                         sd->path);
-    *out = RNND_LM;
-    return 0;
-}
-
-/* What the file says, and over it what was given. */
-static int read_told(const struct rnnd_statedict *sd, const struct rnnd_options *opt,
-                     struct rnnd_options *o)
-{
-    if (sd->config)
-        RNND_TRY(rnnd_options_read_text(o, sd->config, sd->path, RNND_FROM_FILE));
-    if (sd->task)
-        RNND_TRY(rnnd_options_set(o, "task", sd->task, RNND_FROM_FILE));
-    return opt ? rnnd_options_overlay(o, opt) : 0;
-}
-
-int rnnd_statedict_spec(const struct rnnd_statedict *sd, const struct rnnd_options *opt,
-                        struct rnnd_model_spec *out)
-{
-    struct rnnd_model_spec spec = {0};
-    struct rnnd_options o;
-    int gates = 0, status = 0;
-    RNND_TRY(rnnd_options_init(&o));
-    RNND_TRY_GOTO(read_told(sd, opt, &o));
-    RNND_TRY_GOTO(measure(sd, &spec, &gates));
-    RNND_TRY_GOTO(settle_cell(sd, &o, gates, &spec.cell));
-    RNND_TRY_GOTO(settle_task(sd, &o, &spec, &spec.task));
-    spec.tie_weights =
-        spec.vocab && (o.tie_weights || !rnnd__statedict_find(sd, "head.weight"));
-    spec.pool = o.pool;
-    spec.dropout = spec.layers > 1 ? o.dropout : 0;
-    spec.dropout_embed = spec.vocab ? o.dropout_embed : 0;
-    spec.dropout_head = o.dropout_head;
-    spec.dropout_kind = o.dropout_kind;
-    *out = spec;
-done:
-    rnnd_options_clear(&o);
-    return status;
-}
-
-int rnnd_statedict_config(const struct rnnd_model *model,
-                          const struct rnnd_options *opt, char **text)
-{
-    const struct rnnd_model_spec *spec = rnnd_model_spec(model);
-    struct rnnd_options defaults, o;
-    RNND_TRY(rnnd_options_init(&defaults));
-    o = opt ? *opt : defaults; /* borrows the texts */
-    o.task = (int)spec->task;
-    o.cell = spec->cell;
-    o.hidden = spec->hidden;
-    o.layers = spec->layers;
-    o.bidirectional = spec->bidirectional;
-    o.pool = spec->pool;
-    o.tie_weights = spec->tie_weights;
-    o.normalize = spec->normalize;
-    if (spec->vocab)
-        o.embed = spec->embed;
-    if (!opt) {
-        o.dropout = spec->dropout;
-        o.dropout_embed = spec->dropout_embed;
-        o.dropout_head = spec->dropout_head;
-        o.dropout_kind = spec->dropout_kind;
-    }
-    int status = rnnd_options_text(&o, text);
-    rnnd_options_clear(&defaults);
-    return status;
 }
 
 /* ---- parameters */
@@ -356,7 +188,7 @@ static int read_tensor(const struct rnnd_statedict *sd, const struct rnnd_tensor
     if (!sd->hdf)
         return rnnd__safetensors_read(sd, t, out);
     char object[256];
-    snprintf(object, sizeof object, "/model/%s", t->name);
+    snprintf(object, sizeof object, "%s%s", sd->group, t->name);
     return rnnd_hdf_read(sd->hdf, object, 0, t->rows, RNND_F32, out);
 }
 
@@ -429,4 +261,23 @@ int rnnd_statedict_model(struct rnnd_statedict *sd, const struct rnnd_options *o
 done:
     rnnd_model_free(model);
     return status;
+}
+
+/* ---- and back */
+
+bool rnnd_statedict_is_hdf(const char *path)
+{
+    static const char *const suffixes[] = {".h5", ".hdf5", ".hdf"};
+    const char *dot = strrchr(path, '.');
+    for (size_t i = 0; dot && i < sizeof suffixes / sizeof *suffixes; i++)
+        if (strcasecmp(dot, suffixes[i]) == 0)
+            return true;
+    return false;
+}
+
+int rnnd_statedict_export(const char *path, struct rnnd_model *model,
+                          const struct rnnd_options *opt)
+{
+    return rnnd_statedict_is_hdf(path) ? rnnd__statedict_hdf_write(path, model, opt)
+                                       : rnnd__safetensors_write(path, model, opt);
 }

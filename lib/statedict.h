@@ -1,10 +1,11 @@
 /*
  * statedict.h - named arrays of a file against the parameters of a model.
  *
- * A file is a checkpoint (/model/NAME) or safetensors. Names are our own, which are
- * PyTorch's for a module with `embed`, `rnn` and `head`, or those of another module
- * where it is plain which array is which ("lstm.weight_ih_l0", "encoder.weight",
- * "decoder.bias").
+ * A file is a checkpoint (/model/NAME), HDF5 with the arrays at its root, or
+ * safetensors. Names are our own, which are PyTorch's for a module with `embed`, `rnn`
+ * and `head`, or those of another module where it is plain which array is which
+ * ("lstm.weight_ih_l0", "encoder.weight", "decoder.bias"). What PyTorch's wrappers put
+ * before all names ("module.") counts nothing.
  */
 #ifndef RNND_STATEDICT_H
 #define RNND_STATEDICT_H
@@ -12,6 +13,11 @@
 #include "rnn_dist.h"
 
 struct rnnd_hdf;
+
+/* Under which keys an exported file tells of its model. */
+#define RNND_TOLD_TASK    "rnn_dist.task"
+#define RNND_TOLD_CONFIG  "rnn_dist.config"
+#define RNND_TOLD_CLASSES "rnn_dist.classes"
 
 enum rnnd_float_type {
     RNND_TENSOR_OTHER,
@@ -34,6 +40,7 @@ struct rnnd_statedict {
     char *path;
     struct rnnd_hdf *hdf; /* NULL: safetensors, open as fd */
     bool borrowed;        /* hdf is the caller's */
+    const char *group;    /* where its arrays lie, with a slash behind */
     int fd;
     struct rnnd_tensor *tensor; /* [count] */
     int count;
@@ -49,9 +56,14 @@ RNND_CHECKED int rnnd_statedict_open(const char *path, struct rnnd_statedict *ou
 RNND_CHECKED int rnnd_statedict_of(struct rnnd_hdf *file, struct rnnd_statedict *out);
 void rnnd_statedict_close(struct rnnd_statedict *sd);
 
+/* What a file says of the training of its model, and over it what opt was given (may
+   be NULL), into out, which has its defaults. */
+RNND_CHECKED int rnnd_statedict_options(const struct rnnd_statedict *sd,
+                                        const struct rnnd_options *opt,
+                                        struct rnnd_options *out);
 /* The model that a file holds: widths from its arrays, the rest from what it says and,
-   over that, from what opt was given (may be NULL). EUSAGE where the task is not
-   told. */
+   over that, from what opt was given (may be NULL). EDATA where the arrays make no
+   model, EUSAGE where the task is not told or does not fit them. */
 RNND_CHECKED int rnnd_statedict_spec(const struct rnnd_statedict *sd,
                                      const struct rnnd_options *opt,
                                      struct rnnd_model_spec *out);
@@ -65,8 +77,9 @@ RNND_CHECKED int rnnd_statedict_model(struct rnnd_statedict *sd,
                                       const struct rnnd_options *opt,
                                       struct rnnd_backend *be, struct rnnd_model **out);
 
-/* The parameters as safetensors, with what makes a model of them again in its metadata;
-   atomic. opt may be NULL. */
+/* The parameters, and what makes a model of them again, as HDF5 where path ends in .h5,
+   .hdf5 or .hdf, else as safetensors; atomic, and the same bytes each time. opt may be
+   NULL. */
 RNND_CHECKED int rnnd_statedict_export(const char *path, struct rnnd_model *model,
                                        const struct rnnd_options *opt);
 
@@ -75,7 +88,10 @@ RNND_CHECKED int rnnd_statedict_export(const char *path, struct rnnd_model *mode
 RNND_CHECKED int rnnd_statedict_config(const struct rnnd_model *model,
                                        const struct rnnd_options *opt, char **text);
 
-/* ---- the parts (lib/statedict*.c, lib/safetensors.c) */
+/* Whether that is HDF5, by its name. */
+bool rnnd_statedict_is_hdf(const char *path);
+
+/* ---- the parts (lib/statedict*.c, lib/safetensors*.c) */
 
 /* Gives every array its name here. */
 RNND_CHECKED int rnnd__statedict_name(struct rnnd_statedict *sd);
@@ -87,9 +103,20 @@ void rnnd__statedict_list(const struct rnnd_statedict *sd, char *text, size_t si
 /* Adds an array; takes name. */
 RNND_CHECKED int rnnd__statedict_add(struct rnnd_statedict *sd,
                                      const struct rnnd_tensor *t);
+/* Classes as one text, a list in JSON; malloc'ed, taken; NULL where there are none. */
+RNND_CHECKED int rnnd__statedict_classes_text(const struct rnnd_model *model,
+                                              char **out);
+RNND_CHECKED int rnnd__statedict_take_classes(struct rnnd_statedict *sd,
+                                              const char *text);
 
+/* The arrays of sd->hdf, named, and what the file tells. */
+RNND_CHECKED int rnnd__statedict_hdf_read(struct rnnd_statedict *sd);
+RNND_CHECKED int rnnd__statedict_hdf_write(const char *path, struct rnnd_model *model,
+                                           const struct rnnd_options *opt);
 RNND_CHECKED int rnnd__safetensors_open(struct rnnd_statedict *sd);
 RNND_CHECKED int rnnd__safetensors_read(const struct rnnd_statedict *sd,
                                         const struct rnnd_tensor *t, float *out);
+RNND_CHECKED int rnnd__safetensors_write(const char *path, struct rnnd_model *model,
+                                         const struct rnnd_options *opt);
 
 #endif

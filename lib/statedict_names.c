@@ -1,7 +1,8 @@
 /*
  * statedict_names.c - which array of a file is which parameter.
  *
- * Our own names stand for themselves. Of what they leave open, the recurrent layers are
+ * What PyTorch's wrappers put before all names is left out of it. Our own names stand
+ * for themselves. Of what they leave open, the recurrent layers are
  * what shares a prefix with the one "weight_ih_l0"; the head is the one other module
  * with weight and bias; the embedding is the one weight without a bias. Where two could
  * be meant, nothing is guessed.
@@ -64,15 +65,39 @@ static int fail_listing(const struct rnnd_statedict *sd, const char *what)
 
 /* ---- parts of names */
 
-/* Whether a name is PREFIX + tail, the prefix being empty or ending in a dot; its
-   length. */
+/* Whether a name is PREFIX + tail, the prefix being empty or ending in a dot (or a
+   slash, of a group in HDF5); its length. */
 static bool ends_in(const char *name, const char *tail, size_t *prefix)
 {
     size_t n = strlen(name), m = strlen(tail);
-    if (n < m || strcmp(name + n - m, tail) != 0 || (n > m && name[n - m - 1] != '.'))
+    if (n < m || strcmp(name + n - m, tail) != 0 ||
+        (n > m && !strchr("./", name[n - m - 1])))
         return false;
     *prefix = n - m;
     return true;
+}
+
+static bool all_begin_with(const struct rnnd_statedict *sd, size_t at, const char *word)
+{
+    for (int i = 0; i < sd->count; i++)
+        if (strncmp(sd->tensor[i].name + at, word, strlen(word)) != 0)
+            return false;
+    return sd->count > 0;
+}
+
+/* Length of what DataParallel, a module that holds the model, and torch.compile put
+   before every name. */
+static size_t wrapping(const struct rnnd_statedict *sd)
+{
+    static const char *const wrappers[] = {"module.", "model.", "_orig_mod."};
+    enum { COUNT = sizeof wrappers / sizeof *wrappers };
+    size_t n = 0;
+    for (int i = 0; i < COUNT; i++)
+        if (all_begin_with(sd, n, wrappers[i])) {
+            n += strlen(wrappers[i]);
+            i = -1; /* they may stand in any order */
+        }
+    return n;
 }
 
 static bool is_recurrent(const char *rest)
@@ -196,10 +221,12 @@ static int name_embedding(struct rnnd_statedict *sd)
 
 int rnnd__statedict_name(struct rnnd_statedict *sd)
 {
+    size_t skipped = wrapping(sd);
     for (int i = 0; i < sd->count; i++) {
         struct rnnd_tensor *t = &sd->tensor[i];
-        if (is_ours(t->name) && strlen(t->name) < sizeof t->ours)
-            call(t, t->name);
+        const char *name = t->name + skipped;
+        if (is_ours(name) && strlen(name) < sizeof t->ours)
+            call(t, name);
     }
     if (!rnnd__statedict_find(sd, "rnn.weight_ih_l0"))
         RNND_TRY(name_recurrent(sd));

@@ -47,11 +47,11 @@ device_cuda.h     lib/device* lib/comm_nccl.c
 *.cuh             kernels/cuda/*
 comm_nccl.h       kernels/cuda/*
 simt.h            kernels/cuda/dialect.cuh
-device.h          lib/device.c lib/batch.c lib/params.c lib/head.c lib/model.c lib/passes.c lib/state.c lib/optim.c lib/checkpoint.c lib/statedict.c lib/trainer_save.c lib/verify.c lib/bench_probe.c tests/*
+device.h          lib/device.c lib/batch.c lib/params.c lib/head.c lib/model.c lib/passes.c lib/state.c lib/optim.c lib/checkpoint.c lib/statedict* lib/trainer_save.c lib/verify.c lib/bench_probe.c tests/*
 # rooms, from left to right: each for itself and for those to its right
 options_table.h   lib/options* tests/*
 options.def       lib/options*
-options.h         lib/options* lib/formats/contents.c lib/progress.c lib/metrics.c lib/checkpoint* lib/statedict.c lib/setup.c lib/trainer* lib/verify.c bin/* tests/*
+options.h         lib/options* lib/formats/contents.c lib/progress.c lib/metrics.c lib/checkpoint* lib/statedict* lib/setup.c lib/trainer* lib/verify.c bin/* tests/*
 hdf_room.h        lib/hdf*
 hdf.h             lib/hdf* lib/dataset* lib/formats/* lib/inspect.c lib/statedict* lib/checkpoint* lib/predict* tests/*
 dataset.h         lib/dataset* lib/formats/* tests/*
@@ -70,7 +70,7 @@ model.h           lib/model.c lib/passes.c lib/state.c lib/checkpoint* lib/state
 comm.h            lib/comm* lib/device_cuda.c lib/reducer.c lib/timeline.c lib/trainer* bin/rnn_dist.c tests/*
 optim.h           lib/optim* lib/checkpoint* lib/trainer.h tests/*
 checkpoint.h      lib/checkpoint* lib/inspect.c lib/run_dir* lib/setup.c lib/trainer.h lib/verify.c bin/* tests/*
-statedict.h       lib/statedict* lib/safetensors.c lib/checkpoint* bin/cmd_export.c bin/cmd_import.c tests/*
+statedict.h       lib/statedict* lib/safetensors* lib/checkpoint* bin/cmd_export.c bin/cmd_import.c tests/*
 checkpoint_model.h tests/*
 run_dir.h         lib/run_dir* lib/inspect.c lib/report.c lib/checkpoint_dir.c lib/trainer.h bin/* tests/* lib/tensorboard.c
 metrics.h         lib/metrics* lib/trainer.h bin/* tests/*

@@ -117,7 +117,8 @@ static void write_safetensors(const char *name, const struct dtype *dtype,
 }
 
 /* As h5py does: without checksums, in double precision. */
-static void write_hdf(const char *name, const struct array *arrays, int count)
+static void write_hdf(const char *name, const char *group, const struct array *arrays,
+                      int count)
 {
     struct rnnd_hdf *f;
     must(rnnd_hdf_create(in_folder(name), &f));
@@ -128,7 +129,7 @@ static void write_hdf(const char *name, const struct array *arrays, int count)
         char object[64];
         for (int k = 0; k < size_of(a); k++)
             values[k] = a->start + k;
-        snprintf(object, sizeof object, "model/%s", a->name);
+        snprintf(object, sizeof object, "%s%s", group, a->name);
         must(rnnd_hdf_write(f, object, RNND_F64, a->cols ? 2 : 1, dim, false, values));
     }
     must(rnnd_hdf_commit(f));
@@ -198,9 +199,90 @@ START_TEST(names_of_other_modules)
     write_safetensors("a", &f32, theirs, 6);
     must(rnnd_checkpoint_init(in_folder("a"), m));
     check_features(m);
-    write_hdf("b", theirs, 6);
+    write_hdf("b", "model/", theirs, 6);
     must(rnnd_checkpoint_init(in_folder("b"), m));
     check_features(m);
+    rnnd_model_free(m);
+}
+END_TEST
+
+/* What wrappers of a module put before its names counts nothing, in any order; it does
+   not where one name lacks it. */
+START_TEST(names_in_wrappers)
+{
+    static const char *const wrappers[] = {"module.", "model.",
+                                           "_orig_mod.module.model."};
+    struct rnnd_model_spec spec = features;
+    spec.normalize = true;
+    struct rnnd_model *m = new_model(&spec, 1);
+    struct array a[8] = {{"input.mean", 2, 0, 5}, {"input.std", 2, 0, 7}};
+    memcpy(a + 2, ours, sizeof ours);
+    static char name[8][64];
+    for (size_t w = 0; w < sizeof wrappers / sizeof *wrappers; w++) {
+        struct array wrapped[8];
+        memcpy(wrapped, a, sizeof wrapped);
+        for (int i = 0; i < 8; i++) {
+            snprintf(name[i], sizeof name[i], "%s%s", wrappers[w], a[i].name);
+            wrapped[i].name = name[i];
+        }
+        write_safetensors("a", &f32, wrapped, 8);
+        must(rnnd_checkpoint_init(in_folder("a"), m));
+        check_features(m);
+        ck_assert(rnnd_model_mean(m)[1] == 6 && rnnd_model_std(m)[1] == 8);
+        wrapped[0].name = "mean";
+        write_safetensors("a", &f32, wrapped, 8);
+        must_fail(RNND_EUSAGE, rnnd_checkpoint_init(in_folder("a"), m));
+    }
+    rnnd_model_free(m);
+}
+END_TEST
+
+/* A state_dict as a loop of h5py writes it: no group, or groups for modules; but a data
+   set is none. */
+START_TEST(arrays_at_the_root)
+{
+    struct array a[6];
+    struct rnnd_model *m = new_model(&features, 1);
+    write_hdf("a", "", theirs, 6);
+    must(rnnd_checkpoint_init(in_folder("a"), m));
+    check_features(m);
+    memcpy(a, theirs, sizeof a);
+    a[0].name = "lstm/weight_ih_l0", a[1].name = "lstm/weight_hh_l0";
+    a[2].name = "lstm/bias_ih_l0", a[3].name = "lstm/bias_hh_l0";
+    a[4].name = "fc/weight", a[5].name = "fc/bias";
+    write_hdf("b", "", a, 6);
+    must(rnnd_checkpoint_init(in_folder("b"), m));
+    check_features(m);
+    rnnd_model_free(m);
+    must_fail(RNND_EFILE, rnnd_checkpoint_load_model(in_folder("b"), be, &m, NULL));
+    ck_assert_str_eq(rest_of_detail(),
+                     "b: named arrays, but no checkpoint (no attribute format); "
+                     "rnn_dist import makes one of them");
+
+    struct rnnd_hdf *f;
+    struct rnnd_statedict sd;
+    must(rnnd_hdf_create(in_folder("c"), &f));
+    must(rnnd_hdf_set_string(f, "format", "rnn_dist-data"));
+    must(rnnd_hdf_commit(f));
+    must_fail(RNND_EDATA, rnnd_statedict_open(in_folder("c"), &sd));
+}
+END_TEST
+
+static void put_huge(unsigned char *to, int value)
+{
+    double x = value == 123 ? -1e39 : 1e38;
+    memcpy(to, &x, 8);
+}
+
+/* No infinity is made of what another precision could still say. */
+START_TEST(too_large_is_refused)
+{
+    const struct dtype huge = {"F64", 8, put_huge};
+    struct rnnd_model *m = new_model(&features, 1);
+    write_safetensors("a", &huge, ours, 6);
+    must_fail(RNND_EDATA, rnnd_checkpoint_init(in_folder("a"), m));
+    ck_assert_str_eq(rest_of_detail(),
+                     "a: head.weight: element 3 is too large for a 32-bit float");
     rnnd_model_free(m);
 }
 END_TEST
@@ -418,6 +500,17 @@ START_TEST(an_export_is_the_model)
     must(rnnd_checkpoint_init(in_folder("a.safetensors"), like));
     ck_assert(are_same_models(m, like));
     ck_assert_int_eq(count_files("a.safetensors"), 1);
+
+    struct rnnd_statedict sd;
+    must(rnnd_statedict_export(in_folder("a.h5"), m, NULL));
+    must(rnnd_statedict_open(in_folder("a.h5"), &sd));
+    must(rnnd_statedict_model(&sd, NULL, be, &n));
+    rnnd_statedict_close(&sd);
+    ck_assert(are_same_models(m, n));
+    same_specs(spec, rnnd_model_spec(n));
+    for (int k = 0; k < spec->outputs; k++)
+        ck_assert_str_eq(rnnd_model_class(n, k), texts[k]);
+    rnnd_model_free(n);
     must_fail(RNND_EFILE, rnnd_statedict_export(in_folder("none/a"), m, NULL));
     rnnd_model_free(like);
     rnnd_model_free(m);
@@ -435,8 +528,8 @@ START_TEST(a_model_of_bare_arrays)
     must(rnnd_statedict_open(in_folder("a"), &sd));
     must_fail(RNND_EUSAGE, rnnd_statedict_model(&sd, &opt, be, &m));
     ck_assert_str_eq(rest_of_detail(),
-                     "a: does not say what task its model is for: an attribute config "
-                     "with a line \"task = classify\", say, would");
+                     "a: does not say what task its model is for; rnn_dist import "
+                     "--task TASK makes a checkpoint of it that does");
     must(rnnd_options_set(&opt, "task", "classify", RNND_FROM_COMMAND_LINE));
     must(rnnd_statedict_model(&sd, &opt, be, &m));
     same_specs(&features, rnnd_model_spec(m));
@@ -464,6 +557,9 @@ static Suite *suite(void)
     tcase_set_timeout(t, 120);
     tcase_add_loop_test(t, floats_of_all_sizes, 0, 4);
     tcase_add_test(t, names_of_other_modules);
+    tcase_add_test(t, names_in_wrappers);
+    tcase_add_test(t, arrays_at_the_root);
+    tcase_add_test(t, too_large_is_refused);
     tcase_add_test(t, all_halves);
     tcase_add_test(t, a_language_model);
     tcase_add_test(t, what_does_not_fit_is_named);

@@ -1,0 +1,196 @@
+/*
+ * statedict_spec.c - what model named arrays make, and what a file tells of it besides.
+ *
+ * Widths come from the arrays; task, cell, pooling and the rest from what the file says
+ * and from options. Reads no values.
+ */
+#include "statedict.h"
+
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "device.h"
+#include "options.h"
+#include "status.h"
+
+/* ---- widths and words */
+
+/* Widths, from the shapes of the arrays. */
+static int measure(const struct rnnd_statedict *sd, struct rnnd_model_spec *spec,
+                   int *gates)
+{
+    const struct rnnd_tensor *ih = rnnd__statedict_find(sd, "rnn.weight_ih_l0");
+    const struct rnnd_tensor *hh = rnnd__statedict_find(sd, "rnn.weight_hh_l0");
+    const struct rnnd_tensor *bias = rnnd__statedict_find(sd, "head.bias");
+    const struct rnnd_tensor *embed = rnnd__statedict_find(sd, "embed.weight");
+    if (!ih || !hh || !bias || hh->cols < 1 || hh->rows % hh->cols != 0) {
+        char found[1200];
+        rnnd__statedict_list(sd, found, sizeof found);
+        return rnnd_fail(
+            RNND_EDATA,
+            "%s: a model needs at least rnn.weight_ih_l0 [G*H, I], "
+            "rnn.weight_hh_l0 [G*H, H] and head.bias [O]; the file holds %s",
+            sd->path, found);
+    }
+    *gates = (int)(hh->rows / hh->cols);
+    spec->hidden = hh->cols;
+    spec->outputs = bias->rows;
+    spec->bidirectional = rnnd__statedict_find(sd, "rnn.weight_ih_l0_reverse") != NULL;
+    spec->normalize = !embed && rnnd__statedict_find(sd, "input.mean") != NULL;
+    spec->vocab = embed ? embed->rows : 0;
+    spec->embed = embed ? embed->cols : 0;
+    spec->inputs = embed ? 0 : ih->cols;
+    char name[48];
+    do
+        snprintf(name, sizeof name, "rnn.weight_ih_l%d", (int)++spec->layers);
+    while (rnnd__statedict_find(sd, name));
+    return 0;
+}
+
+static int settle_cell(const struct rnnd_statedict *sd, const struct rnnd_options *o,
+                       int gates, enum rnnd_cell *out)
+{
+    enum rnnd_cell cell = o->cell;
+    if (!rnnd_options_given(o, "cell"))
+        cell = gates == 4 ? RNND_LSTM : gates == 3 ? RNND_GRU : RNND_RNN_TANH;
+    if (rnnd_cell_gates(cell) != gates)
+        return rnnd_fail(RNND_EUSAGE,
+                         "%s: arrays of %d gates, but --cell says otherwise", sd->path,
+                         gates);
+    *out = cell;
+    return 0;
+}
+
+static int settle_task(const struct rnnd_statedict *sd, const struct rnnd_options *o,
+                       const struct rnnd_model_spec *spec, enum rnnd_task *out)
+{
+    enum rnnd_task task = o->task >= 0 ? (enum rnnd_task)o->task : RNND_LM;
+    bool fits = spec->vocab && spec->vocab == spec->outputs && !spec->bidirectional;
+    if (o->task < 0 && !fits)
+        return rnnd_fail(RNND_EUSAGE,
+                         "%s: does not say what task its model is for; rnn_dist import "
+                         "--task TASK makes a checkpoint of it that does",
+                         sd->path);
+    if (task == RNND_LM && !fits)
+        return rnnd_fail(RNND_EUSAGE,
+                         "%s: task lm needs an embedding, one direction, and as many "
+                         "outputs as tokens: it has %lld tokens, %d directions, %lld "
+                         "outputs",
+                         sd->path, (long long)spec->vocab, spec->bidirectional ? 2 : 1,
+                         (long long)spec->outputs);
+    *out = task;
+    return 0;
+}
+
+/* One matrix where that is said, or where no head.weight stands beside the
+   embedding. */
+static int settle_tie(const struct rnnd_statedict *sd, const struct rnnd_options *o,
+                      enum rnnd_task task, bool *out)
+{
+    if (o->tie_weights && task != RNND_LM)
+        return rnnd_fail(RNND_EUSAGE,
+                         "%s: --tie-weights is for task lm, and this is %s", sd->path,
+                         rnnd_task_name(task));
+    *out = o->tie_weights ||
+           (task == RNND_LM && !rnnd__statedict_find(sd, "head.weight"));
+    return 0;
+}
+
+int rnnd_statedict_options(const struct rnnd_statedict *sd,
+                           const struct rnnd_options *opt, struct rnnd_options *out)
+{
+    if (sd->config)
+        RNND_TRY(rnnd_options_read_text(out, sd->config, sd->path, RNND_FROM_FILE));
+    if (sd->task)
+        RNND_TRY(rnnd_options_set(out, "task", sd->task, RNND_FROM_FILE));
+    return opt ? rnnd_options_overlay(out, opt) : 0;
+}
+
+int rnnd_statedict_spec(const struct rnnd_statedict *sd, const struct rnnd_options *opt,
+                        struct rnnd_model_spec *out)
+{
+    struct rnnd_model_spec spec = {0};
+    struct rnnd_options o;
+    int gates = 0, status = 0;
+    RNND_TRY(rnnd_options_init(&o));
+    RNND_TRY_GOTO(rnnd_statedict_options(sd, opt, &o));
+    RNND_TRY_GOTO(measure(sd, &spec, &gates));
+    RNND_TRY_GOTO(settle_cell(sd, &o, gates, &spec.cell));
+    RNND_TRY_GOTO(settle_task(sd, &o, &spec, &spec.task));
+    RNND_TRY_GOTO(settle_tie(sd, &o, spec.task, &spec.tie_weights));
+    spec.pool = o.pool;
+    spec.dropout = spec.layers > 1 ? o.dropout : 0;
+    spec.dropout_embed = spec.vocab ? o.dropout_embed : 0;
+    spec.dropout_head = o.dropout_head;
+    spec.dropout_kind = o.dropout_kind;
+    *out = spec;
+done:
+    rnnd_options_clear(&o);
+    return status;
+}
+
+int rnnd_statedict_config(const struct rnnd_model *model,
+                          const struct rnnd_options *opt, char **text)
+{
+    const struct rnnd_model_spec *spec = rnnd_model_spec(model);
+    struct rnnd_options defaults, o;
+    RNND_TRY(rnnd_options_init(&defaults));
+    o = opt ? *opt : defaults; /* borrows the texts */
+    o.task = (int)spec->task;
+    o.cell = spec->cell;
+    o.hidden = spec->hidden;
+    o.layers = spec->layers;
+    o.bidirectional = spec->bidirectional;
+    o.pool = spec->pool;
+    o.tie_weights = spec->tie_weights;
+    o.normalize = spec->normalize;
+    if (spec->vocab)
+        o.embed = spec->embed;
+    if (!opt) {
+        o.dropout = spec->dropout;
+        o.dropout_embed = spec->dropout_embed;
+        o.dropout_head = spec->dropout_head;
+        o.dropout_kind = spec->dropout_kind;
+    }
+    int status = rnnd_options_text(&o, text);
+    rnnd_options_clear(&defaults);
+    return status;
+}
+
+/* ---- texts of classes: a list as JSON, where a file has room for one text only */
+
+int rnnd__statedict_take_classes(struct rnnd_statedict *sd, const char *text)
+{
+    json_t *list = json_loads(text, 0, NULL);
+    size_t count = json_array_size(list), bytes = count * sizeof(char *) + 1;
+    for (size_t k = 0; k < count; k++)
+        bytes += json_string_length(json_array_get(list, k)) + 1;
+    int status = count ? rnnd_new(1, bytes, "classes", (void **)&sd->classes) : 0;
+    char *to = sd->classes ? (char *)(sd->classes + count) : NULL;
+    for (size_t k = 0; to && k < count; k++) {
+        const char *one = json_string_value(json_array_get(list, k));
+        sd->classes[k] = to;
+        to = stpcpy(to, one ? one : "") + 1;
+    }
+    sd->class_count = sd->classes ? (int64_t)count : 0;
+    json_decref(list);
+    return status;
+}
+
+/* Texts that are not UTF-8 are left out: JSON has no way to say them. */
+int rnnd__statedict_classes_text(const struct rnnd_model *model, char **out)
+{
+    json_t *list = json_array();
+    const char *text;
+    int bad = !list;
+    for (int64_t k = 0; !bad && (text = rnnd_model_class(model, k)); k++)
+        bad = json_array_append_new(list, json_string(text));
+    bool some = !bad && json_array_size(list) > 0;
+    char *all = some ? json_dumps(list, JSON_COMPACT) : NULL;
+    json_decref(list);
+    if (some && !all)
+        return rnnd_fail_memory(0, "classes as text");
+    *out = all;
+    return 0;
+}
