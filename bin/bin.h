@@ -33,7 +33,7 @@ static inline const char *bin_name(const struct bin_command *command)
 }
 /* By name; NULL = none. */
 const struct bin_command *bin_find(const char *name);
-/* Fails, naming the command that was meant, or saying that it is not built yet. */
+/* Fails, naming the command that was meant. */
 RNND_CHECKED int bin_unknown(const char *name);
 /* --help of a command. */
 void bin_print_help(const struct bin_command *command, FILE *out);
@@ -41,6 +41,9 @@ void bin_print_help(const struct bin_command *command, FILE *out);
 /* Fail where two names of files, NULL = none, are one file. */
 RNND_CHECKED int bin_refuse_same(const char *output, const char *input);
 RNND_CHECKED int bin_refuse_twice(const char *output, const char *other);
+
+/* One thread of the CPU, for this process alone. */
+RNND_CHECKED int bin_open_cpu(struct rnnd_backend **out);
 
 /* What eval and predict begin with. */
 struct bin_scorer {
@@ -61,7 +64,9 @@ void bin_scorer_close(struct bin_scorer *s);
 
 int cmd_bench(struct rnnd_options *opt, struct rnnd_comm *comm, int argc, char **argv);
 int cmd_eval(struct rnnd_options *opt, struct rnnd_comm *comm, int argc, char **argv);
+int cmd_export(struct rnnd_options *opt, struct rnnd_comm *comm, int argc, char **argv);
 int cmd_help(struct rnnd_options *opt, struct rnnd_comm *comm, int argc, char **argv);
+int cmd_import(struct rnnd_options *opt, struct rnnd_comm *comm, int argc, char **argv);
 int cmd_info(struct rnnd_options *opt, struct rnnd_comm *comm, int argc, char **argv);
 int cmd_inspect(struct rnnd_options *opt, struct rnnd_comm *comm, int argc,
                 char **argv);

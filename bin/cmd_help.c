@@ -24,18 +24,6 @@ void bin_print_help(const struct bin_command *command, FILE *out)
     rnnd_options_help(command->bit, out);
 }
 
-static void print_unbuilt(FILE *out)
-{
-    const char *before = "\nNot built yet: ";
-    for (int i = 0; rnnd_command_name(i); i++)
-        if (!bin_find(rnnd_command_name(i))) {
-            fprintf(out, "%s%s", before, rnnd_command_name(i));
-            before = ", ";
-        }
-    if (before[0] == ',')
-        fputs(".\n", out);
-}
-
 static void print_commands(FILE *out)
 {
     fputs("Usage: rnn_dist [train] --data FILE [options]\n"
@@ -46,7 +34,6 @@ static void print_commands(FILE *out)
           out);
     for (const struct bin_command *c = bin_commands; c->summary; c++)
         fprintf(out, "  %-8s  %s\n", bin_name(c), c->summary);
-    print_unbuilt(out);
     fputs("\nrnn_dist help COMMAND shows the options of a command.\n", out);
 }
 

@@ -1,10 +1,13 @@
 # bin/local.mk - the program: one file per command, and its completion for bash.
 bin_PROGRAMS += bin/rnn_dist
 bin_rnn_dist_SOURCES = \
+	bin/backend.c \
 	bin/bin.h \
 	bin/cmd_bench.c \
 	bin/cmd_eval.c \
+	bin/cmd_export.c \
 	bin/cmd_help.c \
+	bin/cmd_import.c \
 	bin/cmd_info.c \
 	bin/cmd_inspect.c \
 	bin/cmd_pack.c \

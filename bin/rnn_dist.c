@@ -38,6 +38,12 @@ const struct bin_command bin_commands[] = {
     {RNND_CMD_INSPECT, cmd_inspect,
      "what a data set, checkpoint or run folder holds, and whether it is intact",
      "inspect [--json] FILE", "FILE", 1, 1, false, true},
+    {RNND_CMD_EXPORT, cmd_export,
+     "the parameters of a model for PyTorch, as safetensors or HDF5",
+     "export MODEL OUTPUT", "MODEL and OUTPUT", 2, 2, false, true},
+    {RNND_CMD_IMPORT, cmd_import,
+     "a checkpoint of parameters from PyTorch, in safetensors or HDF5",
+     "import [options] INPUT OUTPUT.h5", "INPUT and OUTPUT", 2, 2, false, true},
     {RNND_CMD_REPORT, cmd_report,
      "one HTML page of one or several runs: results, curves, options",
      "report RUN... --out FILE", "RUN", 1, -1, false, false},
@@ -64,11 +70,8 @@ int bin_unknown(const char *name)
 {
     const char *names[33];
     int count = 0;
-    for (; rnnd_command_name(count); count++) {
+    for (; rnnd_command_name(count); count++)
         names[count] = rnnd_command_name(count);
-        if (!strcmp(names[count], name))
-            return rnnd_fail(RNND_EUSAGE, "the command %s is not built yet", name);
-    }
     names[count] = NULL;
     const char *meant = rnnd_options_nearest(name, names);
     if (meant)

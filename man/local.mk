@@ -5,7 +5,9 @@ rnnd_manuals = \
 	man/rnn_dist-checkpoint.5 \
 	man/rnn_dist-data.5 \
 	man/rnn_dist-eval.1 \
+	man/rnn_dist-export.1 \
 	man/rnn_dist-help.1 \
+	man/rnn_dist-import.1 \
 	man/rnn_dist-info.1 \
 	man/rnn_dist-inspect.1 \
 	man/rnn_dist-pack.1 \

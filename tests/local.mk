@@ -85,6 +85,7 @@ program_tests = \
 	tests/check_music.sh \
 	tests/check_shakespeare.sh \
 	tests/cli/baddata.sh \
+	tests/cli/convert.sh \
 	tests/cli/examples.sh \
 	tests/cli/help.sh \
 	tests/cli/language.sh \
@@ -133,6 +134,7 @@ EXTRA_DIST += \
 	tests/cases/README \
 	tests/cases/checkpoint.py \
 	tests/cases/lib.sh \
+	tests/cli/convert.py \
 	tests/device-check.sh \
 	tests/device/bench.c \
 	tests/device/check.c \

@@ -24,7 +24,7 @@ version() {
 version --version
 version --lr 3 --version
 commands=$(prints help && sed -n '/^Commands/,/^$/s/^  \([a-z]*\) .*/\1/p' "$work/out")
-for word in train eval predict pack inspect info help; do
+for word in train eval predict pack inspect export import info help; do
     case " $(echo "$commands" | tr '\n' ' ') " in
     *" $word "*) ;;
     *) fault "help does not list $word" ;;

@@ -1,0 +1,158 @@
+/*
+ * cmd_import.c - `rnn_dist import IN OUT`: a checkpoint of arrays under PyTorch names,
+ * from safetensors or HDF5. Rank 0 alone works.
+ *
+ * Widths and, but for plain cells, the cell follow from the arrays; what they cannot
+ * tell comes from the file, where it is an export of ours, and from options.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "bin.h"
+#include "log.h"
+#include "statedict.h"
+#include "status.h"
+
+/* What a file holds is no matter of the command line. */
+static int as_data(int status)
+{
+    return status == RNND_EUSAGE ? rnnd_fail(RNND_EDATA, "%s", rnnd_status_detail())
+                                 : status;
+}
+
+static int check_name(const char *path)
+{
+    const char *dot = strrchr(path, '.');
+    if (dot && strcmp(dot, ".safetensors") == 0)
+        return rnnd_fail(RNND_EUSAGE,
+                         "%s: a checkpoint is HDF5; name it .h5, say", path);
+    return 0;
+}
+
+/* ---- texts of classes, or of tokens */
+
+static const char *text_of(const struct rnnd_dataset *data, bool tokens, int64_t k)
+{
+    return tokens ? rnnd_dataset_token(data, k) : rnnd_dataset_class(data, k);
+}
+
+static int take_texts(struct rnnd_model *model, const struct rnnd_dataset *data,
+                      bool tokens)
+{
+    const char *path = rnnd_dataset_info(data)->path;
+    int64_t outputs = rnnd_model_spec(model)->outputs, count = 0;
+    const char **text = NULL;
+    while (text_of(data, tokens, count))
+        count++;
+    if (count != outputs)
+        return rnnd_fail(RNND_EDATA, "%s: names %lld %s, the model has %lld outputs",
+                         path, (long long)count, tokens ? "tokens" : "classes",
+                         (long long)outputs);
+    RNND_TRY(rnnd_new((size_t)count, sizeof *text, "classes", (void **)&text));
+    for (int64_t k = 0; k < count; k++)
+        text[k] = text_of(data, tokens, k);
+    int status = rnnd_model_set_classes(model, text, count);
+    free(text);
+    return status;
+}
+
+static int name_outputs(struct rnnd_model *model, const struct rnnd_options *opt)
+{
+    enum rnnd_task task = rnnd_model_spec(model)->task;
+    bool classes = task == RNND_CLASSIFY || task == RNND_TAG, tokens = task == RNND_LM;
+    struct rnnd_dataset *data;
+    if (opt->classes_from && !classes)
+        return rnnd_fail(RNND_EUSAGE, "--classes-from: task %s has no classes",
+                         rnnd_task_name(task));
+    if (opt->vocab_from && !tokens)
+        return rnnd_fail(RNND_EUSAGE,
+                         "--vocab-from: task %s does not predict tokens",
+                         rnnd_task_name(task));
+    const char *path = tokens ? opt->vocab_from : opt->classes_from;
+    if (!path)
+        return 0;
+    RNND_TRY(rnnd_dataset_open(path, &data));
+    int status = take_texts(model, data, tokens);
+    rnnd_dataset_close(data);
+    return status;
+}
+
+/* ---- what was made */
+
+/* One line, since some of it may have been taken for granted. */
+static void print_model(const char *path, const struct rnnd_model *model)
+{
+    static const char *const cells[] = {"rnn_tanh", "rnn_relu", "lstm", "gru"};
+    static const char *const pools[] = {"last", "mean", "max"};
+    const struct rnnd_model_spec *s = rnnd_model_spec(model);
+    printf("%s: task %s, %s, ", path, rnnd_task_name(s->task), cells[s->cell]);
+    if (s->vocab)
+        printf("vocabulary %lld, embedding %lld", (long long)s->vocab,
+               (long long)s->embed);
+    else
+        printf("%lld features%s", (long long)s->inputs,
+               s->normalize ? " (normalised)" : "");
+    printf(", %lld %s of %lld%s", (long long)s->layers,
+           s->layers == 1 ? "layer" : "layers", (long long)s->hidden,
+           s->bidirectional ? " in both directions" : "");
+    if (!rnnd_task_is_stepwise(s->task))
+        printf(", pool %s", pools[s->pool]);
+    printf(", %lld outputs%s, %lld parameters\n", (long long)s->outputs,
+           s->tie_weights ? " (tied)" : "", (long long)rnnd_model_parameters(model));
+}
+
+static void say_cell(const struct rnnd_options *opt, const struct rnnd_model *model)
+{
+    if (rnnd_model_spec(model)->cell == RNND_RNN_TANH &&
+        !rnnd_options_given(opt, "cell"))
+        rnnd_log_info("plain cells are taken for those of nn.RNN's default, rnn_tanh; "
+                      "--cell rnn_relu says otherwise");
+}
+
+/* ---- all of it */
+
+static int import_arrays(struct rnnd_statedict *sd, const struct rnnd_options *given,
+                         struct rnnd_backend *be, const char *output)
+{
+    struct rnnd_model_spec spec;
+    struct rnnd_model *model = NULL;
+    struct rnnd_options opt;
+    int status = 0;
+    RNND_TRY(rnnd_options_init(&opt));
+    RNND_TRY_GOTO(rnnd_statedict_options(sd, given, &opt));
+    RNND_TRY_GOTO(rnnd_statedict_spec(sd, given, &spec));
+    RNND_TRY_GOTO(as_data(rnnd_statedict_model(sd, given, be, &model)));
+    RNND_TRY_GOTO(name_outputs(model, given));
+    say_cell(&opt, model);
+    RNND_TRY_GOTO(rnnd_checkpoint_save_model(output, model, &opt));
+    print_model(output, model);
+done:
+    rnnd_model_free(model);
+    rnnd_options_clear(&opt);
+    return status;
+}
+
+static int import(const struct rnnd_options *opt, const char *input, const char *output)
+{
+    const char *read[] = {input, opt->classes_from, opt->vocab_from};
+    struct rnnd_backend *be;
+    struct rnnd_statedict sd;
+    for (size_t i = 0; i < sizeof read / sizeof *read; i++)
+        RNND_TRY(bin_refuse_same(output, read[i]));
+    RNND_TRY(as_data(rnnd_statedict_open(input, &sd)));
+    int status = bin_open_cpu(&be);
+    if (status == 0) {
+        status = import_arrays(&sd, opt, be, output);
+        rnnd_backend_close(be);
+    }
+    rnnd_statedict_close(&sd);
+    return status;
+}
+
+int cmd_import(struct rnnd_options *opt, struct rnnd_comm *comm, int argc, char **argv)
+{
+    (void)argc;
+    RNND_TRY(check_name(argv[1]));
+    return rnnd_comm_agree(
+        comm, rnnd_comm_rank(comm) == 0 ? import(opt, argv[0], argv[1]) : 0);
+}

@@ -1,0 +1,192 @@
+#!/bin/sh
+# convert.sh - export and import: what comes back is the model, to the bit; what cannot be is
+# refused; and PyTorch, where there is one, makes the same outputs of either side's files.
+# shellcheck source=tests/cases/lib.sh
+. "$(dirname "$0")/../cases/lib.sh"
+
+fixed="--threads 1 --batch 4 --max-updates 3 --log-every 1 --progress none"
+data series task=classify features=3 outputs=4 lengths=3,1,7,5,2,4,9,6 seed=1
+data steps task=tag vocab=9 outputs=4 lengths=3,1,7,5,2,4,9,6 seed=2
+data values task=regress_steps features=3 outputs=2 lengths=3,1,7,5,2,4,9,6 seed=3
+i=0
+while [ $i -lt 20 ]; do echo "the cat sat on the mat"; i=$((i + 1)); done >"$work/text.txt"
+expect 0 1 pack text-words "$work/text.txt" "$work/words.h5"
+
+# make NAME DATA OPTIONS...: a model of that name, trained a little.
+make() {
+    make_name=$1 make_data=$2
+    shift 2
+    # shellcheck disable=SC2086 # a list
+    expect 0 1 train --run-dir "$work/$make_name" --data "$work/$make_data.h5" $fixed "$@"
+}
+make normal series --normalize --bidirectional --layers 2 --hidden 5 --pool max
+make relu values --cell rnn_relu --hidden 6
+make tags steps --cell gru --embed 7 --hidden 5 --layers 2
+make tied words --tie-weights --embed 6 --hidden 6 --tbptt 5
+make open words --embed 5 --hidden 6 --tbptt 5
+
+# ---- there and back, as either kind of file, also by several ranks
+# round NAME DATA WORDS: what eval and predict say of a model and of its copies is the same,
+# and import describes it.
+round() {
+    expect 0 1 eval "$work/$1" --data "$work/$2.h5" --threads 1
+    cp "$work/out" "$work/loss"
+    expect 0 1 predict "$work/$1" --data "$work/$2.h5" --threads 1 --csv "$work/want.csv"
+    ranks=1
+    for suffix in safetensors h5; do
+        file=$work/$1-export.$suffix back=$work/$1-$suffix-back.h5
+        expect 0 $ranks export "$work/$1" "$file"
+        [ ! -s "$work/out" ] || fault "export prints $(cat "$work/out")"
+        expect 0 1 export "$work/$1" "$work/again.$suffix"
+        cmp "$file" "$work/again.$suffix" || fault "$1: a second export is another"
+        expect 0 $ranks import "$file" "$back"
+        told "$back: $3"
+        expect 0 1 inspect "$back"
+        expect 0 1 export "$back" "$work/again.$suffix"
+        cmp "$file" "$work/again.$suffix" || fault "$1: an import is another model"
+        expect 0 1 eval "$back" --data "$work/$2.h5" --threads 1
+        cmp "$work/out" "$work/loss" || fault "$1: $suffix has another loss"
+        expect 0 1 predict "$back" --data "$work/$2.h5" --threads 1 --csv "$work/got.csv"
+        cmp "$work/got.csv" "$work/want.csv" || fault "$1: $suffix predicts otherwise"
+        ranks=2
+    done
+}
+round normal series "task classify, lstm, 3 features (normalised), 2 layers of 5 in both \
+directions, pool max, 4 outputs"
+round relu values "task regress_steps, rnn_relu, 3 features, 1 layer of 6, 2 outputs"
+round tags steps "task tag, gru, vocabulary 9, embedding 7, 2 layers of 5, 4 outputs"
+round tied words "task lm, lstm, vocabulary 7, embedding 6, 1 layer of 6, 7 outputs (tied)"
+round open words "task lm, lstm, vocabulary 7, embedding 5, 1 layer of 6, 7 outputs, "
+
+# Words travel too, and a run starts from an import.
+expect 0 1 sample "$work/tied-safetensors-back.h5" --length 4 --temperature 0
+cp "$work/out" "$work/said"
+expect 0 1 sample "$work/tied" --length 4 --temperature 0
+cmp "$work/out" "$work/said" || fault "the words are lost: $(cat "$work/said")"
+for start in relu-export.safetensors relu-export.h5 relu-h5-back.h5; do
+    make "from-$start" values --cell rnn_relu --hidden 6 --lr 1e-30 --optimizer sgd \
+        --init "$work/$start"
+    "$TOOL" diff 0 "$(last "from-$start")" "$(last relu)" ||
+        fault "--init $start is another model"
+done
+
+# Through a pipe, where the kind of file allows it.
+mkfifo "$work/pipe"
+cat "$work/pipe" >"$work/piped" &
+expect 0 1 export "$work/relu" "$work/pipe"
+wait $!
+cmp "$work/piped" "$work/relu-export.safetensors" || fault "a pipe gets another file"
+
+# ---- what is told
+expect 0 1 import "$work/relu-export.h5" "$work/tanh.h5" --cell rnn_tanh
+told "rnn_tanh"
+printf '%s\n' name,x,class a,1,red b,2,green c,3,blue d,4,grey >"$work/named.csv"
+expect 0 1 pack csv --sequence name --label class "$work/named.csv" "$work/named.h5"
+expect 0 1 import "$work/normal-export.h5" "$work/mean.h5" --pool mean \
+    --classes-from "$work/named.h5"
+told "pool mean"
+expect 0 1 predict "$work/mean.h5" --data "$work/series.h5" --csv "$work/named.csv"
+grep -q grey "$work/named.csv" || fault "no class names in $(head -n 2 "$work/named.csv")"
+bare="rnn.weight_ih_l0=15x3:0.1 rnn.weight_hh_l0=15x5:0.2 rnn.bias_ih_l0=15:0
+      rnn.bias_hh_l0=15:0 head.bias=4:0.5"
+# shellcheck disable=SC2086 # a list
+"$TOOL" params "$work/bare.h5" $bare head.weight=4x5:1
+expect 0 1 import "$work/bare.h5" "$work/m.h5" --task classify
+told "$work/m.h5: task classify, gru, 3 features, 1 layer of 5, pool last, 4 outputs"
+expect 0 1 eval "$work/m.h5" --data "$work/series.h5"
+# shellcheck disable=SC2086
+"$TOOL" params "$work/plain.h5" rnn.weight_ih_l0=5x3:1 rnn.weight_hh_l0=5x5:1 \
+    rnn.bias_ih_l0=5:0 rnn.bias_hh_l0=5:0 head.bias=4:0 head.weight=4x5:1
+expect 0 1 import "$work/plain.h5" "$work/m.h5" --task tag
+said "taken for those of nn.RNN's default, rnn_tanh; --cell rnn_relu"
+expect 0 1 import "$work/plain.h5" "$work/m.h5" --task tag --cell rnn_relu
+told "rnn_relu"
+[ ! -s "$work/err" ] || fault "import says $(cat "$work/err")"
+
+# ---- what is refused leaves no file
+# refuse STATUS WORDS COMMAND...
+refuse() {
+    refuse_status=$1 refuse_words=$2
+    shift 2
+    expect "$refuse_status" 1 "$@"
+    said "$refuse_words"
+    [ ! -s "$work/out" ] || fault "$*: prints $(cat "$work/out")"
+    [ ! -e "$work/none.h5" ] || fault "$*: leaves a file"
+}
+refuse 2 "export needs MODEL and OUTPUT" export "$work/relu"
+refuse 2 "too many operands: x" import a b x
+refuse 2 "name it .safetensors or .h5" export "$work/relu" "$work/model.pt"
+refuse 2 "read and would be overwritten" export "$(last relu)" "$(last relu)"
+refuse 4 "$work/nothing: No such file" export "$work/nothing" "$work/none.h5"
+refuse 4 "none/x" export "$work/relu" "$work/none/x"
+refuse 2 "a checkpoint is HDF5" import "$work/relu-export.h5" "$work/none.safetensors"
+refuse 2 "read and would be overwritten" import "$work/bare.h5" "$work/bare.h5" --task tag
+refuse 4 "No such file" import "$work/nothing" "$work/none.h5"
+refuse 2 "does not say what task its model is for" import "$work/bare.h5" "$work/none.h5"
+refuse 2 "arrays of 3 gates" import "$work/bare.h5" "$work/none.h5" --task tag --cell lstm
+refuse 2 "task lm needs an embedding" import "$work/bare.h5" "$work/none.h5" --task lm
+refuse 2 "--tie-weights is for task lm" \
+    import "$work/bare.h5" "$work/none.h5" --task tag --tie-weights
+refuse 2 "--vocab-from: task classify" \
+    import "$work/bare.h5" "$work/none.h5" --task classify --vocab-from "$work/words.h5"
+refuse 3 "the model has 4 outputs" \
+    import "$work/bare.h5" "$work/none.h5" --task tag --classes-from "$work/values.h5"
+refuse 3 "head.weight is [7, 6]" import "$work/open-export.h5" "$work/none.h5" --tie-weights
+# shellcheck disable=SC2086
+"$TOOL" params "$work/wrong.h5" $bare head.weight=4x6:1
+refuse 3 "head.weight is [4, 6], the model's head.weight is [4, 5]" \
+    import "$work/wrong.h5" "$work/none.h5" --task classify
+# shellcheck disable=SC2086
+"$TOOL" params "$work/more.h5" $bare head.weight=4x5:1 rnn.weight_hr_l0=4x5:0
+refuse 3 "has no place for rnn.weight_hr_l0" \
+    import "$work/more.h5" "$work/none.h5" --task classify
+"$TOOL" params "$work/few.h5" rnn.weight_ih_l0=15x3:1 rnn.weight_hh_l0=15x5:1
+refuse 3 "a model needs at least" import "$work/few.h5" "$work/none.h5" --task classify
+refuse 3 "not a checkpoint" import "$work/series.h5" "$work/none.h5"
+printf 'PK\003\004 and so on' >"$work/model.pt"
+refuse 3 "as torch.save writes" import "$work/model.pt" "$work/none.h5"
+refuse 4 "rnn_dist import makes one" eval "$work/relu-export.h5" --data "$work/values.h5"
+
+# ---- PyTorch: few calls, since it takes long to start
+python() {
+    "${PYTHON:-python3}" "$srcdir/tests/cli/convert.py" "$@"
+}
+status=0
+python modules "$work" >"$work/why" 2>&1 || status=$?
+if [ $status = 77 ]; then
+    echo "without PyTorch: $(cat "$work/why")"
+    done_testing
+    exit 0
+fi
+[ $status = 0 ] || die "$(cat "$work/why")"
+
+# predicts MODEL DATA NAME: $work/NAME.p.h5
+predicts() {
+    expect 0 1 predict "$1" --data "$2" --out "$work/$3.p.h5" --raw --threads 1
+}
+set --
+for of in normal:series relu:values tags:steps tied:words open:words; do
+    model=${of%:*} set=$work/${of#*:}.h5
+    predicts "$work/$model" "$set" "$model"
+    for suffix in safetensors h5; do
+        set -- "$@" "$work/$model-export.$suffix" "$set" "$work/$model.p.h5"
+    done
+done
+python outputs "$@" || fault "PyTorch computes something else from exports"
+
+# theirs KIND DATA OPTIONS...: files of such a module, with what the arrays cannot tell.
+theirs() {
+    kind=$1 set=$work/$2.h5
+    shift 2
+    for file in "$work/$kind".*.safetensors "$work/$kind".*.h5; do
+        expect 0 1 import "$file" "$work/m.h5" "$@"
+        predicts "$work/m.h5" "$set" "${file##*/}"
+    done
+}
+theirs bilstm series --task classify --pool last
+theirs gru values --task regress_steps
+theirs elman values --task regress_steps --cell rnn_relu
+theirs wrapped steps --task tag
+theirs shared words --tie-weights --vocab-from "$work/words.h5"
+python expected "$work"/*.npy || fault "imports predict something else"
+done_testing
