@@ -96,13 +96,13 @@ static int add_tensor(struct rnnd_statedict *sd, const char *name, const json_t 
     const json_t *shape = json_object_get(entry, "shape");
     const struct dtype *dtype = dtype_of(json_object_get(entry, "dtype"));
     struct rnnd_tensor t = {.rank = (int)json_array_size(shape)};
-    int64_t elements = elements_of(shape), bytes;
+    int64_t elements = elements_of(shape);
     if (!json_is_object(entry) || elements < 0)
         return fail_format(sd, name, "no proper entry");
     if (!dtype)
         return fail_format(sd, name, "dtype is none of F64, F32, F16, BF16");
-    if (__builtin_mul_overflow(elements, (int64_t)dtype->size, &bytes) ||
-        !range_of(json_object_get(entry, "data_offsets"), bytes, room, &t.at))
+    if (__builtin_mul_overflow(elements, (int64_t)dtype->size, &t.bytes) ||
+        !range_of(json_object_get(entry, "data_offsets"), t.bytes, room, &t.at))
         return fail_format(sd, name, "data_offsets do not fit dtype, shape and file");
     t.type = dtype->type;
     t.at += data;
@@ -151,6 +151,38 @@ static int take_header(struct rnnd_statedict *sd, json_t *header, int64_t data,
     return 0;
 }
 
+static int by_place(const void *a, const void *b)
+{
+    const struct rnnd_tensor *x = a, *y = b;
+    return x->at != y->at ? (x->at > y->at) - (x->at < y->at)
+                          : (x->bytes > y->bytes) - (x->bytes < y->bytes);
+}
+
+/* The format wants the arrays to cover all bytes behind the header, each byte once: so
+   that no file says one thing to one reader and another to the next. Sorts them. */
+static int check_cover(struct rnnd_statedict *sd, int64_t data, int64_t room)
+{
+    int64_t end = data;
+    if (sd->count)
+        qsort(sd->tensor, (size_t)sd->count, sizeof *sd->tensor, by_place);
+    for (int i = 0; i < sd->count; i++) {
+        const struct rnnd_tensor *t = &sd->tensor[i];
+        if (t->at < end)
+            return fail_format(sd, t->name, "its bytes are those of another array too");
+        if (t->at > end)
+            return rnnd_fail(RNND_EDATA,
+                             "%s: not safetensors: %s: %lld bytes before it belong to "
+                             "no array",
+                             sd->path, t->name, (long long)(t->at - end));
+        end += t->bytes;
+    }
+    if (end < data + room)
+        return rnnd_fail(RNND_EDATA,
+                         "%s: not safetensors: %lld bytes at the end belong to no array",
+                         sd->path, (long long)(data + room - end));
+    return 0;
+}
+
 int rnnd__safetensors_open(struct rnnd_statedict *sd)
 {
     struct stat info;
@@ -185,8 +217,9 @@ int rnnd__safetensors_open(struct rnnd_statedict *sd)
     header = json_loadb(text, length, JSON_REJECT_DUPLICATES, &error);
     if (!header)
         RNND_TRY_GOTO(fail_format(sd, "header", error.text));
-    RNND_TRY_GOTO(take_header(sd, header, 8 + (int64_t)length,
-                              info.st_size - 8 - (int64_t)length));
+    int64_t data = 8 + (int64_t)length, room = info.st_size - data;
+    RNND_TRY_GOTO(take_header(sd, header, data, room));
+    RNND_TRY_GOTO(check_cover(sd, data, room));
 done:
     json_decref(header);
     free(text);

@@ -33,7 +33,7 @@ struct rnnd_tensor {
     int rank;
     int64_t rows, cols;        /* cols 0: a vector. Of other ranks both are 0 */
     enum rnnd_float_type type; /* safetensors: what its elements are */
-    int64_t at;                /* safetensors: where they begin in the file */
+    int64_t at, bytes;         /* safetensors: where they lie in the file */
 };
 
 struct rnnd_statedict {

@@ -459,6 +459,51 @@ START_TEST(broken_files_are_refused)
 }
 END_TEST
 
+/* The arrays cover what is behind the header, without holes and without overlap, in any
+   order; an empty one may lie anywhere between. */
+START_TEST(all_bytes_belong_to_one_array)
+{
+#define ARRAY(name, shape, from, to)                              \
+    "\"" name "\": {\"dtype\": \"F32\", \"shape\": [" shape "], " \
+    "\"data_offsets\": [" #from ", " #to "]}"
+    static const struct {
+        const char *header, *detail;
+    } files[] = {
+        {"{" ARRAY("x.weight_ih_l0", "2", 8, 16) ", " ARRAY("b", "0", 8, 8) ", " ARRAY(
+             "a", "2", 0, 8) "}",
+         NULL},
+        {"{" ARRAY("a", "3", 0, 12) "}",
+         "a: not safetensors: 4 bytes at the end belong to no array"},
+        {"{}", "a: not safetensors: 16 bytes at the end belong to no array"},
+        {"{" ARRAY("a", "2", 0, 8) ", " ARRAY("b", "1", 12, 16) "}",
+         "a: not safetensors: b: 4 bytes before it belong to no array"},
+        {"{" ARRAY("a", "3", 4, 16) "}",
+         "a: not safetensors: a: 4 bytes before it belong to no array"},
+        {"{" ARRAY("a", "3", 0, 12) ", " ARRAY("b", "2", 8, 16) "}",
+         "a: not safetensors: b: its bytes are those of another array too"},
+        {"{" ARRAY("a", "4", 0, 16) ", " ARRAY("b", "2", 4, 12) "}",
+         "a: not safetensors: b: its bytes are those of another array too"},
+        {"{" ARRAY("b", "4", 0, 16) ", " ARRAY("a", "4", 0, 16) "}", NULL},
+    };
+#undef ARRAY
+    struct rnnd_statedict sd;
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+        write_raw("a", files[i].header, "0123456789abcdef", 16);
+        int status = rnnd_statedict_open(in_folder("a"), &sd);
+        if (i == 0) {
+            must(status);
+            rnnd_statedict_close(&sd);
+            continue;
+        }
+        ck_assert_int_eq(status, RNND_EDATA);
+        if (files[i].detail)
+            ck_assert_str_eq(rest_of_detail(), files[i].detail);
+        else /* which of two equal ones is named does not matter */
+            ck_assert_ptr_nonnull(strstr(rest_of_detail(), "those of another array"));
+    }
+}
+END_TEST
+
 /* Cut anywhere, a file is refused, and never read beyond its end. */
 START_TEST(cut_files_are_refused)
 {
@@ -564,6 +609,7 @@ static Suite *suite(void)
     tcase_add_test(t, a_language_model);
     tcase_add_test(t, what_does_not_fit_is_named);
     tcase_add_test(t, broken_files_are_refused);
+    tcase_add_test(t, all_bytes_belong_to_one_array);
     tcase_add_test(t, cut_files_are_refused);
     tcase_add_loop_test(t, an_export_is_the_model, 0, SPECS);
     tcase_add_test(t, a_model_of_bare_arrays);
