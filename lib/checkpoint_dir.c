@@ -6,6 +6,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -135,18 +136,27 @@ int rnnd_checkpoint_verify(const char *path)
     RNND_TRY(rnnd__checkpoint_open(path, &f));
     int status = verify(f);
     rnnd_hdf_close(f);
-    return status < 0 ? rnnd_fail(RNND_EFILE, "%s", rnnd_status_detail()) : 0;
+    if (status == 0 || status == RNND_EDEVICE) /* no memory says nothing of the file */
+        return status;
+    return rnnd_fail(RNND_EFILE, "%s", rnnd_status_detail());
 }
 
-/* Whether a file is an intact checkpoint; a damaged one is named. */
-static bool is_intact(const char *path)
+int rnnd_checkpoint_is_intact(const char *path, bool *out)
 {
-    if (access(path, F_OK) != 0)
-        return false;
-    if (rnnd_checkpoint_verify(path) == 0)
-        return true;
-    rnnd_log_warn("%s; it is passed over", rnnd_status_detail());
-    return false;
+    int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    *out = false;
+    if (fd < 0 && errno == ENOENT)
+        return 0;
+    if (fd < 0)
+        return rnnd_fail(RNND_EFILE, "%s: %s", path, strerror(errno));
+    close(fd);
+    int status = rnnd_checkpoint_verify(path);
+    if (status == RNND_EDEVICE)
+        return status;
+    if (status < 0)
+        rnnd_log_warn("%s; it is passed over", rnnd_status_detail());
+    *out = status == 0;
+    return 0;
 }
 
 int rnnd_checkpoint_newest(const char *run_dir, char **path)
@@ -155,8 +165,11 @@ int rnnd_checkpoint_newest(const char *run_dir, char **path)
     char *newest = NULL;
     int status = list(run_dir, &found);
     for (size_t i = 0; status == 0 && !newest && i < found.count; i++) {
+        bool intact = false;
         status = rnnd_checkpoint_path(run_dir, found.update[i], &newest);
-        if (status == 0 && !is_intact(newest)) {
+        if (status == 0)
+            status = rnnd_checkpoint_is_intact(newest, &intact);
+        if (!intact) {
             free(newest);
             newest = NULL;
         }
@@ -171,6 +184,7 @@ int rnnd_checkpoint_find(const char *model_path, char **path)
 {
     struct stat st;
     char *found = NULL;
+    bool intact;
     if (stat(model_path, &st) != 0)
         return rnnd_fail(RNND_EFILE, "%s: %s", model_path, strerror(errno));
     if (!S_ISDIR(st.st_mode)) {
@@ -179,11 +193,14 @@ int rnnd_checkpoint_find(const char *model_path, char **path)
         return 0;
     }
     RNND_TRY(rnnd_run_dir_file(model_path, "best.h5", &found));
-    if (!is_intact(found)) {
+    int status = rnnd_checkpoint_is_intact(found, &intact);
+    if (status < 0 || !intact) {
         free(found);
         found = NULL;
-        RNND_TRY(rnnd_checkpoint_newest(model_path, &found));
     }
+    RNND_TRY(status);
+    if (!found)
+        RNND_TRY(rnnd_checkpoint_newest(model_path, &found));
     if (!found)
         return rnnd_fail(RNND_EFILE, "%s: holds no intact checkpoint", model_path);
     *path = found;

@@ -8,7 +8,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "clock.h"
 #include "file.h"
@@ -37,12 +36,15 @@ static int broadcast_text(struct rnnd_comm *comm, char **text)
 static int find_best(const char *run_dir, char **checkpoint)
 {
     char *best;
+    bool intact;
     RNND_TRY(rnnd_run_dir_file(run_dir, "best.h5", &best));
-    if (access(best, F_OK) == 0 && rnnd_checkpoint_verify(best) == 0) {
+    int status = rnnd_checkpoint_is_intact(best, &intact);
+    if (status == 0 && intact) {
         *checkpoint = best;
         return 0;
     }
     free(best);
+    RNND_TRY(status);
     if (rnnd_run_dir_unused(run_dir) < 0)
         rnnd_log_warn("%s: no checkpoint is intact: the run starts anew", run_dir);
     return 0;

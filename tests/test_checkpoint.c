@@ -5,6 +5,7 @@
  * `test_checkpoint saver DIR` and `test_checkpoint full DIR` are the processes that
  * some of the tests kill, or give a full disk.
  */
+#include <errno.h>
 #include <fcntl.h>
 #include <spawn.h>
 #include <sys/stat.h>
@@ -586,6 +587,45 @@ START_TEST(the_newest_intact_one_is_found)
 }
 END_TEST
 
+/* What cannot be opened is not damaged: nothing older may be taken for it. */
+START_TEST(one_that_cannot_be_opened_is_not_passed_over)
+{
+    static const char *const names[] = {"ckpt-0000000009.h5", "best.h5"};
+    char *path = "untouched";
+    save_small("ckpt-0000000008.h5", 8);
+    for (int i = 0; i < 2; i++) {
+        char name[512];
+        snprintf(name, sizeof name, "%s", in_folder(names[i]));
+        ck_assert_int_eq(symlink(names[i], name), 0); /* to itself */
+        must_fail(RNND_EFILE, rnnd_checkpoint_find(test_folder, &path));
+        ck_assert_ptr_nonnull(strstr(rnnd_status_detail(), names[i]));
+        ck_assert_ptr_nonnull(strstr(rnnd_status_detail(), strerror(ELOOP)));
+        if (i == 0)
+            must_fail(RNND_EFILE, rnnd_checkpoint_newest(test_folder, &path));
+        ck_assert_str_eq(path, "untouched");
+        unlink(name);
+    }
+
+    char name[512];
+    snprintf(name, sizeof name, "%s", in_folder(names[0]));
+    save_small(names[0], 9);
+    ck_assert_int_eq(chmod(name, 0), 0);
+    bool root = geteuid() == 0; /* who may read everything */
+    if (root) {
+        ck_assert_int_eq(chmod(test_folder, 0755), 0);
+        ck_assert_int_eq(seteuid(65534), 0);
+    }
+    int status = rnnd_checkpoint_newest(test_folder, &path);
+    if (root)
+        ck_assert_int_eq(seteuid(0), 0);
+    ck_assert_int_eq(status, RNND_EFILE);
+    ck_assert_ptr_nonnull(strstr(rnnd_status_detail(), strerror(EACCES)));
+    ck_assert_str_eq(path, "untouched");
+    ck_assert_int_eq(chmod(name, 0644), 0);
+    ck_assert_str_eq(newest(), names[0]);
+}
+END_TEST
+
 static bool is_there(const char *name)
 {
     return access(in_folder(name), F_OK) == 0;
@@ -666,6 +706,7 @@ static Suite *suite(void)
     tcase_add_test(t, a_full_disk_leaves_the_older_file);
     tcase_add_test(t, a_folder_that_is_not_there);
     tcase_add_test(t, the_newest_intact_one_is_found);
+    tcase_add_test(t, one_that_cannot_be_opened_is_not_passed_over);
     tcase_add_test(t, few_are_kept);
     tcase_add_test(t, damaged_newer_ones_push_nothing_out);
     suite_add_tcase(s, t);

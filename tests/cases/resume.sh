@@ -93,6 +93,17 @@ done
 expect 0 1 train --resume --run-dir "$work/best"
 said "resuming at update" "best.h5"
 identical best judged
+# What cannot be opened may be intact: the run does not go on without it, nor anew.
+mv "$work/best/best.h5" "$work/kept.h5"
+ln -s best.h5 "$work/best/best.h5"
+for file in "$work/best"/ckpt-*.h5; do
+    truncate -s -1 "$file"
+done
+cp "$work/best/metrics.jsonl" "$work/before"
+expect 4 1 train --resume --run-dir "$work/best"
+said "$work/best/best.h5: "
+cmp "$work/best/metrics.jsonl" "$work/before" || fault "a refused run changes its metrics"
+mv "$work/kept.h5" "$work/best/best.h5"
 for file in "$work/best"/*.h5; do
     truncate -s -1 "$file"
 done
