@@ -23,6 +23,7 @@ struct reading {
     int line;                           /* its number */
     char *name, *value; /* read and not yet set; a long line comes in pieces */
     int value_line;
+    int set_on[OPT_COUNT]; /* the line that gave an option, 0 = none */
     int status;
 };
 
@@ -129,6 +130,10 @@ static int set_from_text(struct reading *r)
     if (i == OPT_config || i == OPT_help || i == OPT_version)
         return rnnd_fail(RNND_EUSAGE, "%s does not belong in a configuration file",
                          r->name);
+    if (r->set_on[i]) /* which of the two is meant, nobody knows */
+        return rnnd_fail(RNND_EUSAGE, "%s is given twice, on line %d already", r->name,
+                         r->set_on[i]);
+    r->set_on[i] = r->value_line;
     if (r->value[0] == '"' && !unquote(r->value))
         return rnnd_fail(RNND_EUSAGE, "%s: the value in quotes is not well formed",
                          r->name);

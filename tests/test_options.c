@@ -445,6 +445,22 @@ START_TEST(faults_in_text_have_their_line)
 }
 END_TEST
 
+/* The last one would win, in silence; a long line is one line all the same, and another
+   text is another matter. */
+START_TEST(a_name_stands_once_in_a_text)
+{
+    char text[1000];
+    must_say(RNND_EUSAGE, "c.ini:4: lr is given twice, on line 2 already",
+             read_text("# x\nlr = 1\nhidden = 4\nlr = 1\n"));
+    snprintf(text, sizeof text, "data = %0600d\nlr = 1\n\n data = a\n", 0);
+    must_say(RNND_EUSAGE, "c.ini:4: data is given twice, on line 1 already",
+             read_text(text));
+    must(read_text("lr = 1\nbatch = 2\nbatch-tokens = 3\n"));
+    must(read_text("lr = 2\n"));
+    ck_assert(opt.lr == 2);
+}
+END_TEST
+
 /* inih has room for 200 characters; a path may have 4096. */
 START_TEST(long_lines_are_whole)
 {
@@ -841,6 +857,7 @@ int main(void)
     tcase_add_test(tests, ends_of_ranges_are_taken);
     tcase_add_test(tests, text_is_read);
     tcase_add_test(tests, faults_in_text_have_their_line);
+    tcase_add_test(tests, a_name_stands_once_in_a_text);
     tcase_add_test(tests, long_lines_are_whole);
     tcase_add_test(tests, odd_paths_are_kept);
     tcase_add_test(tests, the_command_line_wins_over_the_file);

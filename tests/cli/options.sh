@@ -18,7 +18,6 @@ refuses() {
 refuses 2 "nothing to do; rnn_dist help lists the commands"
 refuses 2 "unknown command trian; did you mean train?" trian
 refuses 2 "unknown command x.h5; rnn_dist help lists them" x.h5
-refuses 2 "the command report is not built yet" report run --out x.html
 refuses 2 "train needs --data FILE; see rnn_dist help train" train
 refuses 2 "train needs --data FILE; see rnn_dist help train" --hidden 5
 refuses 2 "train: too many operands: x; see rnn_dist help train" train --data d x
@@ -80,6 +79,8 @@ expect 0 1 --data "$work/tokens.h5" --dropout -0 --hidden 3 --epochs 1 --progres
 # ---- configuration files
 printf 'lr = 0.5\n\nhiden = 3\n' >"$work/a.ini"
 refuses 2 "$work/a.ini:3: unknown option hiden; did you mean hidden?" --config "$work/a.ini"
+printf 'lr = 0.5\nhidden = 3\nlr = 1\n' >"$work/a.ini"
+refuses 2 "$work/a.ini:3: lr is given twice, on line 1 already" --config "$work/a.ini"
 printf 'config = b.ini\n' >"$work/a.ini"
 refuses 2 "$work/a.ini:1: config does not belong in a configuration file" \
     --config="$work/a.ini"
