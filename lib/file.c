@@ -4,12 +4,58 @@
 #include "file.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "status.h"
+
+static int fail_system(const char *path, int cause)
+{
+    return rnnd_fail(RNND_EFILE, "%s: %s", path, strerror(cause));
+}
+
+/* What the link at `at` says, as seen from where it lies; NULL where it is none. */
+static int read_link(const char *at, char **out)
+{
+    char text[PATH_MAX], *next;
+    ssize_t n = readlink(at, text, sizeof text - 1);
+    *out = NULL;
+    if (n < 0)
+        return 0;
+    text[n] = 0;
+    const char *slash = text[0] == '/' ? NULL : strrchr(at, '/');
+    int folder = slash ? (int)(slash + 1 - at) : 0;
+    if (asprintf(&next, "%.*s%s", folder, at, text) < 0)
+        return rnnd_fail_memory((size_t)n, "a file name");
+    *out = next;
+    return 0;
+}
+
+/* A link that leads nowhere yet leads to the new file, as with a shell's redirection:
+   whoever made it wants the file there. Renaming to its own name would put the file
+   where the link was. */
+static int follow(const char *path, char **out)
+{
+    enum { MOST = 40 }; /* as the kernel has it */
+    char *at = strdup(path), *next;
+    if (!at)
+        return rnnd_fail_memory(strlen(path), "a file name");
+    for (int hop = 0; hop < MOST; hop++) {
+        int status = read_link(at, &next);
+        if (status == 0 && !next) {
+            *out = at;
+            return 0;
+        }
+        free(at);
+        RNND_TRY(status);
+        at = next;
+    }
+    free(at);
+    return fail_system(path, ELOOP);
+}
 
 int rnnd_file_target(const char *path, char **out)
 {
@@ -21,9 +67,7 @@ int rnnd_file_target(const char *path, char **out)
     }
     char *target = there ? realpath(path, NULL) : NULL;
     if (!target)
-        target = strdup(path);
-    if (!target)
-        return rnnd_fail_memory(strlen(path), "a file name");
+        RNND_TRY(follow(path, &target));
     *out = target;
     return 0;
 }
@@ -34,11 +78,6 @@ static void forget(struct rnnd_file *f)
     free(f->target);
     free(f->temp);
     memset(f, 0, sizeof *f);
-}
-
-static int fail_system(const char *path, int cause)
-{
-    return rnnd_fail(RNND_EFILE, "%s: %s", path, strerror(cause));
 }
 
 int rnnd_file_create(const char *path, struct rnnd_file *out)
