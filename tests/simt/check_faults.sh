@@ -13,6 +13,8 @@ echo '#if RNND_FAULT != 2' >"$work/b.cu"
 echo '#if RNND_FAULT == 3 /* in a header */' >"$work/c.cuh"
 
 cat >"$work/late" <<'END'
+echo "== first"
+echo "== second, one of two"
 echo "not ok: $RNND_SIMT_SEED"
 if [ $FAULT = 12 ]; then [ $RNND_SIMT_SEED != 4 ]; else false; fi
 END
@@ -39,6 +41,7 @@ expect() {
 expect 0 '3 faults, 0 not found' true false
 expect 0 'fault 1 (a barrier is missing): found, seed 1' true false
 expect 0 'fault 12 (another): found, seed 4: not ok' true 'sh late'
+expect 0 'seed 4: second, one of two' true 'sh late'
 expect 1 'fault 12 (another): NOT FOUND' true 'sh only_12'
 expect 1 '1 not found' true 'sh only_12'
 expect 1 'fault 1 (a barrier is missing): cannot be built' 'sh all_but_1' false

@@ -39,6 +39,7 @@ struct Settings {
     bool inorder;         /* RNND_SIMT_SEED=inorder */
     uint64_t seed;        /* RNND_SIMT_SEED (1) */
     size_t memory;        /* RNND_SIMT_MEMORY: MiB of each device (8192) */
+    bool digest;          /* RNND_SIMT_DIGEST=1: says at the end what came to the host */
     size_t stack;         /* RNND_SIMT_STACK: KiB of each thread */
     bool captures;        /* RNND_SIMT_CAPTURES: 0 = every capture fails (1) */
 };

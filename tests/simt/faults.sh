@@ -5,19 +5,20 @@
 # A fault is a block `#if RNND_FAULT == n` in one of the files, with a comment on that line that
 # says what it is. For each n the command BUILD makes a plug-in (FAULT=n, and in FAULTY the .cu
 # files that hold it: all, if a header does), then the command SUITE runs under some schedules
-# until it fails. A suite that cannot run (77) proves nothing and is a failure here.
+# until it fails. A suite that cannot run (77) proves nothing and is a failure here. Ends with a
+# table of what found which: the last line "== TEST" that the suite printed.
 set -u
 build=$1 suite=$2
 shift 2
-log=$(mktemp)
-trap 'rm -f "$log"' EXIT
+log=$(mktemp) table=$(mktemp)
+trap 'rm -f "$log" "$table"' EXIT
 
-numbers=$(cat "$@" | sed -n 's/.*RNND_FAULT == \([0-9][0-9]*\).*/\1/p' | sort -n -u)
+numbers=$(cat "$@" | sed -n 's/^#.*RNND_FAULT == \([0-9][0-9]*\).*/\1/p' | sort -n -u)
 sources=$(for f in "$@"; do case $f in *.cu) echo "$f" ;; esac; done)
 
 # holders N: the .cu files to compile for fault N.
 holders() {
-    files=$(grep -l "RNND_FAULT == $1\\>" "$@")
+    files=$(grep -l "^#.*RNND_FAULT == $1\\>" "$@")
     case $files in
     *.cuh* | *.h*) echo "$sources" ;;
     *) echo "$files" ;;
@@ -28,17 +29,23 @@ holders() {
 what_is() {
     n=$1
     shift
-    sed -n "s,.*RNND_FAULT == $n *\\(/\\* *\\)*\\([^*]*\\).*,\\2,p" "$@" | head -n 1
+    sed -n "s,^#.*RNND_FAULT == $n *\\(/\\* *\\)*\\([^*]*\\).*,\\2,p" "$@" | head -n 1
+}
+
+# row TEXT: of the table, for this fault.
+row() {
+    printf '%3s  %-56.56s  %s\n' "$FAULT" "$what" "$1" >>"$table"
 }
 
 missed=0 count=0
 for FAULT in $numbers; do
     count=$((count + 1))
     FAULTY=$(holders "$FAULT" "$@" 2>/dev/null | tr '\n' ' ')
-    what="fault $FAULT ($(what_is "$FAULT" "$@" | sed 's/ *$//'))"
+    what=$(what_is "$FAULT" "$@" | sed 's/ *$//')
     export FAULT FAULTY
     if ! sh -c "$build" >"$log" 2>&1 </dev/null; then
-        echo "$what: cannot be built"
+        echo "fault $FAULT ($what): cannot be built"
+        row "cannot be built"
         cat "$log"
         missed=$((missed + 1))
         continue
@@ -50,12 +57,15 @@ for FAULT in $numbers; do
         [ $status != 0 ] && found=$seed && break
     done
     if [ -n "$found" ] && [ "$status" != 77 ]; then
-        echo "$what: found, seed $found: $(grep -m 1 -e 'simt: error' -e 'not ok' -e ':[FE]:' \
-            -e differ -e rror "$log" | cut -c 1-100)"
+        echo "fault $FAULT ($what): found, seed $found: $(grep -m 1 -e 'simt: error' \
+            -e 'not ok' -e ':[FE]:' -e differ -e rror "$log" | cut -c 1-100)"
+        row "seed $found: $(sed -n 's/^== //p' "$log" | tail -n 1)"
     else
-        echo "$what: NOT FOUND (exit status $status)"
+        echo "fault $FAULT ($what): NOT FOUND (exit status $status)"
+        row "NOT FOUND"
         missed=$((missed + 1))
     fi
 done
+cat "$table"
 echo "$count faults, $missed not found"
 [ $missed = 0 ]

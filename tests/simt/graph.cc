@@ -113,22 +113,25 @@ size_t take_node(Run *r)
     return i;
 }
 
+/* On the heap: for TSan our stack is the host's, who wrote there before. */
+std::shared_ptr<Launch> copy_launch(const Launch &launch, std::shared_ptr<Workers> threads)
+{
+    Unseen unseen;
+    auto copy = std::make_shared<Launch>(launch);
+    copy->workers = std::move(threads);
+    return copy;
+}
+
 void run_node(const Run &r, size_t i)
 {
     const Node &node = (*r.node)[i];
     size_t chain = r.chains->of[i];
     if (!node.enabled)
         return;
-    if (node.launch) {
-        auto launch = [&] {
-            Unseen unseen;
-            return Launch(*node.launch);
-        }();
-        launch.workers = chain ? r.chains->threads[chain] : r.threads;
-        run(launch);
-    } else if (!node.work()) {
+    if (node.launch)
+        run(*copy_launch(*node.launch, chain ? r.chains->threads[chain] : r.threads));
+    else if (!node.work())
         error("%s cannot be part of a graph", node.what);
-    }
 }
 
 void run_nodes(Run *r)

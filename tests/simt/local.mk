@@ -169,12 +169,15 @@ endif
 check_SCRIPTS += $(simt_check) $(simt_ranks:.cu=.plain) $(simt_plugin)
 TESTS += $(simt_check) $(simt_program) tests/simt/nccl.sh
 
-# Programs of one name have one log: the sanitized ones are started by a script each.
-simt_long_tests = $(simt_plain_tests) tests/simt/asan.sh tests/simt/tsan.sh \
-	tests/simt/nccl.sh
+# Programs of one name have one log: the sanitized ones are started by a script each. The
+# longest first, for make -j.
+simt_long_tests = $(simt_program) tests/simt/tsan.sh tests/simt/asan.sh \
+	$(simt_plain_tests) tests/simt/nccl.sh
 check-simt: $(simt_plain_tests) $(simt_asan_tests) $(simt_tsan_tests) \
-	$(simt_ranks:.cu=.plain)
-	$(MAKE) $(AM_MAKEFLAGS) check-TESTS TESTS='$(simt_long_tests)'
+	$(simt_ranks:.cu=.plain) $(simt_plugin) tests/simt/rnn_dist_cuda_simt_asan.so \
+	tests/simt/rnn_dist_cuda_simt_tsan.so
+	$(MAKE) $(AM_MAKEFLAGS) check-TESTS TESTS='$(simt_long_tests)' LONG=1 \
+	    RNND_TEST_TIMEOUT=$${RNND_TEST_TIMEOUT:-7200}
 else
 TESTS += tests/simt/missing.sh
 simt simt-asan simt-tsan check-simt check-faults:

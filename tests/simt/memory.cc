@@ -27,7 +27,7 @@ struct Allocation {
     size_t room;
 };
 
-const size_t reserve = (size_t)64 << 30; /* addresses of a device, never given out twice */
+const size_t reserve = (size_t)256 << 30; /* addresses of a device, never given out twice */
 const size_t page = 4096, alignment = 256;
 
 struct Arena {

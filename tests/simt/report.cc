@@ -43,6 +43,7 @@ Settings read_settings()
     s.multiprocessors = (int)number("RNND_SIMT_SMS", 0, 0, 1024);
     s.memory = (size_t)number("RNND_SIMT_MEMORY", 8192, 0, 60000) << 20;
     s.stack = (size_t)number("RNND_SIMT_STACK", stack, 16, 8192) << 10;
+    s.digest = number("RNND_SIMT_DIGEST", 0, 0, 1) == 1;
     s.captures = number("RNND_SIMT_CAPTURES", 1, 0, 1) == 1;
     return s;
 }
