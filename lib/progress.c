@@ -19,8 +19,8 @@
 #include <unistd.h>
 
 struct rnnd_meter {
-    bool bar;            /* else lines */
-    double total, done;  /* steps */
+    bool bar; /* else lines */
+    struct rnnd_progress_work work;
     double begun, drawn; /* clock */
     bool shown;          /* the bar stands on the terminal */
 };
@@ -71,14 +71,33 @@ static void duration(double seconds, char text[24])
         snprintf(text, 24, "%ld:%02ld:%02ld", s / 3600, s / 60 % 60, s % 60);
 }
 
-/* Seconds to go, by time steps; NaN where not known. */
-static double time_left(const struct rnnd_meter *m, double steps)
+/* Work left over work done since the start; NaN where not known. */
+static double left_over_fresh(double total, double before, double at)
 {
-    double fresh = steps - m->done;
-    if (m->total <= 0 || fresh <= 0)
+    if (total <= 0 || at <= before)
         return NAN;
-    double left = m->total > steps ? m->total - steps : 0;
-    return left * (now() - m->begun) / fresh;
+    return (total > at ? total - at : 0) / (at - before);
+}
+
+/* Seconds to go, to the nearer of the ends; NaN where not known. */
+static double time_left(const struct rnnd_meter *m,
+                        const struct rnnd_progress_point *at)
+{
+    const struct rnnd_progress_work *w = &m->work;
+    double by_steps = left_over_fresh(w->steps, w->steps_done, at->steps);
+    double by_updates = left_over_fresh((double)w->updates, (double)w->updates_done,
+                                        (double)at->update);
+    return fmin(by_steps, by_updates) * (now() - m->begun); /* fmin passes NaN over */
+}
+
+/* How much of the run is done, 0 to 1; negative where not known. */
+static double share_done(const struct rnnd_meter *m,
+                         const struct rnnd_progress_point *at)
+{
+    double share = m->work.steps > 0 ? at->steps / m->work.steps : -1;
+    if (m->work.updates > 0)
+        share = fmax(share, (double)at->update / (double)m->work.updates);
+    return fmin(share, 1);
 }
 
 static void describe(const struct rnnd_meter *m, const struct rnnd_progress_point *at,
@@ -86,7 +105,7 @@ static void describe(const struct rnnd_meter *m, const struct rnnd_progress_poin
 {
     char speed[16], left[24], lr[32];
     short_number(at->steps_per_s, speed);
-    duration(time_left(m, at->steps), left);
+    duration(time_left(m, at), left);
     snprintf(lr, sizeof lr, "%.3g", at->lr);
     snprintf(text, size,
              "epoch %" PRId64 "/%" PRId64 "  update %" PRId64
@@ -104,13 +123,11 @@ static int terminal_width(void)
     return size.ws_col;
 }
 
-/* "[=====>    ]  42% ": nothing where the total is not known. */
-static int draw_cells(const struct rnnd_meter *m, double steps, char text[CELLS + 16])
+/* "[=====>    ]  42% ": nothing where the share is not known. */
+static int draw_cells(double share, char text[CELLS + 16])
 {
-    if (m->total <= 0)
+    if (share < 0)
         return 0;
-    double share = steps / m->total;
-    share = share < 0 ? 0 : share > 1 ? 1 : share;
     int full = (int)(share * CELLS);
     char *to = text;
     *to++ = '[';
@@ -122,7 +139,7 @@ static int draw_cells(const struct rnnd_meter *m, double steps, char text[CELLS 
 static void draw(struct rnnd_meter *m, const struct rnnd_progress_point *at)
 {
     char line[512], words[256];
-    int n = draw_cells(m, at->steps, line);
+    int n = draw_cells(share_done(m, at), line);
     describe(m, at, words, sizeof words);
     snprintf(line + n, sizeof line - (size_t)n, "%s", words);
     /* one column stays free: a full line would wrap */
@@ -134,7 +151,7 @@ static void draw(struct rnnd_meter *m, const struct rnnd_progress_point *at)
 
 /* ---- */
 
-int rnnd_progress_begin(enum rnnd_progress kind, double total, double done,
+int rnnd_progress_begin(enum rnnd_progress kind, const struct rnnd_progress_work *work,
                         struct rnnd_meter **out)
 {
     struct rnnd_meter *m = NULL;
@@ -142,7 +159,7 @@ int rnnd_progress_begin(enum rnnd_progress kind, double total, double done,
                (kind == RNND_PROGRESS_AUTO && isatty(STDERR_FILENO));
     if (kind != RNND_PROGRESS_NONE) {
         RNND_TRY(rnnd_new(1, sizeof *m, "progress", (void **)&m));
-        *m = (struct rnnd_meter){bar, total, done, now(), -1, false};
+        *m = (struct rnnd_meter){bar, *work, now(), -1, false};
         on_terminal = bar ? m : NULL;
         rnnd_log_before(bar ? take_away : NULL);
     }

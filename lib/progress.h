@@ -15,15 +15,23 @@ struct rnnd_meter;
 struct rnnd_progress_point {
     int64_t update;        /* updates done */
     int64_t epoch, epochs; /* under way, from 1; of how many */
-    double steps;          /* time steps done, of the total given to begin */
+    double steps;          /* time steps done, of those given to begin */
     double loss;           /* mean of late */
     double steps_per_s;    /* of all ranks */
     double lr;
 };
 
-/* The work ahead as time steps, which is what time goes by: total of the whole run (0 =
-   not known), done of it before this start. *out is NULL for "none". */
-RNND_CHECKED int rnnd_progress_begin(enum rnnd_progress kind, double total, double done,
+/* The work of a whole run, and what of it was done before this start. Time goes by
+   steps; where the run is to end at a number of updates, by them, if that is sooner.
+   0 = not known, no bound. */
+struct rnnd_progress_work {
+    double steps, steps_done;
+    int64_t updates, updates_done;
+};
+
+/* *out is NULL for "none". */
+RNND_CHECKED int rnnd_progress_begin(enum rnnd_progress kind,
+                                     const struct rnnd_progress_work *work,
                                      struct rnnd_meter **out);
 /* After each update; it draws a few times a second. logged: a train record was written,
    which is when lines appear. */

@@ -35,9 +35,12 @@ static double epoch_steps(const struct rnnd_trainer *t)
 
 static void begin_meter(struct rnnd_trainer *t)
 {
-    double total = t->opt->max_updates ? 0 : epoch_steps(t) * (double)t->opt->epochs;
     t->steps_done = epoch_steps(t) * (double)t->at.epoch;
-    note(t, rnnd_progress_begin(t->opt->progress, total, t->steps_done, &t->meter));
+    struct rnnd_progress_work work = {.steps = epoch_steps(t) * (double)t->opt->epochs,
+                                      .steps_done = t->steps_done,
+                                      .updates = t->opt->max_updates,
+                                      .updates_done = t->at.update};
+    note(t, rnnd_progress_begin(t->opt->progress, &work, &t->meter));
 }
 
 /* Every rank's device by name; collective. all [ranks * 128] on every rank. */
