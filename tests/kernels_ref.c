@@ -142,6 +142,16 @@ float *numbers(uint64_t seed, int64_t count, double scale)
     return x;
 }
 
+/* To nearest: bf16 in ties to even, tf32 in ties away from zero; else x itself. */
+static double rounded(enum rnnd_precision precision, double x)
+{
+    int bits = precision == RNND_BF16 ? 8 : precision == RNND_TF32 ? 11 : 0, exponent;
+    if (bits == 0 || x == 0 || !isfinite(x))
+        return x;
+    double scaled = ldexp(frexp(x, &exponent), bits); /* |scaled| in [2^(bits-1), 2^bits) */
+    return ldexp(precision == RNND_BF16 ? rint(scaled) : round(scaled), exponent - bits);
+}
+
 double *to_double(const float *x, int64_t count)
 {
     double *y = malloc(sizeof(double) * (size_t)(count + 1));
@@ -212,11 +222,13 @@ void ref_rnn_alloc(struct ref_rnn *r)
     r->db_hh = zeros(GH);
     r->dh0 = zeros(N * H);
     r->dc0 = zeros(N * H);
+    r->w = zeros(GH * H);
 }
 
 void ref_rnn_free(struct ref_rnn *r)
 {
-    double *out[] = {r->y, r->hn, r->cn, r->dx, r->dw_hh, r->db_ih, r->db_hh, r->dh0, r->dc0};
+    double *out[] = {r->y, r->hn, r->cn, r->dx, r->dw_hh, r->db_ih, r->db_hh, r->dh0, r->dc0,
+                     r->w};
     for (size_t i = 0; i < sizeof out / sizeof *out; i++)
         free(out[i]);
 }
@@ -227,10 +239,10 @@ static double sigmoid(double x)
 }
 
 /* One sequence: states s = 0 .. len, of which 0 is the initial one, and what each step keeps:
-   gates [len,G*H] and q = W_hn h + b_hn of the GRU [len,H]. */
+   gates [len,G*H] and q = W_hn h + b_hn of the GRU [len,H]. factor: h as products take it. */
 struct path {
-    int64_t len;
-    double *h, *c, *gates, *q;
+    int64_t sequence, len;
+    double *h, *factor, *c, *gates, *q;
 };
 
 /* The packed row of a sequence's s-th step in the direction of the layer. */
@@ -245,10 +257,13 @@ static void step_forward(const struct ref_rnn *r, struct path *p, int64_t s, con
     int64_t H = r->H, G = rnnd_cell_gates(r->cell);
     const double *h = p->h + s * H, *c = p->c + s * H;
     double *h1 = p->h + (s + 1) * H, *c1 = p->c + (s + 1) * H, *a = p->gates + s * G * H;
+    double *factor = p->factor + s * H;
+    for (int64_t k = 0; k < H; k++)
+        factor[k] = rounded(r->precision, h[k]);
     for (int64_t g = 0; g < G * H; g++) {
         double product = r->b_hh[g];
         for (int64_t k = 0; k < H; k++)
-            product += r->w_hh[g * H + k] * h[k];
+            product += r->w[g * H + k] * factor[k];
         a[g] = x[g] + r->b_ih[g];
         if (r->cell == RNND_GRU && g >= 2 * H)
             p->q[s * H + g - 2 * H] = product;
@@ -275,8 +290,8 @@ static void step_forward(const struct ref_rnn *r, struct path *p, int64_t s, con
 static struct path sequence_forward(struct ref_rnn *r, int64_t j)
 {
     int64_t H = r->H, GH = rnnd_cell_gates(r->cell) * H, len = r->batch->len[j];
-    struct path p = {len, zeros((len + 1) * H), zeros((len + 1) * H), zeros(len * GH),
-                     zeros(len * H)};
+    struct path p = {j, len, zeros((len + 1) * H), zeros((len + 1) * H), zeros((len + 1) * H),
+                     zeros(len * GH), zeros(len * H)};
     size_t bytes = (size_t)H * sizeof(double);
     if (r->h0)
         memcpy(p.h, r->h0 + j * H, bytes);
@@ -294,17 +309,33 @@ static struct path sequence_forward(struct ref_rnn *r, int64_t j)
 static void path_free(struct path *p)
 {
     free(p->h);
+    free(p->factor);
     free(p->c);
     free(p->gates);
     free(p->q);
 }
 
+static void round_weights(struct ref_rnn *r)
+{
+    for (int64_t i = 0; i < rnnd_cell_gates(r->cell) * r->H * r->H; i++)
+        r->w[i] = rounded(r->precision, r->w_hh[i]);
+}
+
 void ref_rnn_forward(struct ref_rnn *r)
 {
+    round_weights(r);
     for (int64_t j = 0; j < r->batch->N; j++) {
         struct path p = sequence_forward(r, j);
         path_free(&p);
     }
+}
+
+static double relu_slope(const struct ref_rnn *r, const struct path *p, int64_t s, int64_t k)
+{
+    double side = p->gates[s * r->H + k];
+    if (r->taken && fabs(side) < r->near_zero)
+        side = r->taken[row(r, p->sequence, s) * r->H + k];
+    return side > 0;
 }
 
 /* da, dq: gradient of the sums of the input side and of the recurrent side. dh becomes the
@@ -334,7 +365,8 @@ static void step_backward(const struct ref_rnn *r, const struct path *p, int64_t
             dq[2 * H + j] = dn * rr;
             dh[j] *= z;
         } else {
-            double slope = r->cell == RNND_RNN_TANH ? 1 - h1[j] * h1[j] : h1[j] > 0;
+            double slope = r->cell == RNND_RNN_TANH ? 1 - h1[j] * h1[j]
+                                                    : relu_slope(r, p, s, j);
             da[j] = dh[j] * slope;
             dh[j] = 0;
         }
@@ -358,11 +390,12 @@ static void sequence_backward(struct ref_rnn *r, int64_t j)
             dh[k] += r->dy ? r->dy[row(r, j, s) * H + k] : 0;
         step_backward(r, &p, s, da, dq, dh, dc);
         for (int64_t g = 0; g < GH; g++) {
+            double factor = rounded(r->precision, dq[g]);
             r->db_ih[g] += da[g];
             r->db_hh[g] += dq[g];
             for (int64_t k = 0; k < H; k++) {
-                r->dw_hh[g * H + k] += dq[g] * p.h[s * H + k];
-                dh[k] += dq[g] * r->w_hh[g * H + k];
+                r->dw_hh[g * H + k] += factor * p.factor[s * H + k];
+                dh[k] += factor * r->w[g * H + k];
             }
         }
     }
@@ -376,6 +409,7 @@ static void sequence_backward(struct ref_rnn *r, int64_t j)
 
 void ref_rnn_backward(struct ref_rnn *r)
 {
+    round_weights(r);
     for (int64_t j = 0; j < r->batch->N; j++)
         sequence_backward(r, j);
 }

@@ -68,17 +68,23 @@ void packed_free(struct rnnd_packed *batch);
 /* ---- recurrent layer ------------------------------------------------------------- */
 
 /* As struct rnnd_rnn, in double; y and dy have rows of H. Optional inputs may be
-   NULL. */
+   NULL. The factors of products with recurrent weights and their gradients are rounded
+   to `precision`, as tensor cores round them: what is left to differ is the order of
+   sums. */
 struct ref_rnn {
     enum rnnd_cell cell;
+    enum rnnd_precision precision;
     bool reverse;
     int64_t H;
     const struct rnnd_packed *batch;
     const double *x;               /* [R,G*H] products with the inputs */
     const double *w_hh, *b_ih, *b_hh, *h0, *c0;
     const double *dy, *dhn, *dcn;
+    const float *taken;            /* [R,H] y of a back end, NULL = none: where a sum of */
+    double near_zero;              /* rnn_relu is this near to 0, it says the side */
     double *y, *hn, *cn;           /* out */
     double *dx, *dw_hh, *db_ih, *db_hh, *dh0, *dc0; /* out, accumulates */
+    double *w;                     /* w_hh as products take it */
 };
 
 /* Allocates the outputs, zeroed. */

@@ -352,6 +352,7 @@ static int cuda_open(const struct rnnd_backend_config *config, struct rnnd_backe
     cuda->device = config->device;
     cuda->precision = (enum rnnd_precision)config->precision;
     cuda->path = (enum rnnd_rnn_path)config->rnn_path;
+    cuda->gates = getenv("RNND_CUDA_GATES");
     cuda->compute = compute_type(cuda->precision);
     if (!open_parts(cuda)) {
         int status = cuda->base.status;

@@ -37,6 +37,7 @@ struct rnnd_cuda {
     size_t shared;             /* bytes of shared memory that a block may ask for */
     enum rnnd_precision precision;
     enum rnnd_rnn_path path;   /* asked for */
+    const char *gates;         /* RNND_CUDA_GATES: of the persistent path, NULL = as it pays */
     cudaStream_t stream;
     cublasHandle_t blas;
     cublasComputeType_t compute;

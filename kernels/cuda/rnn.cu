@@ -338,8 +338,8 @@ static rnnd_loop_plan persistent_plan(const rnnd_persistent_plan &persistent, in
 {
     rnnd_loop_plan p = {RNND_PATH_PERSISTENT, persistent, ""};
     snprintf(p.why, sizeof p.why, "persistent: %d blocks hold the weights of %lld units, %d "
-             "group%s of rows", persistent.members, (long long)H, persistent.groups,
-             persistent.groups == 1 ? "" : "s");
+             "group%s of rows%s", persistent.members, (long long)H, persistent.groups,
+             persistent.groups == 1 ? "" : "s", persistent.apart ? ", gates apart" : "");
     return p;
 }
 

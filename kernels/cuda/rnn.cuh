@@ -50,6 +50,7 @@ enum { RNND__MOST_BLOCKS = 1024 };
 struct rnnd_persistent_plan {
     int members, groups;       /* blocks of a group; 0 groups: it cannot */
     int directions;            /* of a launch */
+    bool apart;                /* backward, a block takes one gate */
     char why[128];             /* not */
 };
 

@@ -5,7 +5,10 @@
  * Blocks form groups. A group holds the weights once, 16 units a block, and owns every so-many
  * tiles of 8 rows; groups do not meet. Within a group each step ends with one barrier: what
  * the next product reads (states forward, gate gradients backward) lies in one of two buffers
- * in turn, so that nobody writes what others still read. Both directions of a layer go in one
+ * in turn, so that nobody writes what others still read. Backward the gates may be split up:
+ * then a block takes one gate for the units of as many blocks as there are gates, its squad,
+ * which reads its part of the gate gradients only; a second barrier, of the squad, stands
+ * before the sum over the gates. Both directions of a layer go in one
  * launch, groups of their own each, where there is room. Units stand on the side of the
  * product that counts 16, rows on the side that counts 8: a batch that shrinks costs less.
  * Sums are in fp32 and in one order; masters, cell states and gradients stay fp32.
@@ -13,6 +16,7 @@
 #include "rnn.cuh"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "rnn_cells.cuh"
 
@@ -23,11 +27,13 @@ struct rnnd_persistent_direction {
     const float *w_hh, *b_ih, *b_hh, *h0, *c0, *dy;
     float *gates, *y, *keep, *h, *c;
     uint32_t *exchange;            /* two buffers */
-    uint32_t *flags;
+    float *share;                  /* [N,G*H] with gates apart: what each gives to a state */
+    uint32_t *flags;               /* of groups, then of squads */
 };
 
 /* Sizes in words of 32 bits: two bf16 or one tf32. */
 struct rnnd_persistent {
+    bool apart;                    /* backward, gates are split up */
     int members, groups;           /* blocks of a group, groups of a direction */
     int words, ksteps;             /* of a row of H, padded; products of 8 words in it */
     int64_t N, T, H, ldy;
@@ -82,14 +88,17 @@ __device__ __forceinline__ uint32_t word_of(const float *row, int64_t next, int6
 
 /* This block's weights as the lanes of a warp take them: for each tile of 16 and each step
    along k four words a lane. Forward a tile is a gate's 16 units, k their inputs; backward
-   there is one tile, the 16 units, and k goes through the gates. */
+   there is one tile, the 16 units, and k goes through the gates, or with gates apart a tile
+   for each 16 units of the squad, and k goes through one gate. */
 template <bool bf16, bool back>
 __device__ __forceinline__ void load_weights(uint4 *w, const rnnd_persistent &p, int G,
                                              int member)
 {
     for (int i = (int)threadIdx.x; i < G * p.ksteps * 32; i += THREADS) {
-        int lane = i % 32, k = i / 32 % p.ksteps, gate = i / 32 / p.ksteps;
-        int64_t unit = (int64_t)member * UNITS + lane / 4;
+        int lane = i % 32, k = i / 32 % p.ksteps, tile = i / 32 / p.ksteps;
+        bool apart = back && p.apart;
+        int gate = apart ? member % G : tile;
+        int64_t unit = (int64_t)(apart ? member / G * G + tile : member) * UNITS + lane / 4;
         uint32_t word[4];
         UNROLL
         for (int e = 0; e < 4; e++) {
@@ -200,6 +209,13 @@ __device__ __forceinline__ rnnd_owner owner_of(const rnnd_persistent &p, int mem
     return {row < ROWS && k < p.H, unit, row, k};
 }
 
+__device__ __forceinline__ bool met(const rnnd_persistent &p, bool all)
+{
+    if (!all && threadIdx.x == 0)
+        atomicExch(p.lost, 1u);
+    return all;
+}
+
 /* The group meets; false, and known to the host, if a block did not come. */
 __device__ __forceinline__ bool meet(const rnnd_persistent &p, int group, int member,
                                      uint32_t epoch)
@@ -208,11 +224,20 @@ __device__ __forceinline__ bool meet(const rnnd_persistent &p, int group, int me
     __syncthreads();
     return epoch > 0;
 #endif
-    if (group_barrier(p.d.flags + (int64_t)group * p.members, p.members, member, epoch))
-        return true;
-    if (threadIdx.x == 0)
-        atomicExch(p.lost, 1u);
-    return false;
+    return met(p, group_barrier(p.d.flags + (int64_t)group * p.members, p.members, member,
+                                epoch));
+}
+
+/* Its G blocks that share their units. */
+__device__ __forceinline__ bool meet_squad(const rnnd_persistent &p, int G, int group,
+                                           int member, uint32_t epoch)
+{
+#if RNND_FAULT == 19 /* a sum over gates does not wait for the other blocks' gates */
+    __syncthreads();
+    return epoch > 0;
+#endif
+    int64_t first = (int64_t)group * p.members + member / G * G;
+    return met(p, group_barrier(p.d.flags + RNND__MOST_BLOCKS + first, G, member % G, epoch));
 }
 
 /* ---- forward ------------------------------------------------------------------------ */
@@ -220,8 +245,11 @@ __device__ __forceinline__ bool meet(const rnnd_persistent &p, int group, int me
 __device__ __forceinline__ rnnd_cell_forward step_of(const rnnd_persistent &p, int G,
                                                      int64_t t, int64_t rows)
 {
-    int64_t row = __ldg(p.off + t);
-    return {rows, p.H, p.ldy, p.d.gates + row * G * p.H, p.d.y + row * p.ldy,
+    int64_t row = __ldg(p.off + t), gate = row * G * p.H;
+#if RNND_FAULT == 18 /* a place is cut to 32 bits */
+    gate = (int32_t)gate;
+#endif
+    return {rows, p.H, p.ldy, p.d.gates + gate, p.d.y + row * p.ldy,
             p.d.keep ? p.d.keep + row * p.H : nullptr, p.d.h, p.d.c, nullptr, p.d.b_ih,
             p.d.b_hh};
 }
@@ -349,6 +377,70 @@ __device__ __forceinline__ void backward_product(const rnnd_persistent &p,
         s.dh[row * p.H + o.k] += add_parts<1>(m.part, 0, o.unit, o.row);
 }
 
+/* Gates apart: what this block's gate gives to the states before, for the squad's units. */
+template <enum rnnd_cell cell, bool bf16>
+__device__ __forceinline__ void gate_product(const rnnd_persistent &p,
+                                             const rnnd_persistent_memory &m,
+                                             const rnnd_cell_backward &s, int64_t tile,
+                                             int member, uint32_t epoch)
+{
+    const int G = cell_gates(cell);
+    const uint32_t *from = p.d.exchange + epoch % 2 * p.buffer +
+                           (tile * ROWS * G + member % G) * p.words;
+    float sum[G][4] = {};
+    stage_rows(m.stage, from, (int64_t)G * p.words, p.words);
+    multiply_staged<bf16>(sum, m.w, m.stage, p);
+    put_parts(m.part, sum);
+    for (int i = (int)threadIdx.x; i < G * FRAGMENT; i += THREADS) {
+        int part = i / FRAGMENT, unit = i % UNITS, in_tile = i / UNITS % ROWS;
+        int64_t k = (int64_t)(member / G * G + part) * UNITS + unit;
+        int64_t row = tile * ROWS + in_tile;
+        if (row < s.rows && k < p.H)
+            __stcg(p.d.share + (row * G + member % G) * p.H + k,
+                   add_parts<G>(m.part, part, unit, in_tile));
+    }
+}
+
+/* And their sum, for this block's units, in the order of gates. */
+template <enum rnnd_cell cell>
+__device__ __forceinline__ void add_gates(const rnnd_persistent &p, const rnnd_cell_backward &s,
+                                          int64_t tile, int member)
+{
+    const int G = cell_gates(cell);
+    rnnd_owner o = owner_of(p, member);
+    int64_t row = tile * ROWS + o.row;
+    if (!o.busy || row >= s.rows)
+        return;
+    const float *share = p.d.share + row * G * p.H + o.k;
+    float sum = 0;
+    UNROLL
+    for (int g = 0; g < G; g++)
+        sum += __ldcg(share + g * p.H);
+    s.dh[row * p.H + o.k] += sum;
+}
+
+/* From the gate gradients, which all blocks of the group have given, to the states before;
+   false if a block did not come. */
+template <enum rnnd_cell cell, bool bf16>
+__device__ __forceinline__ bool states_before(const rnnd_persistent &p,
+                                              const rnnd_persistent_memory &m,
+                                              const rnnd_cell_backward &s, int group,
+                                              int member, uint32_t epoch)
+{
+    if (!p.apart) {
+        for (int64_t tile = group; tile * ROWS < s.rows; tile += p.groups)
+            backward_product<cell, bf16>(p, m, s, tile, member, epoch);
+        return true;
+    }
+    for (int64_t tile = group; tile * ROWS < s.rows; tile += p.groups)
+        gate_product<cell, bf16>(p, m, s, tile, member, epoch);
+    if (!meet_squad(p, cell_gates(cell), group, member, epoch + 1))
+        return false;
+    for (int64_t tile = group; tile * ROWS < s.rows; tile += p.groups)
+        add_gates<cell>(p, s, tile, member);
+    return true;
+}
+
 template <enum rnnd_cell cell, bool bf16>
 __global__ void __launch_bounds__(THREADS, 1) persistent_backward(rnnd_persistent_layer layer)
 {
@@ -367,10 +459,9 @@ __global__ void __launch_bounds__(THREADS, 1) persistent_backward(rnnd_persisten
         rnnd_cell_backward s = step_back_of(p, G, t, rows);
         for (int64_t tile = group; tile * ROWS < rows; tile += p.groups)
             backward_cells<cell, bf16>(p, s, tile, member, epoch);
-        if (!meet(p, group, member, epoch + 1))
+        if (!meet(p, group, member, epoch + 1) ||
+            !states_before<cell, bf16>(p, m, s, group, member, epoch))
             return;
-        for (int64_t tile = group; tile * ROWS < rows; tile += p.groups)
-            backward_product<cell, bf16>(p, m, s, tile, member, epoch);
         epoch++;
     }
 }
@@ -445,12 +536,41 @@ static int blocks_for(const struct rnnd_cuda *cuda, enum rnnd_cell cell, size_t 
 
 /* Two directions share the processors where each gets a group: a launch then waits at half as
    many barriers as one direction after the other. */
+static void plan_groups(rnnd_persistent_plan *plan, int blocks, int64_t tiles, int directions)
+{
+    plan->directions = directions * plan->members <= blocks ? directions : 1;
+    plan->groups = (int)rnnd__least(blocks / (plan->members * plan->directions),
+                                    rnnd__most(1, tiles));
+}
+
+/* With gates apart a block reads less of the gate gradients in a step, and waits at one more
+   barrier: about 1.2 us, in which a multiprocessor reads these bytes (64 a clock; both are
+   others' figures, not measured here). It must not cost a group, as squads must be full.
+   RNND_CUDA_GATES=apart or together is for tests and measurements. */
+static void plan_gates(rnnd_persistent_plan *plan, const struct rnnd_cuda *cuda, int blocks,
+                       int64_t tiles, int G, int words)
+{
+    const int64_t worth = 128 << 10;
+    bool must = cuda->gates && strcmp(cuda->gates, "apart") == 0;
+    int64_t tile_bytes = (int64_t)ROWS * (G - 1) * words * (int64_t)sizeof(uint32_t);
+    rnnd_persistent_plan apart = *plan;
+    apart.apart = true;
+    apart.members = (int)rnnd__ratio_up(plan->members, G) * G;
+    plan_groups(&apart, blocks, tiles, plan->directions);
+    bool same = apart.groups == plan->groups && apart.directions == plan->directions;
+    bool pays = same && !cuda->gates &&
+                rnnd__ratio_up(tiles, plan->groups) * tile_bytes > worth;
+    if (G > 1 && apart.groups > 0 && (must || pays))
+        *plan = apart;
+}
+
 rnnd_persistent_plan rnnd__persistent_plan(const struct rnnd_cuda *cuda, enum rnnd_cell cell,
                                            int64_t H, int64_t N, int directions)
 {
-    rnnd_persistent_plan plan = {0, 0, 1, ""};
-    int64_t members = rnnd__ratio_up(H, UNITS), tiles = rnnd__ratio_up(N, ROWS);
-    size_t shared = shared_bytes(rnnd_cell_gates(cell), words_of(cuda->precision, H));
+    rnnd_persistent_plan plan = {(int)rnnd__ratio_up(H, UNITS), 0, 1, false, ""};
+    int64_t tiles = rnnd__ratio_up(N, ROWS);
+    int G = rnnd_cell_gates(cell), words = words_of(cuda->precision, H);
+    size_t shared = shared_bytes(G, words);
     if (cuda->arch < 80 || cuda->precision == RNND_FP32) {
         snprintf(plan.why, sizeof plan.why, "the persistent path is for bf16 and tf32 on "
                  "sm_80 or later");
@@ -459,13 +579,12 @@ rnnd_persistent_plan rnnd__persistent_plan(const struct rnnd_cuda *cuda, enum rn
                  "a block has %zu", (long long)H, shared >> 10, cuda->shared >> 10);
     } else {
         int blocks = blocks_for(cuda, cell, shared);
-        plan.members = (int)members;
-        plan.directions = directions * members <= blocks ? directions : 1;
-        plan.groups = (int)rnnd__least(blocks / (members * plan.directions),
-                                       rnnd__most(1, tiles));
-        if (plan.groups == 0)
-            snprintf(plan.why, sizeof plan.why, "%lld units need %lld blocks at once, there "
-                     "are %d", (long long)H, (long long)members, blocks);
+        plan_groups(&plan, blocks, tiles, directions);
+        if (plan.groups > 0)
+            plan_gates(&plan, cuda, blocks, tiles, G, words);
+        else
+            snprintf(plan.why, sizeof plan.why, "%lld units need %d blocks at once, there "
+                     "are %d", (long long)H, plan.members, blocks);
     }
     return plan;
 }
@@ -474,7 +593,7 @@ size_t rnnd__persistent_scratch(enum rnnd_cell cell, int64_t H, int64_t N)
 {
     int64_t rows = rnnd__ratio_up(N, ROWS) * ROWS;
     int64_t words = words_of(RNND_TF32, H);
-    return (size_t)(2 * rows * rnnd_cell_gates(cell) * words + RNND__MOST_BLOCKS) *
+    return (size_t)(2 * rows * rnnd_cell_gates(cell) * words + 2 * RNND__MOST_BLOCKS) *
            sizeof(uint32_t);
 }
 
@@ -486,7 +605,7 @@ static rnnd_persistent_direction direction_of(const struct rnnd_rnn *r)
     return {r->reverse, rnnd__floats(r->w_hh), rnnd__floats(r->b_ih), rnnd__floats(r->b_hh),
             rnnd__floats(r->h0), rnnd__floats(r->c0), rnnd__floats(r->dy),
             rnnd__floats(r->gates), rnnd__floats(r->y), rnnd__floats(r->keep), x.h, x.c,
-            x.persistent + RNND__MOST_BLOCKS, x.persistent};
+            x.persistent + 2 * RNND__MOST_BLOCKS, x.product, x.persistent};
 }
 
 static rnnd_persistent persistent_of(struct rnnd_cuda *cuda, const struct rnnd_rnn *r,
@@ -495,7 +614,7 @@ static rnnd_persistent persistent_of(struct rnnd_cuda *cuda, const struct rnnd_r
     const struct rnnd_packed *b = r->batch;
     int words = words_of(cuda->precision, r->H);
     int64_t rows = rnnd__ratio_up(b->N, ROWS) * ROWS;
-    return {plan.members, plan.groups, words, words / 8, b->N, b->T, r->H, r->ldy,
+    return {plan.apart, plan.members, plan.groups, words, words / 8, b->N, b->T, r->H, r->ldy,
             rnnd__longs(b->d_off), rnnd__ints(b->d_n),
             rows * (back ? rnnd_cell_gates(r->cell) : 1) * words, cuda->lost,
             direction_of(r)};
@@ -506,7 +625,7 @@ static rnnd_persistent persistent_of(struct rnnd_cuda *cuda, const struct rnnd_r
 static void begin_exchange(struct rnnd_backend *be, const rnnd_persistent &p, bool back)
 {
     struct rnnd_cuda *cuda = rnnd__cuda(be);
-    rnnd__cuda_zero(be, {(char *)p.d.flags}, RNND__MOST_BLOCKS * sizeof(uint32_t));
+    rnnd__cuda_zero(be, {(char *)p.d.flags}, 2 * RNND__MOST_BLOCKS * sizeof(uint32_t));
     if (back)
         rnnd__cuda_zero(be, {(char *)p.d.exchange}, (size_t)(2 * p.buffer) * sizeof(uint32_t));
     else if (rnnd__cuda_sound(cuda))

@@ -15,6 +15,15 @@
 
 enum { MOST_ROWS = 8, UNITS_STEP = 16 };
 
+/* Threads of a block for K units: beyond 112 there are at most three gates. A second block on a
+   multiprocessor would cost registers, of which the weights take K. At K = 112, 14 warps of 128
+   registers, some 26 values a thread lie in local memory: read once a step, which is little
+   beside the launches that the stepwise path would take. */
+constexpr int most_threads(int K)
+{
+    return K <= 112 ? 4 * K : 3 * K;
+}
+
 struct rnnd_small_direction {
     bool reverse;
     const float *w_hh, *b_ih, *b_hh, *h0, *c0, *dy, *dhn, *dcn;
@@ -201,7 +210,7 @@ __device__ __forceinline__ void small_step(const rnnd_small &s, const rnnd_small
 }
 
 template <int K>
-__global__ void __launch_bounds__(K <= 112 ? 4 * K : 3 * K)
+__global__ void __launch_bounds__(most_threads(K), 1)
     small_forward(rnnd_small_layer layer)
 {
     SHARED_DYN(float, memory);
@@ -315,7 +324,7 @@ __device__ __forceinline__ void small_step_backward(const rnnd_small &s,
 }
 
 template <int K>
-__global__ void __launch_bounds__(K <= 112 ? 4 * K : 3 * K)
+__global__ void __launch_bounds__(most_threads(K), 1)
     small_backward(rnnd_small_layer layer)
 {
     SHARED_DYN(float, memory);
