@@ -6,8 +6,8 @@ faults="${srcdir:?}/tests/simt/faults.sh"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cat >"$work/a.cu" <<'END'
-#if RNND_FAULT == 1 /* a barrier is missing */
 #if RNND_FAULT == 12 /* another */
+#if RNND_FAULT == 1 /* a barrier is missing */
 END
 echo '#if RNND_FAULT != 2' >"$work/b.cu"
 echo '#if RNND_FAULT == 3 /* in a header */' >"$work/c.cuh"

@@ -29,12 +29,20 @@ holders() {
 what_is() {
     n=$1
     shift
-    sed -n "s,^#.*RNND_FAULT == $n *\\(/\\* *\\)*\\([^*]*\\).*,\\2,p" "$@" | head -n 1
+    sed -n "s,^#.*RNND_FAULT == $n  */\\* *\\([^*]*\\).*,\\1,p" "$@" | head -n 1
+}
+
+# what_was_said: what tells the fault, of the test that ended the suite.
+what_was_said() {
+    awk '/^== / { text = "" } { text = text $0 "\n" } END { printf "%s", text }' "$log" |
+        grep -v '^[0-9]*%:' |
+        grep -m 1 -e 'simt: error' -e 'not ok' -e ':[FE]:' -e differ -e rror -e broken |
+        cut -c 1-100
 }
 
 # row TEXT: of the table, for this fault.
 row() {
-    printf '%3s  %-56.56s  %s\n' "$FAULT" "$what" "$1" >>"$table"
+    printf '%3s  %-66.66s  %s\n' "$FAULT" "$what" "$1" >>"$table"
 }
 
 missed=0 count=0
@@ -57,8 +65,7 @@ for FAULT in $numbers; do
         [ $status != 0 ] && found=$seed && break
     done
     if [ -n "$found" ] && [ "$status" != 77 ]; then
-        echo "fault $FAULT ($what): found, seed $found: $(grep -m 1 -e 'simt: error' \
-            -e 'not ok' -e ':[FE]:' -e differ -e rror "$log" | cut -c 1-100)"
+        echo "fault $FAULT ($what): found, seed $found: $(what_was_said)"
         row "seed $found: $(sed -n 's/^== //p' "$log" | tail -n 1)"
     else
         echo "fault $FAULT ($what): NOT FOUND (exit status $status)"

@@ -11,16 +11,18 @@ export RNND_CUDA_PLUGIN RNND_SIMT_DEVICES=3
 LONG=${LONG:-}
 
 # compare NAME RANKS OPTIONS...: a run on the CPU by one rank, and on the GPU by some. Plain
-# descent, so that parameters differ as little as gradients do.
+# descent, so that parameters differ as little as gradients do. In fp32 to 1e-5, a tensor's
+# difference by its norm.
+precision=fp32 bound=1e-5
 compare() {
     name=$1 ranks_wanted="$2"
     shift 2
     train "$name.cpu" 1 --device cpu --optimizer sgd --lr 0.1 --max-updates 3 "$@"
     for n in $ranks_wanted; do
-        train "$name.$n" "$n" --device cuda --precision fp32 --optimizer sgd --lr 0.1 \
-            --max-updates 3 "$@"
-        same "$name.$n" "$name.cpu" 1e-5
-        parameters "$name.$n" "$name.cpu" 1e-5
+        train "$name.$n" "$n" --device cuda --precision $precision --optimizer sgd \
+            --lr 0.1 --max-updates 3 "$@"
+        same "$name.$n" "$name.cpu" $bound
+        parameters "$name.$n" "$name.cpu" $bound
     done
 }
 
@@ -48,14 +50,26 @@ if [ -n "$LONG" ]; then
             for more in "" --bidirectional; do
                 for set in classes tags values notes; do
                     # shellcheck disable=SC2086 # none or one option
-                    compare "$cell.$path.$set.${more:+bi}" 2 --data "$work/$set.h5" --batch 4 \
-                        --hidden 17 --layers 2 --cell $cell --rnn-path $path $more
+                    compare "$cell.$path.$set.${more:+bi}" "1 2 3" --data "$work/$set.h5" \
+                        --batch 4 --hidden 17 --layers 2 --cell $cell --rnn-path $path $more
                 done
             done
-            compare "$cell.$path.lm" 3 --data "$work/text.h5" --batch 3 --embed 5 --hidden 3 \
+            compare "$cell.$path.lm" "1 2 3" --data "$work/text.h5" --batch 3 --embed 5 --hidden 3 \
                 --cell $cell --rnn-path $path --stream no --tbptt 5 --windows 2
         done
     done
+    for cell in lstm gru; do
+        for precision in tf32 bf16; do
+            bound=1e-3
+            [ $precision = tf32 ] || bound=1e-2
+            for set in classes tags; do
+                compare "$cell.$precision.$set" "1 2 3" --data "$work/$set.h5" --batch 4 \
+                    --hidden 17 --layers 2 --cell $cell --rnn-path persistent --bidirectional
+                said "recurrent layers: persistent"
+            done
+        done
+    done
+    precision=fp32 bound=1e-5
 fi
 
 # ---- the same seed gives the same bits, whatever the schedule

@@ -41,7 +41,7 @@ struct Shared {
 #ifdef __SANITIZE_ADDRESS__
 const size_t margin = 0;     /* AddressSanitizer has its own */
 #else
-const size_t margin = 64;    /* bytes on both sides that stay as they were filled */
+const size_t margin = 512;   /* bytes on both sides that stay as they were filled */
 #endif
 
 #ifdef SIMT_TSAN
