@@ -57,8 +57,13 @@ static const char *idle_in_model(const struct rnnd_options *opt, int task, int i
                    : NULL;
     case OPT_dropout:
         return opt->layers == 1 ? "with one layer" : NULL;
+    case OPT_embed:
+    case OPT_dropout_embed:
+        return opt->of_features ? "on features" : NULL;
     default: /* dropout_kind */
-        return opt->dropout > 0 || opt->dropout_embed > 0 || opt->dropout_head > 0
+        return (opt->dropout > 0 && opt->layers > 1) ||
+                       (opt->dropout_embed > 0 && !opt->of_features) ||
+                       opt->dropout_head > 0
                    ? NULL
                    : "without dropout";
     }
@@ -98,7 +103,9 @@ const char *rnnd__option_idle(const struct rnnd_options *opt, int task, int i)
     case OPT_batch:
         return opt->batch_tokens > 0 ? "with --batch-tokens" : NULL;
     case OPT_pool:
+    case OPT_embed:
     case OPT_dropout:
+    case OPT_dropout_embed:
     case OPT_dropout_kind:
         return idle_in_model(opt, task, i);
     case OPT_rnn_path:

@@ -22,6 +22,15 @@ int rnnd_setup_check_lanes(const struct rnnd_setup *s, const struct rnnd_dataset
                       : 0;
 }
 
+struct rnnd_options rnnd_setup_settled(const struct rnnd_options *opt,
+                                       const struct rnnd_dataset_info *data)
+{
+    struct rnnd_options settled = *opt;
+    settled.task = (int)data->task;
+    settled.of_features = data->inputs > 0;
+    return settled;
+}
+
 int rnnd_setup_data(struct rnnd_setup *s, const struct rnnd_options *opt,
                     struct rnnd_comm *comm)
 {
@@ -30,7 +39,8 @@ int rnnd_setup_data(struct rnnd_setup *s, const struct rnnd_options *opt,
     RNND_TRY(rnnd_dataset_open(opt->data, &s->data));
     const struct rnnd_dataset_info *info = rnnd_dataset_info(s->data);
     RNND_TRY(rnnd_model_spec_from(opt, info, &s->spec));
-    RNND_TRY(rnnd_options_check(opt, info->task));
+    struct rnnd_options settled = rnnd_setup_settled(opt, info);
+    RNND_TRY(rnnd_options_check(&settled, info->task));
     RNND_TRY(rnnd_model_accepts(&s->spec, info, true));
     s->streams = rnnd_streams(opt, info->task);
     return s->streams ? rnnd_setup_check_lanes(s, s->data) : 0;

@@ -22,6 +22,10 @@ struct rnnd_setup {
     struct rnnd_share *share;
 };
 
+/* Options with what the data settle of them: the task, and that steps are features.
+   Borrows the texts of opt. */
+struct rnnd_options rnnd_setup_settled(const struct rnnd_options *opt,
+                                       const struct rnnd_dataset_info *data);
 /* Opens the training data and checks them against the options. This rank only. */
 RNND_CHECKED int rnnd_setup_data(struct rnnd_setup *s, const struct rnnd_options *opt,
                                  struct rnnd_comm *comm);

@@ -138,6 +138,7 @@ int rnnd_statedict_config(const struct rnnd_model *model,
     RNND_TRY(rnnd_options_init(&defaults));
     o = opt ? *opt : defaults; /* borrows the texts */
     o.task = (int)spec->task;
+    o.of_features = spec->vocab == 0;
     o.cell = spec->cell;
     o.hidden = spec->hidden;
     o.layers = spec->layers;

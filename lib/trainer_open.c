@@ -87,6 +87,8 @@ static int merge_stored(struct rnnd_trainer *t, const char *text)
     RNND_TRY(rnnd_options_init(&stored));
     RNND_TRY_GOTO(
         rnnd_options_read_text(&stored, text, "stored options", RNND_FROM_FILE));
+    /* what had no effect was not stored, and may differ now as it likes */
+    stored.of_features = t->merged.of_features = !rnnd_options_given(&stored, "embed");
     RNND_TRY_GOTO(rnnd_options_overlay(&t->merged, &stored));
     RNND_TRY_GOTO(rnnd_options_overlay(&t->merged, t->opt));
     t->merged.resume = true;
@@ -219,7 +221,9 @@ static int open_folder(struct rnnd_trainer *t)
     if (t->opt->trace && !lies_in(t->opt->trace, path)) /* not to find out at the end */
         RNND_TRY(rnnd_file_check(t->opt->trace));
     RNND_TRY(rnnd_run_dir_open(path, t->opt->resume, &t->dir));
-    RNND_TRY(rnnd_options_text(t->opt, &text));
+    struct rnnd_options settled =
+        rnnd_setup_settled(t->opt, rnnd_dataset_info(t->setup.data));
+    RNND_TRY(rnnd_options_text(&settled, &text));
     int status = rnnd_run_dir_write(path, "config.ini", text);
     free(text);
     RNND_TRY(status);

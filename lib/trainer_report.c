@@ -62,7 +62,9 @@ void rnnd_trainer_report_start(struct rnnd_trainer *t)
     int status = all && devices ? gather_devices(t, all, devices)
                                 : rnnd_fail_memory(ranks * 128, "names of devices");
     if (status == 0 && t->lead) {
-        struct rnnd_start_record record = {.opt = t->opt,
+        struct rnnd_options settled =
+            rnnd_setup_settled(t->opt, rnnd_dataset_info(t->setup.data));
+        struct rnnd_start_record record = {.opt = &settled,
                                            .update = t->at.update,
                                            .ranks = (int)ranks,
                                            .devices = devices,

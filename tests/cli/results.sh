@@ -31,6 +31,39 @@ end=$(grep '"event": "end"' "$work/json/metrics.jsonl" | tail -n 1)
 expect 2 1 train --data "$work/good.h5" --run-dir "$work/run" --json
 [ ! -s "$work/out" ] || fault "a refused run prints $(cat "$work/out")"
 
+# ---- the options in force: not those without effect on these data
+holds() { # FILE NAME...: these of the names that depend on the data, and no others
+    holds_file=$1
+    shift
+    got=$(sed -n 's/^\(task\|embed\|pool\|shuffle\|bucket\|dropout.*\) = .*/\1/p' "$holds_file" |
+        tr '\n' ' ')
+    [ "$got" = "$* " ] || fault "$holds_file holds $got, not $*"
+}
+data letters task=tag vocab=7 outputs=3 lengths=2,2,6
+data stream task=lm vocab=7 lengths=20,20
+holds "$work/run/config.ini" shuffle bucket task pool dropout-head
+expect 0 1 train --data "$work/steps.h5" --run-dir "$work/idle" --max-updates 1 --embed 9 \
+    --dropout-embed 0.5 --pool max
+said "--embed 9 has no effect on features" "--dropout-embed 0.5 has no effect on features" \
+    "--pool max has no effect with one target per step"
+holds "$work/idle/config.ini" shuffle bucket task dropout-head
+if grep -q '"\(embed\|pool\|dropout-kind\)"' "$work/idle/metrics.jsonl"; then
+    fault "the start record holds options without effect"
+fi
+# The same command again, also before there was a checkpoint, and with other idle values.
+expect 0 1 train --data "$work/steps.h5" --run-dir "$work/idle" --max-updates 2 --embed 9 \
+    --dropout-embed 0.5 --pool max --resume
+rm "$work/idle"/*.h5
+expect 0 1 train --data "$work/steps.h5" --run-dir "$work/idle" --max-updates 2 --embed 8 \
+    --pool mean --resume
+expect 0 1 train --data "$work/letters.h5" --run-dir "$work/letters" --max-updates 1
+holds "$work/letters/config.ini" shuffle bucket task embed dropout-embed dropout-head
+expect 2 1 train --resume --run-dir "$work/letters" --embed 9
+said "made with --embed 256, not 9"
+expect 0 1 train --data "$work/stream.h5" --run-dir "$work/stream" --max-updates 1 --tbptt 3 \
+    --batch 2
+holds "$work/stream/config.ini" task embed dropout-embed dropout-head
+
 # ---- the options in force, given again
 expect 0 1 --config "$work/run/config.ini" --run-dir "$work/again"
 cmp "$work/run/config.ini" "$work/again/config.ini" || fault "config.ini is not kept"
