@@ -88,10 +88,16 @@ bool rig_open(struct rig *rig, int target)
     return true;
 }
 
-void rig_close(struct rig *rig)
+void rig_clear(struct rig *rig)
 {
     for (int i = 0; i < rig->count; i++)
         rig->op->free(rig->be, rig->taken[i]);
+    rig->count = 0;
+}
+
+void rig_close(struct rig *rig)
+{
+    rig_clear(rig);
     rig->op->close(rig->be);
 }
 

@@ -43,6 +43,8 @@ struct rig {
 
 /* false where this machine cannot run the target, or nobody asked for it. */
 bool rig_open(struct rig *rig, int target);
+/* Frees the memory, the back end stays open. */
+void rig_clear(struct rig *rig);
 void rig_close(struct rig *rig);
 struct rnnd_buf rig_put(struct rig *rig, const void *src, int64_t bytes);
 /* Device memory of that many floats, each a NaN, so that what is not written shows. */

@@ -244,17 +244,38 @@ static void check_as_exact(const struct setup *s, const struct ref_rnn *r,
         check_gradients(s, o, r);
 }
 
-static void check_target(const struct setup *s, const struct inputs *in,
-                         const struct ref_rnn *exact)
+/* All back ends that are asked for and can run here. */
+struct rigs {
+    struct rig *rig;
+    bool *open;
+};
+
+static struct rigs rigs_open(void)
 {
-    struct rig rig;
+    struct rigs all = {calloc((size_t)kernels_targets_count, sizeof *all.rig),
+                       calloc((size_t)kernels_targets_count, sizeof *all.open)};
+    for (int i = 0; i < kernels_targets_count; i++)
+        all.open[i] = rig_open(&all.rig[i], i);
+    return all;
+}
+
+static void rigs_close(struct rigs *all)
+{
+    for (int i = 0; i < kernels_targets_count; i++)
+        if (all->open[i])
+            rig_close(&all->rig[i]);
+    free(all->rig);
+    free(all->open);
+}
+
+static void check_target(const struct setup *s, const struct inputs *in,
+                         const struct ref_rnn *exact, struct rig *rig)
+{
     struct rnnd_packed batch;
     enum rnnd_precision precision = kernels_targets[s->target].precision;
-    if (!rig_open(&rig, s->target))
-        return;
-    packed_make(&batch, &rig, s->len, s->N);
-    struct rnnd_rnn r = layer(&rig, s, &batch, in);
-    struct outputs o = run(&rig, &r);
+    packed_make(&batch, rig, s->len, s->N);
+    struct rnnd_rnn r = layer(rig, s, &batch, in);
+    struct outputs o = run(rig, &r);
     if (precision == RNND_FP32 && s->cell != RNND_RNN_RELU) {
         check_states(s, &o, exact);
         check_gradients(s, &o, exact);
@@ -264,11 +285,11 @@ static void check_target(const struct setup *s, const struct inputs *in,
     }
     outputs_free(&o);
     packed_free(&batch);
-    rig_close(&rig);
+    rig_clear(rig);
 }
 
 /* Every back end against one reference. */
-static void check_setup(struct setup *s)
+static void check_setup(struct setup *s, struct rigs *rigs)
 {
     struct rnnd_packed batch;
     struct inputs in;
@@ -277,7 +298,8 @@ static void check_setup(struct setup *s)
     struct ref_rnn exact = reference(s, &batch, &in, RNND_FP32);
     ref_rnn_backward(&exact);
     for (s->target = 0; s->target < kernels_targets_count; s->target++)
-        check_target(s, &in, &exact);
+        if (rigs->open[s->target])
+            check_target(s, &in, &exact, &rigs->rig[s->target]);
     ref_rnn_free(&exact);
     inputs_free(&in);
     packed_free(&batch);
@@ -293,14 +315,16 @@ static void check_all(const int32_t *len, int64_t N, const int64_t *H, int sizes
 {
     static const int with[] = {H0 | DY | DN | WIDE, DY, DN, DY | DN, H0 | DN};
     int variants = brief() ? 1 : sizeof with / sizeof *with;
+    struct rigs rigs = rigs_open();
     for (size_t c = 0; c < 4; c++)
         for (int reverse = 0; reverse < 2; reverse++)
             for (int h = 0; h < sizes; h++)
                 for (int w = 0; w < variants; w++) {
                     struct setup s = {cells[c], reverse, H[h], len, N, with[w],
                                       1 / sqrt((double)H[h]), 0};
-                    check_setup(&s);
+                    check_setup(&s, &rigs);
                 }
+    rigs_close(&rigs);
 }
 
 /* ---- the tests ---------------------------------------------------------------------- */
@@ -372,13 +396,15 @@ START_TEST(gates_apart_match)
     for (int j = 0; j < 19; j++)
         len[j] = 8 - (j * j) / 48;
     setenv("RNND_CUDA_GATES", "apart", 1);
+    struct rigs rigs = rigs_open();
+    unsetenv("RNND_CUDA_GATES");
     for (int c = 0; c < 8; c++)
         for (int h = 0; h < (brief() ? 2 : 3); h++) {
             struct setup s = {cells[c / 2], c % 2, H[h], len, 19, H0 | DY | DN,
                               1 / sqrt((double)H[h]), 0};
-            check_setup(&s);
+            check_setup(&s, &rigs);
         }
-    unsetenv("RNND_CUDA_GATES");
+    rigs_close(&rigs);
 }
 END_TEST
 
@@ -394,34 +420,33 @@ START_TEST(small_batches_match)
 END_TEST
 
 /* What the back end says of a layer: the path that was asked for, or another and why. */
-static void check_explanation(int target, enum rnnd_cell cell, int64_t H, int64_t N)
+static void check_explanation(struct rig *rig, const struct kernels_target *t,
+                              enum rnnd_cell cell, int64_t H)
 {
     static const char *const names[] = {"", "stepwise", "small", "persistent"};
-    const struct kernels_target *t = &kernels_targets[target];
-    struct rig rig;
     char text[160] = "", why[16] = "";
-    if (t->threads > 0 || !rig_open(&rig, target))
-        return;
-    rig.op->rnn_explain(rig.be, cell, H, N, text);
+    rig->op->rnn_explain(rig->be, cell, H, 3, text);
     bool asked = strncmp(text, names[t->path], strlen(names[t->path])) == 0;
     bool told = sscanf(text, "stepwise: %15s", why) == 1 && strcmp(why, "as") != 0;
     ck_assert_msg(asked || told, "%s with %ld units on %s: %s", cell_names[cell], (long)H,
                   t->name, text);
-    rig_close(&rig);
 }
 
 START_TEST(all_sizes_match)
 {
     static const int64_t H[] = {3, 100, 1, 17, 1000};
     static const int32_t len[] = {3, 2, 2};
+    struct rigs rigs = rigs_open();
     for (int h = 0; h < (brief() ? 2 : 5); h++)
         for (int c = brief() ? 2 : 0; c < 4; c++) {
             struct setup s = {cells[c], c % 2, H[h], len, 3, H0 | DY | DN,
                               1 / sqrt((double)H[h]), 0};
-            check_setup(&s);
-            for (int target = 0; target < kernels_targets_count; target++)
-                check_explanation(target, cells[c], H[h], 3);
+            check_setup(&s, &rigs);
+            for (int i = 0; i < kernels_targets_count; i++)
+                if (rigs.open[i] && kernels_targets[i].threads == 0)
+                    check_explanation(&rigs.rig[i], &kernels_targets[i], cells[c], H[h]);
         }
+    rigs_close(&rigs);
 }
 END_TEST
 
@@ -472,11 +497,13 @@ END_TEST
 START_TEST(long_sequences_match)
 {
     static const int32_t lengths[] = {65535, 65536, 70000};
+    struct rigs rigs = rigs_open();
     for (int i = 0; i < 3 && !brief(); i++) {
         const int32_t len[] = {lengths[i], 70};
         struct setup s = {i == 1 ? RNND_GRU : RNND_LSTM, i == 1, 8, len, 2, DY | DN, 0.3, 0};
-        check_setup(&s);
+        check_setup(&s, &rigs);
     }
+    rigs_close(&rigs);
 }
 END_TEST
 
