@@ -82,7 +82,15 @@ shape() {
     shift
     [ "$(left)" -gt 10 ] || { say "$name" "not run: no time left"; return; }
     for path in auto stepwise; do
-        say "$name, $path" "$("$out/bench" "$out/plugin.so" "$@" $path 2>&1)"
+        result=$("$out/bench" "$out/plugin.so" "$@" $path 2>&1)
+        say "$name, $path" "$result"
+        # What the planner cannot know yet: whether reading less is worth a barrier.
+        case $result in *persistent*)
+            for gates in together apart; do
+                say "$name, gates $gates" \
+                    "$(RNND_CUDA_GATES=$gates "$out/bench" "$out/plugin.so" "$@" auto 2>&1)"
+            done ;;
+        esac
     done
     if "$python" -c 'import torch; assert torch.cuda.is_available()' 2>/dev/null; then
         for form in packed padded; do
