@@ -60,6 +60,7 @@ static int begin_entry(struct bench *b)
             rnnd_plan_epoch(b->setup.plan, b->epoch);
         rnnd_plan_entry(b->setup.plan, b->entry, &ids, &count);
         RNND_TRY(rnnd_share_sequences(b->setup.share, ids, count));
+        RNND_TRY(rnnd_ahead_entry(b->setup.ahead, b->setup.plan, b->entry + 1));
     }
     if (!b->opt->tbptt)
         return 0;
@@ -110,6 +111,8 @@ static int update(struct bench *b)
     int status = b->group == 0 ? begin_entry(b) : 0;
     int64_t end, first = rnnd_share_group(b->setup.share, b->group, &end);
     group.state = b->state;
+    if (status == 0 && b->setup.streams)
+        rnnd_ahead_lanes(b->setup.ahead, b->setup.share, b->group + 1);
     if (status == 0)
         status = rnnd_group_run(&group);
     if (status == 0)

@@ -2,7 +2,8 @@
  * dataset.c - a data file, opened and found to be what it should be: sequences of
  * features or token ids, and their targets.
  *
- * Small sets are kept in memory, large ones read by slices. Knows the file's objects
+ * Small sets are kept in memory, large ones read by slices, of which the system is told
+ * beforehand. Knows the file's objects
  * and attributes; no batch, no model.
  */
 #include "dataset.h"
@@ -230,6 +231,14 @@ static int read_texts(struct rnnd_dataset *data, const char *object, int64_t wan
 
 /* ---- open and close */
 
+static struct rnnd_dataset_place place_of(struct rnnd_dataset *data, const char *object)
+{
+    struct rnnd_dataset_place at = {0, 0};
+    if (!rnnd_hdf_place(data->file, object, &at.offset, &at.row))
+        at.row = 0;
+    return at;
+}
+
 static int read_contents(struct rnnd_dataset *data)
 {
     struct rnnd_dataset_info *info = &data->info;
@@ -246,11 +255,16 @@ static int read_contents(struct rnnd_dataset *data)
     int64_t inputs = info->steps * rnnd__dataset_input_width(data) * 4;
     int64_t targets = data->target_rows * rnnd__dataset_target_width(data) * 4;
     bool keep = inputs <= rnnd__dataset_keep && targets <= rnnd__dataset_keep - inputs;
-    RNND_TRY(rnnd__dataset_values(data, keep));
+    bool keep_targets = keep || targets <= rnnd__dataset_keep;
+    RNND_TRY(rnnd__dataset_values(data, keep, keep_targets));
     if (keep) {
         rnnd_hdf_close(data->file);
         data->file = NULL;
+        return 0;
     }
+    data->inputs_at = place_of(data, "/inputs");
+    if (!keep_targets && rnnd_task_is_stepwise(info->task))
+        data->targets_at = place_of(data, "/targets");
     return 0;
 }
 
@@ -344,6 +358,26 @@ int rnnd_dataset_targets(struct rnnd_dataset *data, int64_t first, int64_t count
                          out);
     return rnnd__dataset_read(data, "/targets", first, count,
                               rnnd__dataset_target_type(data), out);
+}
+
+bool rnnd_dataset_in_memory(const struct rnnd_dataset *data)
+{
+    return data->file == NULL;
+}
+
+static void ask_for(struct rnnd_dataset *data, const struct rnnd_dataset_place *at,
+                    int64_t first, int64_t count)
+{
+    if (at->row)
+        rnnd_hdf_ahead(data->file, at->offset + first * at->row, count * at->row);
+}
+
+void rnnd_dataset_ahead(struct rnnd_dataset *data, int64_t first, int64_t count)
+{
+    if (!data->file || count <= 0)
+        return;
+    ask_for(data, &data->inputs_at, first, count);
+    ask_for(data, &data->targets_at, first, count);
 }
 
 static const char *text_of(char **text, int64_t count, int64_t i)

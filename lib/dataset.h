@@ -8,6 +8,11 @@
 #include "hash.h"
 #include "hdf.h"
 
+/* Where an array's rows lie in the file; row 0 = not in one piece. */
+struct rnnd_dataset_place {
+    int64_t offset, row;           /* bytes */
+};
+
 struct rnnd_dataset {
     struct rnnd_dataset_info info;
     char *path;
@@ -17,6 +22,7 @@ struct rnnd_dataset {
     int64_t target_rows;           /* N or S */
     int64_t *offsets;              /* [N+1] */
     void *inputs, *targets;        /* all of them, or NULL: read by slices */
+    struct rnnd_dataset_place inputs_at, targets_at; /* what is read by slices */
     char **name, **class, **token; /* one block each, or NULL */
 };
 
@@ -36,8 +42,9 @@ RNND_CHECKED int rnnd__dataset_read(struct rnnd_dataset *data, const char *objec
                                     enum rnnd_hdf_type type, void *out);
 /* Reads and checks offsets; fills info.longest and, for lm, info.targets. */
 RNND_CHECKED int rnnd__dataset_offsets(struct rnnd_dataset *data);
-/* Reads and checks all values, keeps them if keep is set; fills info.targets,
-   fingerprint. */
-RNND_CHECKED int rnnd__dataset_values(struct rnnd_dataset *data, bool keep);
+/* Reads and checks all values, keeps inputs and targets where asked to; fills
+   info.targets, fingerprint. */
+RNND_CHECKED int rnnd__dataset_values(struct rnnd_dataset *data, bool inputs,
+                                      bool targets);
 
 #endif

@@ -223,7 +223,7 @@ done:
     return status;
 }
 
-int rnnd__dataset_values(struct rnnd_dataset *data, bool keep)
+int rnnd__dataset_values(struct rnnd_dataset *data, bool keep_inputs, bool keep_targets)
 {
     struct rnnd_dataset_info *info = &data->info;
     struct rnnd_hash hash;
@@ -236,13 +236,14 @@ int rnnd__dataset_values(struct rnnd_dataset *data, bool keep)
     rnnd_hash_add(&hash, head, sizeof head);
     rnnd_hash_add(&hash, data->offsets,
                   (size_t)(info->sequences + 1) * sizeof *data->offsets);
-    RNND_TRY(pass_array(data, &inputs, &hash, keep ? &data->inputs : NULL));
+    RNND_TRY(pass_array(data, &inputs, &hash, keep_inputs ? &data->inputs : NULL));
     if (data->has_targets) {
         struct array targets = {
             "/targets", rnnd__dataset_target_type(data), data->target_rows,
             rnnd__dataset_target_width(data),
             rnnd__dataset_target_type(data) == RNND_I32 ? check_labels : check_values};
-        RNND_TRY(pass_array(data, &targets, &hash, keep ? &data->targets : NULL));
+        RNND_TRY(
+            pass_array(data, &targets, &hash, keep_targets ? &data->targets : NULL));
     }
     info->fingerprint = rnnd_hash_end(&hash);
     return 0;

@@ -130,6 +130,8 @@ int rnnd__hdf_handle(const char *path, struct rnnd_hdf **out)
 
 /* The low bound V110 gives metadata that carry checksums; files of any format are
    read. */
+enum { SIEVE = 512 }; /* bytes */
+
 hid_t rnnd__hdf_access(void)
 {
     HELD access = H5Pcreate(H5P_FILE_ACCESS);
@@ -188,6 +190,9 @@ static int open_file(struct rnnd_hdf *file, int fd)
     GUARD;
     haddr_t end;
     HELD access = rnnd__hdf_access();
+    /* Rows are asked for as they are wanted; the library would read 64 kB for each. */
+    if (access >= 0 && H5Pset_sieve_buf_size(access, SIEVE) < 0)
+        return rnnd__hdf_fail(file, "cannot be opened");
     htri_t is_hdf5 = access < 0 ? -1 : H5Fis_hdf5(file->path);
     if (is_hdf5 == 0)
         return rnnd_fail(RNND_EFILE, "%s: not an HDF5 file", file->path);

@@ -48,6 +48,12 @@ RNND_CHECKED int rnnd_hdf_shape(struct rnnd_hdf *file, const char *object,
    EFILE. */
 RNND_CHECKED int rnnd_hdf_read(struct rnnd_hdf *file, const char *object, int64_t first,
                                int64_t count, enum rnnd_hdf_type type, void *out);
+/* Where the rows of an array lie, one after the other: bytes before the first, and
+   bytes of each. False where they do not, but in chunks, in another file, or nowhere. */
+bool rnnd_hdf_place(struct rnnd_hdf *file, const char *object, int64_t *offset,
+                    int64_t *row);
+/* These bytes of the file will be read soon: the system may begin to. */
+void rnnd_hdf_ahead(struct rnnd_hdf *file, int64_t offset, int64_t bytes);
 /* A one-dimensional array of strings, fixed or variable: *out is one malloc'ed block
    (pointers, then texts), taken by the caller; *count its length. */
 RNND_CHECKED int rnnd_hdf_read_strings(struct rnnd_hdf *file, const char *object,

@@ -6,6 +6,7 @@
  */
 #include "hdf_room.h"
 
+#include <fcntl.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -202,6 +203,32 @@ int rnnd_hdf_read(struct rnnd_hdf *file, const char *object, int64_t first,
     struct reading r = {file, object, &a, type, wide_for(a.type, type)};
     return r.wide == AS_ASKED ? read_rows(&r, first, count, out)
                               : read_narrowed(&r, first, count, out);
+}
+
+/* ---- reading ahead */
+
+bool rnnd_hdf_place(struct rnnd_hdf *file, const char *object, int64_t *offset,
+                    int64_t *row)
+{
+    GUARD;
+    HELD_ARRAY a = NO_ARRAY;
+    if (rnnd__hdf_array(file, object, &a) < 0)
+        return false;
+    haddr_t at = H5Dget_offset(a.id); /* of contiguous arrays only */
+    if (at == HADDR_UNDEF || at > INT64_MAX)
+        return false;
+    *offset = (int64_t)at;
+    *row = a.width * (int64_t)H5Tget_size(a.type);
+    return true;
+}
+
+/* Advice: what the system makes of it shows in the time only. */
+void rnnd_hdf_ahead(struct rnnd_hdf *file, int64_t offset, int64_t bytes)
+{
+    GUARD;
+    void *fd;
+    if (H5Fget_vfd_handle(file->id, H5P_DEFAULT, &fd) >= 0)
+        posix_fadvise(*(int *)fd, offset, bytes, POSIX_FADV_WILLNEED);
 }
 
 /* ---- texts, of an array or of an attribute */

@@ -6,6 +6,8 @@ include_HEADERS += lib/rnn_dist.h lib/rnn_dist_enums.h
 librnn_dist_a_LIBADD =
 librnn_dist_a_DEPENDENCIES = $(librnn_dist_a_LIBADD)
 librnn_dist_a_SOURCES = \
+	lib/ahead.c \
+	lib/ahead.h \
 	lib/batch.c \
 	lib/batch.h \
 	lib/bench.c \

@@ -211,6 +211,10 @@ RNND_CHECKED int rnnd_dataset_inputs(struct rnnd_dataset *data, int64_t first,
    classes, float [count,O] else. Not for lm or unlabelled data. */
 RNND_CHECKED int rnnd_dataset_targets(struct rnnd_dataset *data, int64_t first,
                                       int64_t count, void *out);
+/* Whether all values are in memory: large sets are read by slices. */
+bool rnnd_dataset_in_memory(const struct rnnd_dataset *data);
+/* These steps will be read soon: begins to fetch what is not in memory, and returns. */
+void rnnd_dataset_ahead(struct rnnd_dataset *data, int64_t first, int64_t count);
 /* Texts, or NULL where the file has none. */
 const char *rnnd_dataset_name(const struct rnnd_dataset *data, int64_t sequence);
 const char *rnnd_dataset_class(const struct rnnd_dataset *data, int64_t label);

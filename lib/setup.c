@@ -97,12 +97,14 @@ int rnnd_setup_model(struct rnnd_setup *s)
     RNND_TRY(rnnd_batch_new(s->be, s->data, true, rnnd_model_mean(s->model),
                             rnnd_model_std(s->model), &s->batch));
     RNND_TRY(rnnd_share_new(o, s->data, s->comm, &s->share));
+    RNND_TRY(rnnd_ahead_new(o, s->data, s->comm, &s->ahead));
     return rnnd_plan_new(rnnd_dataset_offsets(s->data),
                          rnnd_dataset_info(s->data)->sequences, &plan, &s->plan);
 }
 
 void rnnd_setup_close(struct rnnd_setup *s)
 {
+    rnnd_ahead_free(s->ahead);
     rnnd_share_free(s->share);
     rnnd_plan_free(s->plan);
     rnnd_batch_free(s->batch);

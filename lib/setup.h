@@ -5,6 +5,7 @@
 #ifndef RNND_SETUP_H
 #define RNND_SETUP_H
 
+#include "ahead.h"
 #include "share.h"
 
 struct rnnd_setup {
@@ -20,6 +21,7 @@ struct rnnd_setup {
     struct rnnd_batch *batch;
     struct rnnd_plan *plan;
     struct rnnd_share *share;
+    struct rnnd_ahead *ahead;
 };
 
 /* Options with what the data settle of them: the task, and that steps are features.

@@ -92,6 +92,8 @@ static int own_sums(struct rnnd_trainer *t, int begun, struct rnnd_loss *loss)
         return rnnd_fail((enum rnnd_status)t->report_status, "%s", t->report_why);
     if (t->carried)
         rnnd_state_mark(t->carried);
+    if (t->setup.streams)
+        rnnd_ahead_lanes(t->setup.ahead, t->setup.share, t->at.group + 1);
     RNND_TRY(rnnd_group_run(&group));
     t->at.log_wait += group.loading;
     return rnnd_model_take_loss(t->setup.model, loss);
@@ -268,6 +270,7 @@ static int begin_entry(struct rnnd_trainer *t)
         int64_t count;
         rnnd_plan_entry(t->setup.plan, t->at.entry, &ids, &count);
         RNND_TRY(rnnd_share_sequences(t->setup.share, ids, count));
+        RNND_TRY(rnnd_ahead_entry(t->setup.ahead, t->setup.plan, t->at.entry + 1));
     }
     if (!t->carried)
         return 0;

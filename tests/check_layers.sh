@@ -62,7 +62,8 @@ npy.h             lib/formats/*
 tokens.h          lib/formats/*
 formats.h         lib/formats/* lib/formats* bin/cmd_pack.c tests/*
 plan.h            lib/plan.c lib/share.c lib/walk.c tests/*
-share.h           lib/setup.h lib/share.c lib/group.h lib/evaluate.c lib/predict* lib/trainer.h tests/*
+ahead.h           lib/ahead.c lib/setup.h tests/*
+share.h           lib/setup.h lib/share.c lib/ahead.h lib/group.h lib/evaluate.c lib/predict* lib/trainer.h tests/*
 batch.h           lib/batch.c lib/layer.h lib/sample.c tests/*
 params.h          lib/params.c lib/layer.h lib/reducer.c lib/optim.c lib/checkpoint* lib/statedict* lib/trainer* lib/verify.c tests/*
 layer.h           lib/recurrent.c lib/head.c lib/model.h tests/*

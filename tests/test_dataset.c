@@ -2,6 +2,7 @@
  * test_dataset.c - data files of every task read back, from memory and by slices; every
  * refusal with its object and index; files as h5py writes them; damaged files.
  */
+#include "ahead.h"
 #include "dataset.h"
 #include "testing.h"
 
@@ -89,6 +90,49 @@ static void refused(const struct set *s, const char *why)
 
 /* The same set from memory and from disk. */
 static const int64_t keeps[] = {1 << 20, 0};
+
+/* Only a set that is not in memory is read ahead, and it is the same set. */
+START_TEST(reading_ahead)
+{
+    static const int64_t keep[] = {1 << 20, 12, 0}; /* all, targets only, nothing */
+    struct set s = {OURS,
+                    .task = "tag",
+                    .classes = 4,
+                    .offsets = INT64S(0, 2, 2, 3),
+                    .inputs = FLOATS(3, 2, 1, 2, 3, 4, 5, 6),
+                    .targets = INT32S(2, -1, 0)};
+    struct rnnd_plan_options how = {.batch = 2};
+    struct rnnd_options opt;
+    struct rnnd_comm *comm;
+    must(rnnd_options_init(&opt));
+    must(rnnd_comm_open(10, &comm));
+    for (int k = 0; k < 3; k++) {
+        rnnd__dataset_keep = keep[k];
+        struct rnnd_dataset *data = opened(&s);
+        struct rnnd_plan *plan;
+        struct rnnd_ahead *ahead;
+        float x[4];
+        int32_t label[2];
+        ck_assert(rnnd_dataset_in_memory(data) == (k == 0));
+        must(rnnd_plan_new(rnnd_dataset_offsets(data), 3, &how, &plan));
+        rnnd_plan_epoch(plan, 0);
+        must(rnnd_ahead_new(&opt, data, comm, &ahead));
+        ck_assert((ahead == NULL) == (k == 0));
+        for (int64_t e = 0; e < 3; e++) /* of 2 */
+            must(rnnd_ahead_entry(ahead, plan, e));
+        rnnd_dataset_ahead(data, 3, 0);
+        must(rnnd_dataset_inputs(data, 1, 2, x));
+        ck_assert_mem_eq(x, ((float[]){3, 4, 5, 6}), sizeof x);
+        must(rnnd_dataset_targets(data, 1, 2, label));
+        ck_assert_mem_eq(label, ((int32_t[]){-1, 0}), sizeof label);
+        rnnd_ahead_free(ahead);
+        rnnd_plan_free(plan);
+        rnnd_dataset_close(data);
+    }
+    rnnd_comm_close(comm);
+    rnnd_options_clear(&opt);
+}
+END_TEST
 
 /* ---- every task */
 
@@ -654,6 +698,7 @@ int main(void)
     tcase_set_timeout(t, 300);
     tcase_add_checked_fixture(t, make_folder, remove_folder);
     tcase_add_checked_fixture(t, keep_default, keep_default);
+    tcase_add_test(t, reading_ahead);
     tcase_add_test(t, classify);
     tcase_add_test(t, lm);
     tcase_add_test(t, values_per_step_and_sequence);

@@ -136,6 +136,38 @@ START_TEST(slices)
 }
 END_TEST
 
+/* Bytes at the place of a row are those of the row. */
+START_TEST(places)
+{
+    int64_t dim[2] = {5, 3}, offset = 0, size = 0;
+    int32_t x[5][3], row[3];
+    for (int i = 0; i < 15; i++)
+        x[i / 3][i % 3] = 1000 + i;
+    struct rnnd_hdf *file = created("p.h5");
+    must(rnnd_hdf_write(file, "whole", RNND_I32, 2, dim, false, x));
+    must(rnnd_hdf_write(file, "chunks", RNND_I32, 2, dim, true, x));
+    must(rnnd_hdf_commit(file));
+    file = opened("p.h5");
+    ck_assert(rnnd_hdf_place(file, "/whole", &offset, &size));
+    ck_assert_int_eq(size, sizeof row);
+    FILE *bytes = fopen(in_folder("p.h5"), "rb");
+    ck_assert_ptr_nonnull(bytes);
+    for (int i = 0; i < 5; i++) {
+        ck_assert_int_eq(fseek(bytes, (long)(offset + i * size), SEEK_SET), 0);
+        ck_assert_int_eq(fread(row, sizeof row, 1, bytes), 1);
+        ck_assert_mem_eq(row, x[i], sizeof row);
+    }
+    fclose(bytes);
+    rnnd_hdf_ahead(file, offset, 5 * size);
+    rnnd_hdf_ahead(file, 1 << 30, 1 << 30); /* beyond its end */
+    ck_assert(!rnnd_hdf_place(file, "/chunks", &offset, &size));
+    ck_assert(!rnnd_hdf_place(file, "/nothing", &offset, &size));
+    must(rnnd_hdf_read(file, "/whole", 4, 1, RNND_I32, row));
+    ck_assert_mem_eq(row, x[4], sizeof row);
+    rnnd_hdf_close(file);
+}
+END_TEST
+
 START_TEST(texts_come_back)
 {
     const char *text[] = {"", "ä€𝄞", " trailing blank ", "x"};
@@ -646,6 +678,7 @@ int main(void)
     tcase_add_checked_fixture(t, make_folder, remove_folder);
     tcase_add_test(t, arrays_come_back);
     tcase_add_test(t, slices);
+    tcase_add_test(t, places);
     tcase_add_test(t, texts_come_back);
     tcase_add_test(t, attributes);
     tcase_add_test(t, values_that_do_not_fit);
