@@ -313,6 +313,38 @@ START_TEST(csv_faults)
 }
 END_TEST
 
+/* Work that grew with the square of the columns would take hours of this one: column k
+   holds k, and in the other file, where they stand in reverse, k + 0.5. */
+START_TEST(csv_of_very_many_columns)
+{
+    enum { COLUMNS = 300000 };
+    char *part[2];
+    size_t size;
+    for (int f = 0; f < 2; f++) {
+        FILE *out = open_memstream(&part[f], &size);
+        fputs("id", out);
+        for (int k = 0; k < COLUMNS; k++)
+            fprintf(out, ",x%d", f ? COLUMNS - 1 - k : k);
+        fprintf(out, "\n%d", f);
+        for (int k = 0; k < COLUMNS; k++)
+            fprintf(out, ",%d%s", f ? COLUMNS - 1 - k : k, f ? ".5" : "");
+        fputs("\n", out);
+        ck_assert_int_eq(fclose(out), 0);
+    }
+    set("sequence", "id");
+    set("step-target", "x7,x299999");
+    must(read_inputs("csv", (const char *const *)part, 2));
+    ck_assert_int_eq(got.inputs, COLUMNS - 2);
+    SAME(got.values, float, 7, 299999, 7.5, 299999.5);
+    const float *x = got.features.at;
+    for (int f = 0; f < 2; f++)
+        for (int i = 0; i < COLUMNS - 2; i++)
+            ck_assert(*x++ == (float)(i + (i >= 7) + 0.5 * f));
+    free(part[0]);
+    free(part[1]);
+}
+END_TEST
+
 START_TEST(csv_files_and_classes_from)
 {
     const char *parts[] = {"id,x,c\n1,1,b\n2,2,c\n",
@@ -872,6 +904,7 @@ int main(void)
     tcase_add_test(t, csv_tag_and_classes);
     tcase_add_test(t, csv_values);
     tcase_add_test(t, csv_faults);
+    tcase_add_test(t, csv_of_very_many_columns);
     tcase_add_test(t, csv_files_and_classes_from);
     tcase_add_test(t, words);
     tcase_add_test(t, chars);

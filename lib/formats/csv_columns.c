@@ -77,24 +77,17 @@ int rnnd_csv_read_wants(struct rnnd_csv_table *t)
 
 static struct column *find_column(const struct rnnd_csv_table *t, const char *name)
 {
-    struct column *c = t->columns.at;
-    for (int64_t i = 0; i < t->columns.count; i++)
-        if (strcmp(c[i].name, name) == 0)
-            return &c[i];
-    return NULL;
+    int64_t i = rnnd_csv_names_find(&t->known, name);
+    return i < 0 ? NULL : (struct column *)t->columns.at + i;
 }
 
 /* Number of a column in this file, by name; it must stand there once. */
 int rnnd_csv_locate(const struct rnnd_csv *csv, const char *name, int64_t *out)
 {
-    int64_t found = -1;
-    for (int64_t i = 0; i < csv->cells; i++)
-        if (strcmp(rnnd_csv_cell(csv, i), name) == 0) {
-            if (found >= 0)
-                return rnnd_fail(RNND_EDATA, "%s:%lld: two columns are called %s",
-                                 csv->text.path, (long long)csv->line, name);
-            found = i;
-        }
+    int64_t found = rnnd_csv_column(csv, name);
+    if (found == -2)
+        return rnnd_fail(RNND_EDATA, "%s:%lld: two columns are called %s",
+                         csv->text.path, (long long)csv->line, name);
     if (found < 0) {
         bool other = csv->cells == 1 && strpbrk(rnnd_csv_cell(csv, 0), ";\t");
         return rnnd_fail(RNND_EDATA, "%s:%lld: no column is called %s%s",
@@ -115,6 +108,7 @@ static int take_header(struct rnnd_csv_table *t, const struct rnnd_csv *csv)
             free(c.name);
             return rnnd_fail_memory(1, "columns");
         }
+        RNND_TRY(rnnd_csv_names_add(&t->known, c.name, i));
     }
     return 0;
 }
@@ -157,17 +151,22 @@ done:
     return status;
 }
 
+static void mark_used(struct rnnd_csv_table *t, const char *name)
+{
+    struct column *c = name ? find_column(t, name) : NULL;
+    if (c)
+        c->used = true;
+}
+
 /* All columns that are numbers and that no option names; the others are told of. */
 int rnnd_csv_choose_features(struct rnnd_csv_table *t, char *const *inputs)
 {
     struct column *c = t->columns.at;
     char **target = t->want.targets.at;
-    for (int64_t i = 0; i < t->columns.count; i++) {
-        c[i].used = strcmp(c[i].name, t->want.sequence) == 0 ||
-                    (t->want.label && strcmp(c[i].name, t->want.label) == 0);
-        for (int64_t k = 0; k < t->want.targets.count; k++)
-            c[i].used |= strcmp(c[i].name, target[k]) == 0;
-    }
+    mark_used(t, t->want.sequence);
+    mark_used(t, t->want.label);
+    for (int64_t k = 0; k < t->want.targets.count; k++)
+        mark_used(t, target[k]);
     t->want.features.size = sizeof(char *);
     for (int64_t i = 0; i < t->columns.count; i++) {
         if (c[i].used)
@@ -194,4 +193,5 @@ void rnnd_csv_clear_columns(struct rnnd_csv_table *t)
     for (int64_t i = 0; i < t->columns.count; i++)
         free(((struct column *)t->columns.at)[i].name);
     rnnd_list_clear(&t->columns);
+    rnnd_csv_names_clear(&t->known);
 }

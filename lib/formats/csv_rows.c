@@ -19,6 +19,7 @@ void rnnd_csv_close(struct rnnd_csv *csv)
     rnnd_text_clear(&csv->text);
     rnnd_list_clear(&csv->start);
     rnnd_list_clear(&csv->room);
+    rnnd_csv_names_clear(&csv->names);
 }
 
 const char *rnnd_csv_cell(const struct rnnd_csv *csv, int64_t i)
@@ -132,6 +133,38 @@ int rnnd_csv_header(struct rnnd_csv *csv)
         rnnd_text_trim(&name, &n);
         ((int64_t *)csv->start.at)[i] = name - (const char *)csv->room.at;
         ((char *)csv->room.at)[name - (const char *)csv->room.at + (ptrdiff_t)n] = 0;
+        RNND_TRY(rnnd_csv_names_add(&csv->names, name, i));
     }
     return 0;
+}
+
+int64_t rnnd_csv_column(const struct rnnd_csv *csv, const char *name)
+{
+    const struct rnnd_dictionary *texts = &csv->names.texts;
+    int64_t number = rnnd_dictionary_find(texts, name, strlen(name));
+    if (number >= 0 && ((const int64_t *)texts->uses.at)[number] > 1)
+        return -2;
+    return rnnd_csv_names_find(&csv->names, name);
+}
+
+/* ---- names of columns */
+
+int rnnd_csv_names_add(struct rnnd_csv_names *names, const char *name, int64_t i)
+{
+    int64_t number;
+    names->first.size = sizeof(int64_t);
+    RNND_TRY(rnnd_dictionary_add(&names->texts, name, strlen(name), &number));
+    return number == names->first.count ? rnnd_list_add(&names->first, &i, 1) : 0;
+}
+
+int64_t rnnd_csv_names_find(const struct rnnd_csv_names *names, const char *name)
+{
+    int64_t number = rnnd_dictionary_find(&names->texts, name, strlen(name));
+    return number < 0 ? -1 : ((const int64_t *)names->first.at)[number];
+}
+
+void rnnd_csv_names_clear(struct rnnd_csv_names *names)
+{
+    rnnd_dictionary_clear(&names->texts);
+    rnnd_list_clear(&names->first);
 }

@@ -18,7 +18,8 @@ struct rnnd_csv_wanted {
 struct rnnd_csv_table {
     const struct rnnd_options *opt;
     struct rnnd_csv_wanted want;
-    struct rnnd_list columns; /* struct column of csv_columns.c */
+    struct rnnd_list columns;    /* struct column of csv_columns.c, */
+    struct rnnd_csv_names known; /* and their names */
     struct rnnd_contents *out;
     struct rnnd_dictionary names, classes;
     bool fixed_classes;            /* --classes-from: nothing is added */
