@@ -128,7 +128,9 @@ dist_check_SCRIPTS += $(program_tests) $(repository_tests) $(unit_scripts)
 EXTRA_DIST += \
 	tests/bench/bench_kernels.py \
 	tests/bench/compare.sh \
+	tests/bench/memory.sh \
 	tests/bench/peers.py \
+	tests/bench/ranks.sh \
 	tests/bench/scaling.sh \
 	tests/bench/shapes \
 	tests/cases/README \

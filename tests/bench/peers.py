@@ -46,6 +46,9 @@ class Net(torch.nn.Module):
         self.rnn = kind(s.input, s.hidden, s.layers, bidirectional=s.directions == 2)
         self.head = torch.nn.Linear(s.directions * s.hidden, s.vocab or CLASSES)
 
+    def forward(self, loss):
+        return loss(self)
+
 
 def make(s, folder):
     rng = np.random.default_rng(1)
@@ -128,33 +131,34 @@ def train(s, folder, mode, updates):
     net = Net(s)
     net.load_state_dict(load_file(os.path.join(folder, "init.safetensors")))
     model = net
-    if mode == "ddp":
+    if mode == "ddp":  # of padded batches, which are faster
         torch.distributed.init_process_group("gloo")
-        for p in net.parameters():
-            torch.distributed.broadcast(p.data, 0)
+        model = torch.nn.parallel.DistributedDataParallel(net)
     batches = (stream_batches(s, folder, rank, ranks) if s.vocab
-               else classify_batches(s, folder, mode != "padded", rank, ranks))
-    optim = torch.optim.SGD(model.parameters(), lr=LR)
+               else classify_batches(s, folder, mode == "packed", rank, ranks))
+    optim = torch.optim.SGD(net.parameters(), lr=LR)
     steps = total = targets = 0
     for update in range(WARM_UP + updates):
         if update == WARM_UP:
             start, steps, total, targets = time.perf_counter(), 0, 0.0, 0
         loss, rows, count = next(batches)
         optim.zero_grad()
-        value = loss(model)
+        value = model(loss)
         whole = torch.tensor([float(count)])
-        if mode == "ddp":  # sums, and one global count: what DDP's mean of means is not
+        if mode == "ddp":  # one global count, since DDP would make a mean of means
             torch.distributed.all_reduce(whole)
-        (value / whole[0]).backward()
-        if mode == "ddp":
-            for p in model.parameters():
-                torch.distributed.all_reduce(p.grad)
-        torch.nn.utils.clip_grad_norm_(model.parameters(), CLIP)
+        (value * ranks / whole[0]).backward()
+        torch.nn.utils.clip_grad_norm_(net.parameters(), CLIP)
         optim.step()
         steps, total, targets = steps + rows, total + value.item(), targets + count
     seconds = time.perf_counter() - start
+    sums = torch.tensor([steps, total, targets], dtype=torch.float64)
+    if mode == "ddp":
+        torch.distributed.all_reduce(sums)
+        torch.distributed.destroy_process_group()
     if rank == 0:
-        print(json.dumps({"steps_per_s": ranks * steps / seconds, "loss": total / targets}))
+        print(json.dumps({"steps_per_s": sums[0].item() / seconds,
+                          "loss": (sums[1] / sums[2]).item()}))
 
 
 def main():

@@ -1,0 +1,45 @@
+#!/bin/sh
+# memory.sh [SHAPE...] - the most memory that rnn_dist and PyTorch, with padded batches, use for
+# the same updates, as a Markdown table: of the process, and beyond what it takes to start.
+# To be run in the build folder after `make tests/cases/tool`.
+#
+# Environment: PYTHON one that has torch, h5py and safetensors, UPDATES (12).
+set -eu
+here=$(cd "$(dirname "$0")" && pwd)
+python=${PYTHON:-python3}
+"$python" -c 'import torch, h5py, safetensors' 2>/dev/null || {
+    echo "memory.sh: PYTHON has no torch, h5py and safetensors: skipped" >&2
+    exit 77
+}
+work=$(mktemp -d "${TMPDIR:-/tmp}/rnn_dist-memory-XXXXXX")
+trap 'rm -rf "$work"' EXIT
+trap 'exit 1' HUP INT TERM
+
+# peak COMMAND...: kB
+peak() {
+    tests/cases/tool peak "$work/peak" "$@" >/dev/null 2>&1
+    cat "$work/peak"
+}
+
+echo "| shape | rnn_dist, MB | to start | PyTorch, MB | to start | ratio | beyond the start |"
+echo "| --- | --- | --- | --- | --- | --- | --- |"
+idle=$(peak "$python" -c 'import h5py, numpy, safetensors.torch, torch; torch.ones(1) + 1')
+for shape in ${*:-lstm-64-256x2}; do
+    # shellcheck disable=SC2046 # words of the line
+    set -- $(grep "^$shape " "$here/shapes")
+    "$python" "$here/peers.py" make "$shape" "$work"
+    options="--cell $2 --layers $5 --batch $7 --shuffle none --optimizer sgd --clip-norm 1"
+    [ "$6" = 1 ] || options="$options --bidirectional"
+    [ "${10}" = 0 ] || options="$options --embed $3 --tbptt $9"
+    # shellcheck disable=SC2086 # a list of options
+    set -- bin/rnn_dist train --data "$work/data.h5" $options --threads 1 --progress none \
+        --hidden "$4" --max-updates "${UPDATES:-12}" --run-dir "$work/run"
+    rm -rf "$work/run"
+    start=$(peak bin/rnn_dist info)
+    ours=$(peak "$@")
+    theirs=$(peak "$python" "$here/peers.py" padded "$shape" "$work" "${UPDATES:-12}")
+    awk -v name="$shape" -v o="$ours" -v s="$start" -v t="$theirs" -v i="$idle" 'BEGIN {
+        printf "| %s | %.0f | %.0f | %.0f | %.0f | %.2f | %.2f |\n", name, o / 1024, s / 1024,
+            t / 1024, i / 1024, o / t, (o - s) / (t - i)
+    }'
+done
