@@ -1,12 +1,13 @@
 /*
- * blas.cc - cuBLAS: the matrix products that kernels/cuda/ asks for, by the CPU's library.
+ * blas.cc - cuBLAS: the matrix products that kernels/cuda/ asks for, by the CPU's
+ * library.
  *
- * Takes column-major matrices of float or bfloat16, checks leading dimensions, types and the
- * memory that a product touches, and queues it. Rounds inputs as the compute type says; sums
- * in fp32. With beta = 0, C is not read. Setting the stream forgets the workspace, as cuBLAS
- * does; a product without one is no part of a graph, since cuBLAS would allocate there, and
- * products that share one are not to run side by side. In a graph, products of some shapes are
- * two kernels.
+ * Takes column-major matrices of float or bfloat16, checks leading dimensions, types
+ * and the memory that a product touches, and queues it. Rounds inputs as the compute
+ * type says; sums in fp32. With beta = 0, C is not read. Setting the stream forgets the
+ * workspace, as cuBLAS does; a product without one is no part of a graph, since cuBLAS
+ * would allocate there, and products that share one are not to run side by side. In a
+ * graph, products of some shapes are two kernels.
  */
 #include <cublas_v2.h>
 
@@ -57,7 +58,7 @@ char *column(const Matrix &x, int batch, int64_t j)
            (x.stride * batch + x.ld * j) * (int64_t)size_of(x.type);
 }
 
-/* ---- what a product touches --------------------------------------------------------- */
+/* ---- what a product touches ---------------------------------------------------- */
 
 void check_matrix(const Matrix &x, int count, int device, const char *what)
 {
@@ -79,7 +80,7 @@ void announce(const Matrix &x, int batch, bool write)
             announce_read(column(x, batch, j), (size_t)x.rows * size_of(x.type));
 }
 
-/* ---- the product -------------------------------------------------------------------- */
+/* ---- the product --------------------------------------------------------------- */
 
 float rounded(float x, cublasComputeType_t compute)
 {
@@ -117,7 +118,8 @@ Floats load(const Matrix &x, int batch, cublasComputeType_t compute)
         float *to = &out.copy[(size_t)(j * x.rows)];
         for (int64_t i = 0; i < x.rows; i++)
             if (x.type == CUDA_R_16BF)
-                to[i] = __bfloat162float(reinterpret_cast<const __nv_bfloat16 *>(from)[i]);
+                to[i] =
+                    __bfloat162float(reinterpret_cast<const __nv_bfloat16 *>(from)[i]);
             else
                 to[i] = rounded(reinterpret_cast<const float *>(from)[i], compute);
     }
@@ -140,12 +142,13 @@ void sgemm(const Product &p, const Floats &a, const Floats &b, float *c, int64_t
 {
     bool ta = p.ta != CUBLAS_OP_N, tb = p.tb != CUBLAS_OP_N;
 #if defined(RNND_GEMM_ONEDNN)
-    if (dnnl_sgemm(tb ? 'T' : 'N', ta ? 'T' : 'N', p.n, p.m, p.k, p.alpha, b.p, b.ld, a.p,
-                   a.ld, p.beta, c, ldc) != dnnl_success)
+    if (dnnl_sgemm(tb ? 'T' : 'N', ta ? 'T' : 'N', p.n, p.m, p.k, p.alpha, b.p, b.ld,
+                   a.p, a.ld, p.beta, c, ldc) != dnnl_success)
         error("the matrix product of %d x %d x %d failed", p.m, p.n, p.k);
 #else
-    cblas_sgemm(CblasRowMajor, tb ? CblasTrans : CblasNoTrans, ta ? CblasTrans : CblasNoTrans,
-                p.n, p.m, p.k, p.alpha, b.p, (int)b.ld, a.p, (int)a.ld, p.beta, c, (int)ldc);
+    cblas_sgemm(CblasRowMajor, tb ? CblasTrans : CblasNoTrans,
+                ta ? CblasTrans : CblasNoTrans, p.n, p.m, p.k, p.alpha, b.p, (int)b.ld,
+                a.p, (int)a.ld, p.beta, c, (int)ldc);
 #endif
 }
 
@@ -177,7 +180,7 @@ void multiply(const Product &p, int batch)
         store(p.c, batch, c.copy);
 }
 
-/* ---- asking for it ------------------------------------------------------------------ */
+/* ---- asking for it ------------------------------------------------------------- */
 
 bool sizes_are_right(const Product &p)
 {
@@ -196,12 +199,13 @@ bool types_are_known(const Product &p)
     if (!known || p.a.type != p.b.type)
         return false;
     if (bf16)
-        return settings().arch >= 80 && (p.c.type == CUDA_R_16BF || p.c.type == CUDA_R_32F);
+        return settings().arch >= 80 &&
+               (p.c.type == CUDA_R_16BF || p.c.type == CUDA_R_32F);
     return p.a.type == CUDA_R_32F && p.c.type == CUDA_R_32F;
 }
 
-/* cuBLAS adds up parts of a long product in a second kernel. For which shapes is its own
-   affair: any fifth will do. */
+/* cuBLAS adds up parts of a long product in a second kernel. For which shapes is its
+   own affair: any fifth will do. */
 bool has_two_kernels(const Product &p)
 {
     return (p.m + p.n) % 5 == 0;
@@ -257,7 +261,7 @@ Matrix matrix(const void *p, cudaDataType type, int ld, long long stride)
 
 using namespace simt;
 
-/* ---- entry points: cublas_api.h ----------------------------------------------------- */
+/* ---- entry points: cublas_api.h ------------------------------------------------ */
 
 extern "C" {
 
@@ -342,9 +346,10 @@ const char *cublasGetStatusString(cublasStatus_t status)
     }
 }
 
-cublasStatus_t cublasSgemm_v2(cublasHandle_t h, cublasOperation_t ta, cublasOperation_t tb,
-                              int m, int n, int k, const float *alpha, const float *A,
-                              int lda, const float *B, int ldb, const float *beta, float *C,
+cublasStatus_t cublasSgemm_v2(cublasHandle_t h, cublasOperation_t ta,
+                              cublasOperation_t tb, int m, int n, int k,
+                              const float *alpha, const float *A, int lda,
+                              const float *B, int ldb, const float *beta, float *C,
                               int ldc)
 {
     return ask(h, {ta, tb, m, n, k, 1, *alpha, *beta, matrix(A, CUDA_R_32F, lda, 0),
@@ -356,21 +361,24 @@ cublasStatus_t cublasSgemmStridedBatched(cublasHandle_t h, cublasOperation_t ta,
                                          cublasOperation_t tb, int m, int n, int k,
                                          const float *alpha, const float *A, int lda,
                                          long long stride_a, const float *B, int ldb,
-                                         long long stride_b, const float *beta, float *C,
-                                         int ldc, long long stride_c, int count)
+                                         long long stride_b, const float *beta,
+                                         float *C, int ldc, long long stride_c,
+                                         int count)
 {
-    return ask(h, {ta, tb, m, n, k, count, *alpha, *beta,
-                   matrix(A, CUDA_R_32F, lda, stride_a), matrix(B, CUDA_R_32F, ldb, stride_b),
-                   matrix(C, CUDA_R_32F, ldc, stride_c), CUBLAS_COMPUTE_32F, nullptr},
+    return ask(h,
+               {ta, tb, m, n, k, count, *alpha, *beta,
+                matrix(A, CUDA_R_32F, lda, stride_a),
+                matrix(B, CUDA_R_32F, ldb, stride_b),
+                matrix(C, CUDA_R_32F, ldc, stride_c), CUBLAS_COMPUTE_32F, nullptr},
                "cublasSgemmStridedBatched");
 }
 
 cublasStatus_t cublasGemmStridedBatchedEx(
     cublasHandle_t h, cublasOperation_t ta, cublasOperation_t tb, int m, int n, int k,
     const void *alpha, const void *A, cudaDataType type_a, int lda, long long stride_a,
-    const void *B, cudaDataType type_b, int ldb, long long stride_b, const void *beta, void *C,
-    cudaDataType type_c, int ldc, long long stride_c, int count, cublasComputeType_t compute,
-    cublasGemmAlgo_t)
+    const void *B, cudaDataType type_b, int ldb, long long stride_b, const void *beta,
+    void *C, cudaDataType type_c, int ldc, long long stride_c, int count,
+    cublasComputeType_t compute, cublasGemmAlgo_t)
 {
     return ask(h, {ta, tb, m, n, k, count, *static_cast<const float *>(alpha),
                    *static_cast<const float *>(beta), matrix(A, type_a, lda, stride_a),
@@ -378,15 +386,17 @@ cublasStatus_t cublasGemmStridedBatchedEx(
                    compute, nullptr}, "cublasGemmStridedBatchedEx");
 }
 
-cublasStatus_t cublasGemmEx(cublasHandle_t h, cublasOperation_t ta, cublasOperation_t tb,
-                            int m, int n, int k, const void *alpha, const void *A,
-                            cudaDataType type_a, int lda, const void *B, cudaDataType type_b,
-                            int ldb, const void *beta, void *C, cudaDataType type_c, int ldc,
+cublasStatus_t cublasGemmEx(cublasHandle_t h, cublasOperation_t ta,
+                            cublasOperation_t tb, int m, int n, int k,
+                            const void *alpha, const void *A, cudaDataType type_a,
+                            int lda, const void *B, cudaDataType type_b, int ldb,
+                            const void *beta, void *C, cudaDataType type_c, int ldc,
                             cublasComputeType_t compute, cublasGemmAlgo_t)
 {
-    return ask(h, {ta, tb, m, n, k, 1, *static_cast<const float *>(alpha),
-                   *static_cast<const float *>(beta), matrix(A, type_a, lda, 0),
-                   matrix(B, type_b, ldb, 0), matrix(C, type_c, ldc, 0), compute, nullptr},
+    return ask(h,
+               {ta, tb, m, n, k, 1, *static_cast<const float *>(alpha),
+                *static_cast<const float *>(beta), matrix(A, type_a, lda, 0),
+                matrix(B, type_b, ldb, 0), matrix(C, type_c, ldc, 0), compute, nullptr},
                "cublasGemmEx");
 }
 

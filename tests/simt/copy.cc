@@ -1,8 +1,8 @@
 /*
  * copy.cc - asynchronous copies: they arrive when waited for, or at once, by chance.
  *
- * A copy that arrives late shows a missing wait, one that arrives early a buffer that others
- * still read. In order all are late.
+ * A copy that arrives late shows a missing wait, one that arrives early a buffer that
+ * others still read. In order all are late.
  */
 #include "core.h"
 
@@ -17,8 +17,9 @@ void land(Copy *c)
     memset(static_cast<char *>(c->shared) + c->valid, 0, (size_t)(c->bytes - c->valid));
 }
 
-/* For TSan the copy is made by another, who begins behind the thread that asks and is ordered
-   before whoever waits for the group: a thread that does not wait races with it. */
+/* For TSan the copy is made by another, who begins behind the thread that asks and is
+   ordered before whoever waits for the group: a thread that does not wait races with
+   it. */
 void announce(Thread *t, const Copy &c)
 {
     if (!t->copier.context)
@@ -42,10 +43,11 @@ void copy_begin(void *shared, const void *global, int bytes, int valid, Site at)
     if (valid < 0 || valid > bytes)
         error("copy_async<%d> of %d bytes", bytes, valid);
     if ((uintptr_t)shared % (unsigned)bytes || (uintptr_t)global % (unsigned)bytes)
-        error("copy_async<%d> between %p and %p: not aligned to %d bytes", bytes, shared,
-              global, bytes);
+        error("copy_async<%d> between %p and %p: not aligned to %d bytes", bytes,
+              shared, global, bytes);
     if (!owns_shared(t->block, shared, (size_t)bytes))
-        error("copy_async<%d> to %p, which is not shared memory of the block", bytes, shared);
+        error("copy_async<%d> to %p, which is not shared memory of the block", bytes,
+              shared);
     if (valid > 0)
         check_device(global, (size_t)valid, working_device(), "copy_async");
     Copy c = {shared, global, bytes, valid, t->group, false};

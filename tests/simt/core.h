@@ -3,7 +3,7 @@
  *
  *   report.cc   settings from the environment, random numbers, errors
  *   fiber.cc    stacks and the switch between them
- *   sched.cc    a launch: blocks, threads, who runs next, the block barrier, shared memory
+ *   sched.cc    a launch: blocks, threads, who runs next, block barrier, shared memory
  *   warp.cc     shuffles, votes and matrix products of 32 lanes
  *   copy.cc     asynchronous copies of a thread
  *   memory.cc   device and pinned memory, and who may touch it
@@ -30,16 +30,16 @@
 
 namespace simt {
 
-/* ---- report.cc ------------------------------------------------------------------- */
+/* ---- report.cc ----------------------------------------------------------------- */
 
 struct Settings {
     int arch;             /* RNND_SIMT_ARCH: 75 .. 120 (90) */
     int devices;          /* RNND_SIMT_DEVICES (2) */
-    int multiprocessors;  /* RNND_SIMT_SMS: of each device, 0 = as the architecture has */
+    int multiprocessors;  /* RNND_SIMT_SMS: of a device, 0 = as the architecture has */
     bool inorder;         /* RNND_SIMT_SEED=inorder */
     uint64_t seed;        /* RNND_SIMT_SEED (1) */
     size_t memory;        /* RNND_SIMT_MEMORY: MiB of each device (8192) */
-    bool digest;          /* RNND_SIMT_DIGEST=1: says at the end what came to the host */
+    bool digest;          /* RNND_SIMT_DIGEST=1: tells at the end what the host got */
     size_t stack;         /* RNND_SIMT_STACK: KiB of each thread */
     bool captures;        /* RNND_SIMT_CAPTURES: 0 = every capture fails (1) */
 };
@@ -53,7 +53,7 @@ size_t below(size_t n);
 /* Keeps a result for cudaGetLastError. */
 cudaError_t result(cudaError_t status);
 
-/* ---- fiber.cc -------------------------------------------------------------------- */
+/* ---- fiber.cc ------------------------------------------------------------------ */
 
 struct Fiber;
 Fiber *fiber_host();
@@ -66,7 +66,7 @@ void fiber_switch(Fiber *from, Fiber *to);
 /* Where a fault at p would mean that a fiber's stack is full. */
 bool fiber_guard(const void *p);
 
-/* ---- sched.cc -------------------------------------------------------------------- */
+/* ---- sched.cc ------------------------------------------------------------------ */
 
 struct Block;
 struct Warp;
@@ -145,12 +145,12 @@ bool owns_shared(const Block *block, const void *p, size_t bytes);
 /* Static shared memory that a kernel was seen to use. */
 size_t static_shared(const void *function);
 
-/* ---- copy.cc --------------------------------------------------------------------- */
+/* ---- copy.cc ------------------------------------------------------------------- */
 
 /* A thread ends: what it did not wait for arrives. */
 void copy_abandon(Thread *t);
 
-/* ---- memory.cc ------------------------------------------------------------------- */
+/* ---- memory.cc ----------------------------------------------------------------- */
 
 /* Lets work on this device touch its memory; -1: nobody. */
 void open_memory(int device);
@@ -160,13 +160,13 @@ void check_device(const void *p, size_t bytes, int device, const char *what);
 bool is_device(const void *p);
 bool is_pinned(const void *p, size_t bytes);
 
-/* ---- device.cc ------------------------------------------------------------------- */
+/* ---- device.cc ----------------------------------------------------------------- */
 
 int current_device();
 /* Whether a device of this kind would take the launch. */
 cudaError_t check_launch(const Launch &launch);
 
-/* ---- queue.cc -------------------------------------------------------------------- */
+/* ---- queue.cc ------------------------------------------------------------------ */
 
 /* Work of a stream: called until it returns true. */
 typedef std::function<bool()> Work;

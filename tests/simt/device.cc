@@ -1,8 +1,9 @@
 /*
  * device.cc - what the emulated devices are, and the limits that they set to a launch.
  *
- * One device of each architecture is modelled, by the table of NVIDIA's programming guide on
- * compute capabilities. Registers are not modelled: nvcc's table of them is in the build's log.
+ * One device of each architecture is modelled, by the table of NVIDIA's programming
+ * guide on compute capabilities. Registers are not modelled: nvcc's table of them is in
+ * the build's log.
  */
 #include <cstdio>
 #include <cstdlib>
@@ -34,7 +35,8 @@ const Model &model()
     for (const Model &m : models)
         if (m.arch == settings().arch)
             return m;
-    error("RNND_SIMT_ARCH=%d: 75, 80, 86, 89, 90, 100 or 120 was expected", settings().arch);
+    error("RNND_SIMT_ARCH=%d: 75, 80, 86, 89, 90, 100 or 120 was expected",
+          settings().arch);
 }
 
 int multiprocessors()
@@ -177,7 +179,7 @@ cudaError_t check_launch(const Launch &launch)
 
 using namespace simt;
 
-/* ---- entry points ------------------------------------------------------------------- */
+/* ---- entry points -------------------------------------------------------------- */
 
 extern "C" {
 
@@ -244,9 +246,10 @@ cudaError_t cudaDriverGetVersion(int *version)
     return cudaRuntimeGetVersion(version);
 }
 
-/* ---- kernels ------------------------------------------------------------------------ */
+/* ---- kernels ------------------------------------------------------------------- */
 
-cudaError_t cudaFuncSetAttribute(const void *function, cudaFuncAttribute which, int value)
+cudaError_t cudaFuncSetAttribute(const void *function, cudaFuncAttribute which,
+                                 int value)
 {
     enter("cudaFuncSetAttribute");
     size_t most = (size_t)model().shared_block << 10;
@@ -274,7 +277,8 @@ cudaError_t cudaFuncGetAttributes(cudaFuncAttributes *out, const void *function)
     return result(cudaSuccess);
 }
 
-cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, const void *function,
+cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks,
+                                                          const void *function,
                                                           int threads, size_t dynamic)
 {
     enter("cudaOccupancyMaxActiveBlocksPerMultiprocessor");
@@ -286,10 +290,11 @@ cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, const voi
 cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
     int *blocks, const void *function, int threads, size_t dynamic, unsigned)
 {
-    return cudaOccupancyMaxActiveBlocksPerMultiprocessor(blocks, function, threads, dynamic);
+    return cudaOccupancyMaxActiveBlocksPerMultiprocessor(blocks, function, threads,
+                                                         dynamic);
 }
 
-/* ---- errors ------------------------------------------------------------------------- */
+/* ---- errors -------------------------------------------------------------------- */
 
 cudaError_t cudaGetLastError(void)
 {

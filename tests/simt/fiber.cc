@@ -2,8 +2,8 @@
  * fiber.cc - stacks, and the switch from one to another.
  *
  * Gives each CUDA thread a stack with a guard page below it. The switch is a dozen
- * instructions on x86-64 and swapcontext(3), some twenty times slower, elsewhere. Knows no
- * CUDA; tells AddressSanitizer where the stack is.
+ * instructions on x86-64 and swapcontext(3), some twenty times slower, elsewhere. Knows
+ * no CUDA; tells AddressSanitizer where the stack is.
  */
 #include <cstdlib>
 #include <sys/mman.h>
@@ -33,7 +33,8 @@ Fiber host;
 /* Neither is destroyed: the leak checker finds the fibers through them. */
 std::vector<Fiber *> &kept = *new std::vector<Fiber *>;
 Fiber *entering;           /* the fiber that a first switch enters */
-std::vector<std::pair<char *, size_t>> &mapped = *new std::vector<std::pair<char *, size_t>>;
+std::vector<std::pair<char *, size_t>> &mapped =
+    *new std::vector<std::pair<char *, size_t>>;
 
 size_t page()
 {
@@ -80,8 +81,9 @@ void map_stack(Fiber *fiber)
 } // namespace
 
 #ifdef __x86_64__
-/* simt_switch(void **save, void *load): the registers that a call keeps, and the stack. */
-extern "C" void simt_switch(void **save, void *load) __attribute__((visibility("hidden")));
+/* simt_switch(void **save, void *load): the registers a call keeps, and the stack. */
+extern "C" void simt_switch(void **save, void *load)
+    __attribute__((visibility("hidden")));
 asm(R"(
     .text
     .globl simt_switch

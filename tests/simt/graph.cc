@@ -1,25 +1,28 @@
 /*
  * graph.cc - capture, and graphs: what was captured, run as one operation of a stream.
  *
- * Takes what streams are given while they are captured: kernels, cooperative ones too, copies,
- * memsets, products of cuBLAS; streams join by cudaStreamWaitEvent and must be joined again.
- * Gives cudaGraphInstantiate, Launch, Upload, ExecUpdate; node.cc has what is done to one node.
+ * Takes what streams are given while they are captured: kernels, cooperative ones too,
+ * copies, memsets, products of cuBLAS; streams join by cudaStreamWaitEvent and must be
+ * joined again. Gives cudaGraphInstantiate, Launch, Upload, ExecUpdate; node.cc has
+ * what is done to one node.
  *
- * The nodes of a launch run in an order that their edges allow, drawn anew each time: an edge
- * that is missing shows, and TSan sees each branch as a thread of its own. Arguments are those
- * of the capture until they are updated; launches that are queued keep theirs. A product may be
- * one kernel or two, by its shape, so that a graph of other shapes may have other nodes, as with
- * cuBLAS. While a stream is captured nothing may wait, ask or allocate.
+ * The nodes of a launch run in an order that their edges allow, drawn anew each time:
+ * an edge that is missing shows, and TSan sees each branch as a thread of its own.
+ * Arguments are those of the capture until they are updated; launches that are queued
+ * keep theirs. A product may be one kernel or two, by its shape, so that a graph of
+ * other shapes may have other nodes, as with cuBLAS. While a stream is captured nothing
+ * may wait, ask or allocate.
  *
- * Not there: graphs built by hand, NCCL, host functions, child graphs, conditions, pageable
- * memory, launches into a stream that is captured. All of them are refused.
+ * Not there: graphs built by hand, NCCL, host functions, child graphs, conditions,
+ * pageable memory, launches into a stream that is captured. All of them are refused.
  */
 #include "queue.h"
 
 namespace simt {
 
-/* For TSan: nodes that follow one another share a context; where a graph forks, one goes on
-   with the old context and the others have their own. The first chain runs on the stream's. */
+/* For TSan: nodes that follow one another share a context; where a graph forks, one
+   goes on with the old context and the others have their own. The first chain runs on
+   the stream's. */
 struct Chains {
     std::vector<size_t> of;  /* each node */
     std::vector<Worker> worker;
@@ -36,8 +39,8 @@ Chains::~Chains()
 
 namespace {
 
-/* All streams that joined must have been joined again: their last node must be before one of
-   the origin's, or the origin's tail. */
+/* All streams that joined must have been joined again: their last node must be before
+   one of the origin's, or the origin's tail. */
 void check_joined(cudaStream_t s, const CUgraph_st *graph, cudaStream_t origin)
 {
     for (size_t last : s->tail) {
@@ -82,7 +85,7 @@ struct Run {
     std::shared_ptr<Chains> chains;
     std::shared_ptr<Workers> threads; /* of the stream */
     std::vector<char> token;          /* of each node, and of the beginning */
-    std::vector<size_t> missing;      /* of each node: those before it that have not run */
+    std::vector<size_t> missing; /* of each node: those before it that have not run */
     std::vector<std::vector<size_t>> next;
     std::vector<size_t> ready;
 };
@@ -114,7 +117,8 @@ size_t take_node(Run *r)
 }
 
 /* On the heap: for TSan our stack is the host's, who wrote there before. */
-std::shared_ptr<Launch> copy_launch(const Launch &launch, std::shared_ptr<Workers> threads)
+std::shared_ptr<Launch> copy_launch(const Launch &launch,
+                                    std::shared_ptr<Workers> threads)
 {
     Unseen unseen;
     auto copy = std::make_shared<Launch>(launch);
@@ -185,7 +189,7 @@ using namespace simt;
 
 extern "C" {
 
-/* ---- capture ------------------------------------------------------------------------ */
+/* ---- capture ------------------------------------------------------------------- */
 
 cudaError_t cudaStreamBeginCapture(cudaStream_t s, cudaStreamCaptureMode)
 {
@@ -232,7 +236,7 @@ cudaError_t cudaStreamIsCapturing(cudaStream_t s, cudaStreamCaptureStatus *statu
     return result(cudaSuccess);
 }
 
-/* ---- graphs ------------------------------------------------------------------------- */
+/* ---- graphs -------------------------------------------------------------------- */
 
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t *exec, cudaGraph_t graph,
                                  unsigned long long)
@@ -258,8 +262,9 @@ cudaError_t cudaGraphExecUpdate(cudaGraphExec_t exec, cudaGraph_t graph,
     enter("cudaGraphExecUpdate");
     Unseen unseen;
     *info = {};
-    info->result = graph->device == exec->device ? compare(*exec->node, graph->node)
-                                                 : cudaGraphExecUpdateErrorParametersChanged;
+    info->result = graph->device == exec->device
+                       ? compare(*exec->node, graph->node)
+                       : cudaGraphExecUpdateErrorParametersChanged;
     if (info->result != cudaGraphExecUpdateSuccess)
         return result(cudaErrorGraphExecUpdateFailure);
     exec->node = std::make_shared<Nodes>(graph->node);
@@ -281,8 +286,8 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t s)
     if (is_capturing(s))
         error("cudaGraphLaunch into a stream that is captured is not emulated");
     if (exec->device != s->device)
-        error("cudaGraphLaunch on device %d of a graph captured on device %d", s->device,
-              exec->device);
+        error("cudaGraphLaunch on device %d of a graph captured on device %d",
+              s->device, exec->device);
     Run run = {exec->node, exec->chains, s->workers, {}, {}, {}, {}};
     enqueue(s, "cudaGraphLaunch", [run]() mutable { return run_nodes(&run), true; });
     return result(cudaSuccess);

@@ -1,9 +1,10 @@
 /*
  * memory.cc - the memory of the emulated devices, and who may touch it.
  *
- * Each device has a range of addresses of its own. Nobody can read or write there but work of
- * that device while it runs: any other access faults and is reported, and so is one past the
- * end of an allocation or to what was freed. New memory is all ones: floats are NaN.
+ * Each device has a range of addresses of its own. Nobody can read or write there but
+ * work of that device while it runs: any other access faults and is reported, and so is
+ * one past the end of an allocation or to what was freed. New memory is all ones:
+ * floats are NaN.
  */
 #include <csignal>
 #include <cstdio>
@@ -23,11 +24,11 @@ struct Allocation {
     char *p;
     size_t bytes;
     int device;
-    char *first;             /* of its pages; a page that nobody may touch follows them */
+    char *first; /* of its pages; a page that nobody may touch follows them */
     size_t room;
 };
 
-const size_t reserve = (size_t)256 << 30; /* addresses of a device, never given out twice */
+const size_t reserve = (size_t)256 << 30; /* addresses of a device, each used once */
 const size_t page = 4096, alignment = 256;
 
 struct Arena {
@@ -53,7 +54,8 @@ Arena &arena_of(int device)
 }
 
 /* The last allocation that begins at or below p. */
-const Allocation *below_or_at(const std::map<const char *, Allocation> &map, const void *p)
+const Allocation *below_or_at(const std::map<const char *, Allocation> &map,
+                              const void *p)
 {
     auto next = map.upper_bound(static_cast<const char *>(p));
     return next == map.begin() ? nullptr : &std::prev(next)->second;
@@ -83,7 +85,8 @@ void describe(const void *p, char *text, size_t size)
         snprintf(text, size, "byte %td of an allocation of %zu on device %d", q - a->p,
                  a->bytes, device);
     else if (a && a->device == device)
-        snprintf(text, size, "%td bytes past the end of an allocation of %zu on device %d",
+        snprintf(text, size,
+                 "%td bytes past the end of an allocation of %zu on device %d",
                  q - (a->p + a->bytes), a->bytes, device);
     else
         snprintf(text, size, "no allocation, memory of device %d", device);
@@ -110,7 +113,10 @@ void on_fault(int signal, siginfo_t *info, void *context)
         return;
     }
     describe(info->si_addr, what, sizeof what);
-    error("%s %s %p: %s", self() ? "a kernel" : working >= 0 ? "queued work" : "the host",
+    error("%s %s %p: %s",
+          self()         ? "a kernel"
+          : working >= 0 ? "queued work"
+                         : "the host",
           is_write(context) ? "writes" : "reads", info->si_addr, what);
 }
 
@@ -131,8 +137,8 @@ void watch_faults()
     sigaction(SIGSEGV, &action, &previous);
 }
 
-/* A file of ones. Mapped as often as it takes, it fills memory that costs nothing until it is
-   written. */
+/* A file of ones. Mapped as often as it takes, it fills memory that costs nothing until
+   it is written. */
 const size_t ones_size = 4 << 20;
 
 int ones()
@@ -194,7 +200,8 @@ void remove(Allocation a)
     check_end(a, a.first, a.p, "before");
     check_end(a, a.p + a.bytes, a.first + a.room, "past");
     if (mmap(a.first, a.room, PROT_NONE,
-             MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0) == MAP_FAILED)
+             MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1,
+             0) == MAP_FAILED)
         error("munmap: %zu bytes of device %d", a.bytes, a.device);
     poison(a.first, a.room);
     arenas[a.device].used -= a.bytes;
@@ -207,8 +214,8 @@ struct AtEnd {
     ~AtEnd()
     {
         for (const auto &a : living)
-            fprintf(stderr, "simt: %zu bytes of device %d were not freed\n", a.second.bytes,
-                    a.second.device);
+            fprintf(stderr, "simt: %zu bytes of device %d were not freed\n",
+                    a.second.bytes, a.second.device);
         for (const auto &a : pinned)
             fprintf(stderr, "simt: %zu bytes of pinned memory were not freed\n",
                     a.second.bytes);
@@ -269,7 +276,7 @@ void check_argument(const void *p, int index)
 
 using namespace simt;
 
-/* ---- entry points ------------------------------------------------------------------- */
+/* ---- entry points -------------------------------------------------------------- */
 
 extern "C" {
 
@@ -353,7 +360,7 @@ cudaError_t cudaFreeHost(void *p)
     return result(cudaSuccess);
 }
 
-/* Both share one stream with all other threads and wait for it: the dialect has none. */
+/* Both share one stream with all other threads and wait for it: not in the dialect. */
 cudaError_t cudaMemcpy(void *, const void *, size_t, cudaMemcpyKind)
 {
     error("cudaMemcpy uses the default stream: cudaMemcpyAsync was expected");

@@ -1,11 +1,11 @@
 /*
  * nccl.cc - NCCL over MPI, for as many processes as MPI's world has.
  *
- * Takes collectives on streams. When one runs, the arguments of all ranks are compared first;
- * then each rank gathers the data of all and sums in rank order, so that all have the same
- * bits. Nothing blocks: work that waits for a peer stays at the head of its stream. A peer
- * whose program waits elsewhere does not run its streams: ranks must wait for collectives in
- * the same places.
+ * Takes collectives on streams. When one runs, the arguments of all ranks are compared
+ * first; then each rank gathers the data of all and sums in rank order, so that all
+ * have the same bits. Nothing blocks: work that waits for a peer stays at the head of
+ * its stream. A peer whose program waits elsewhere does not run its streams: ranks must
+ * wait for collectives in the same places.
  */
 #include <cstdio>
 #define OMPI_SKIP_MPICXX 1
@@ -87,7 +87,7 @@ size_t size_of(int type)
     }
 }
 
-/* ---- sums in rank order ------------------------------------------------------------- */
+/* ---- sums in rank order -------------------------------------------------------- */
 
 template <class T, class Sum>
 void reduce_as(const Collective &c, int op)
@@ -125,18 +125,20 @@ void reduce(const Collective &c)
     }
 }
 
-/* ---- one collective, step by step --------------------------------------------------- */
+/* ---- one collective, step by step ---------------------------------------------- */
 
 void compare(const Collective &c)
 {
     for (int r = 0; r < c.state->size; r++) {
         const Arguments &o = c.all[(size_t)r];
         if (memcmp(&o, &c.mine, sizeof o) != 0)
-            error("NCCL: rank %d is in its %s %d of %llu elements (type %d, op %d, root %d), "
+            error("NCCL: rank %d is in its %s %d of %llu elements (type %d, op %d, "
+                  "root %d), "
                   "rank %d in its %s %d of %llu (type %d, op %d, root %d)",
                   c.state->rank, c.mine.is_broadcast ? "broadcast" : "all-reduce",
-                  c.mine.number, (unsigned long long)c.mine.count, c.mine.type, c.mine.op,
-                  c.mine.root, r, o.is_broadcast ? "broadcast" : "all-reduce", o.number,
+                  c.mine.number, (unsigned long long)c.mine.count, c.mine.type,
+                  c.mine.op, c.mine.root, r,
+                  o.is_broadcast ? "broadcast" : "all-reduce", o.number,
                   (unsigned long long)o.count, o.type, o.op, o.root);
     }
 }
@@ -151,8 +153,8 @@ void begin_comparing(Collective *c)
     if (c->state->alone)
         c->all[0] = c->mine;
     else
-        MPI_Iallgather(&c->mine, sizeof c->mine, MPI_BYTE, c->all.data(), sizeof c->mine,
-                       MPI_BYTE, c->state->comm, &c->request);
+        MPI_Iallgather(&c->mine, sizeof c->mine, MPI_BYTE, c->all.data(),
+                       sizeof c->mine, MPI_BYTE, c->state->comm, &c->request);
 }
 
 /* MPI sees copies: device memory is closed to it while others work. */
@@ -170,8 +172,8 @@ void begin_moving(Collective *c)
                    &c->request);
     else {
         c->everyone.resize((size_t)bytes * (size_t)c->state->size);
-        MPI_Iallgather(c->data.data(), bytes, MPI_BYTE, c->everyone.data(), bytes, MPI_BYTE,
-                       c->state->comm, &c->request);
+        MPI_Iallgather(c->data.data(), bytes, MPI_BYTE, c->everyone.data(), bytes,
+                       MPI_BYTE, c->state->comm, &c->request);
     }
 }
 
@@ -242,7 +244,7 @@ ncclResult_t ask(ncclComm_t comm, Arguments mine, const void *send, void *receiv
     return ncclSuccess;
 }
 
-/* ---- opening ------------------------------------------------------------------------ */
+/* ---- opening ------------------------------------------------------------------- */
 
 /* All ranks hold the same id, each its own rank and a device that nobody else has. */
 ncclResult_t check_peers(const State &s, const Peer &me)
@@ -252,13 +254,16 @@ ncclResult_t check_peers(const State &s, const Peer &me)
     for (int i = 0; i < s.size; i++) {
         if (memcmp(peer[(size_t)i].id, me.id, sizeof me.id) != 0 ||
             peer[(size_t)i].size != me.size)
-            error("ncclCommInitRank: ranks %d and %d have different ids or sizes", me.rank, i);
+            error("ncclCommInitRank: ranks %d and %d have different ids or sizes",
+                  me.rank, i);
         if (peer[(size_t)i].rank != i)
-            error("ncclCommInitRank: two ranks call themselves %d", peer[(size_t)i].rank);
+            error("ncclCommInitRank: two ranks call themselves %d",
+                  peer[(size_t)i].rank);
         for (int j = 0; j < i; j++)
             if (peer[(size_t)i].device == peer[(size_t)j].device &&
                 strcmp(peer[(size_t)i].host, peer[(size_t)j].host) == 0) {
-                fprintf(stderr, "simt: NCCL: ranks %d and %d both use device %d of %s\n", j, i,
+                fprintf(stderr,
+                        "simt: NCCL: ranks %d and %d both use device %d of %s\n", j, i,
                         peer[(size_t)i].device, peer[(size_t)i].host);
                 return ncclInvalidUsage;
             }
@@ -276,7 +281,8 @@ ncclResult_t join(State *s, const ncclUniqueId &id)
         error("ncclCommInitRank: %d ranks need MPI, which is not running", s->size);
     MPI_Comm_size(MPI_COMM_WORLD, &world);
     if (world != s->size)
-        error("ncclCommInitRank: %d ranks in a world of %d are not emulated", s->size, world);
+        error("ncclCommInitRank: %d ranks in a world of %d are not emulated", s->size,
+              world);
     MPI_Comm_split(MPI_COMM_WORLD, 0, s->rank, &s->comm);
     memcpy(me.id, id.internal, sizeof me.id);
     me.size = s->size;
@@ -289,7 +295,8 @@ ncclResult_t join(State *s, const ncclUniqueId &id)
 void close_comm(ncclComm_t comm)
 {
     int ended = 1;
-    if (!comm->state->alone && !comm->state->aborted && MPI_Finalized(&ended) == 0 && !ended)
+    if (!comm->state->alone && !comm->state->aborted && MPI_Finalized(&ended) == 0 &&
+        !ended)
         MPI_Comm_free(&comm->state->comm);
     delete comm;
 }
@@ -299,7 +306,7 @@ void close_comm(ncclComm_t comm)
 
 using namespace simt;
 
-/* ---- entry points: nccl.h ----------------------------------------------------------- */
+/* ---- entry points: nccl.h ------------------------------------------------------ */
 
 extern "C" {
 
@@ -318,8 +325,8 @@ ncclResult_t ncclGetUniqueId(ncclUniqueId *id)
     return n == sizeof id->internal ? ncclSuccess : ncclSystemError;
 }
 
-ncclResult_t ncclCommInitRankConfig(ncclComm_t *comm, int size, ncclUniqueId id, int rank,
-                                    ncclConfig_t *config)
+ncclResult_t ncclCommInitRankConfig(ncclComm_t *comm, int size, ncclUniqueId id,
+                                    int rank, ncclConfig_t *config)
 {
     const ncclConfig_t expected = NCCL_CONFIG_INITIALIZER;
     enter("ncclCommInitRankConfig");
@@ -428,14 +435,17 @@ ncclResult_t ncclGroupEnd(void)
     return ncclSuccess;
 }
 
-ncclResult_t ncclAllReduce(const void *send, void *receive, size_t count, ncclDataType_t type,
-                           ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream)
+ncclResult_t ncclAllReduce(const void *send, void *receive, size_t count,
+                           ncclDataType_t type, ncclRedOp_t op, ncclComm_t comm,
+                           cudaStream_t stream)
 {
-    return ask(comm, {0, 0, type, op, 0, 0, count}, send, receive, stream, "ncclAllReduce");
+    return ask(comm, {0, 0, type, op, 0, 0, count}, send, receive, stream,
+               "ncclAllReduce");
 }
 
-ncclResult_t ncclBroadcast(const void *send, void *receive, size_t count, ncclDataType_t type,
-                           int root, ncclComm_t comm, cudaStream_t stream)
+ncclResult_t ncclBroadcast(const void *send, void *receive, size_t count,
+                           ncclDataType_t type, int root, ncclComm_t comm,
+                           cudaStream_t stream)
 {
     if (!comm || root < 0 || root >= comm->state->size)
         return ncclInvalidArgument;

@@ -1,10 +1,12 @@
 /*
- * node.cc - the nodes of a graph, one by one: what they are, and new parameters for them.
+ * node.cc - the nodes of a graph, one by one: what they are, and new parameters for
+ * them.
  *
- * Takes nodes of the graph that an executable one was made of, which must live still. Gives
- * cudaGraphGetNodes, NodeGetType, KernelNodeGetParams (without the arguments); new parameters
- * for kernels that have been launched before, 1D copies and memsets of bytes; nodes turned off
- * and on. The kernels of cuBLAS are its own: they can be turned off, not changed.
+ * Takes nodes of the graph that an executable one was made of, which must live still.
+ * Gives cudaGraphGetNodes, NodeGetType, KernelNodeGetParams (without the arguments);
+ * new parameters for kernels that have been launched before, 1D copies and memsets of
+ * bytes; nodes turned off and on. The kernels of cuBLAS are its own: they can be turned
+ * off, not changed.
  */
 #include "queue.h"
 
@@ -22,12 +24,13 @@ const Node &node_of(const CUgraphNode_st *handle)
     return handle->graph->node[handle->place];
 }
 
-/* The node in the executable graph, for changing it: not in launches that are queued. */
+/* The node in the executable graph, to change it: not in launches that are queued. */
 Node &node_in(cudaGraphExec_t exec, cudaGraphNode_t handle, const char *what)
 {
     enter(what);
     if (handle->graph->number != exec->graph)
-        error("%s: the node is of another graph than the executable one was made of", what);
+        error("%s: the node is of another graph than the executable one was made of",
+              what);
     Unseen unseen;
     if (exec->node.use_count() > 1)
         exec->node = std::make_shared<Nodes>(*exec->node);
@@ -84,7 +87,8 @@ cudaError_t cudaGraphKernelNodeGetParams(cudaGraphNode_t node, cudaKernelNodePar
     return result(cudaSuccess);
 }
 
-cudaError_t cudaGraphExecKernelNodeSetParams(cudaGraphExec_t exec, cudaGraphNode_t handle,
+cudaError_t cudaGraphExecKernelNodeSetParams(cudaGraphExec_t exec,
+                                             cudaGraphNode_t handle,
                                              const cudaKernelNodeParams *p)
 {
     Node &node = node_in(exec, handle, "cudaGraphExecKernelNodeSetParams");
@@ -103,8 +107,9 @@ cudaError_t cudaGraphExecKernelNodeSetParams(cudaGraphExec_t exec, cudaGraphNode
     return result(status);
 }
 
-cudaError_t cudaGraphExecMemcpyNodeSetParams1D(cudaGraphExec_t exec, cudaGraphNode_t handle,
-                                               void *dst, const void *src, size_t bytes,
+cudaError_t cudaGraphExecMemcpyNodeSetParams1D(cudaGraphExec_t exec,
+                                               cudaGraphNode_t handle, void *dst,
+                                               const void *src, size_t bytes,
                                                cudaMemcpyKind kind)
 {
     Node &node = node_in(exec, handle, "cudaGraphExecMemcpyNodeSetParams1D");
@@ -117,7 +122,8 @@ cudaError_t cudaGraphExecMemcpyNodeSetParams1D(cudaGraphExec_t exec, cudaGraphNo
     return result(cudaSuccess);
 }
 
-cudaError_t cudaGraphExecMemsetNodeSetParams(cudaGraphExec_t exec, cudaGraphNode_t handle,
+cudaError_t cudaGraphExecMemsetNodeSetParams(cudaGraphExec_t exec,
+                                             cudaGraphNode_t handle,
                                              const cudaMemsetParams *p)
 {
     Node &node = node_in(exec, handle, "cudaGraphExecMemsetNodeSetParams");

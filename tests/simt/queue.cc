@@ -1,10 +1,10 @@
 /*
  * queue.cc - streams as queues whose work runs only when the host waits for it.
  *
- * Takes work in order; runs it when a call waits for a stream, an event or a device: what the
- * waited-for work needs and nothing else, or everything else first, or in any order that
- * events allow, by chance. So an event wait that is missing, or a buffer of the host used too
- * early or given up too late, shows in the results.
+ * Takes work in order; runs it when a call waits for a stream, an event or a device:
+ * what the waited-for work needs and nothing else, or everything else first, or in any
+ * order that events allow, by chance. So an event wait that is missing, or a buffer of
+ * the host used too early or given up too late, shows in the results.
  */
 #include <cstdio>
 #include <dlfcn.h>
@@ -29,11 +29,12 @@ struct Known {
 };
 std::map<const void *, Known> known; /* kernels that were launched */
 
-/* ---- running what is queued --------------------------------------------------------- */
+/* ---- running what is queued ---------------------------------------------------- */
 
 bool can_run(cudaStream_t s)
 {
-    return !s->queue.empty() && (!s->queue.front().after || s->queue.front().after->done);
+    return !s->queue.empty() &&
+           (!s->queue.front().after || s->queue.front().after->done);
 }
 
 /* Runs or goes on with the first operation; false if it is not finished. */
@@ -91,11 +92,13 @@ struct AtEnd {
     {
         for (cudaStream_t s : streams) {
             if (s->capture)
-                fprintf(stderr, "simt: the capture of stream %d was not ended\n", s->number);
+                fprintf(stderr, "simt: the capture of stream %d was not ended\n",
+                        s->number);
             if (!s->queue.empty())
-                fprintf(stderr, "simt: stream %d holds %zu operations that nobody waited "
-                                "for, first %s\n", s->number, s->queue.size(),
-                        s->queue.front().what);
+                fprintf(stderr,
+                        "simt: stream %d holds %zu operations that nobody waited "
+                        "for, first %s\n",
+                        s->number, s->queue.size(), s->queue.front().what);
         }
     }
 } at_end;
@@ -137,7 +140,7 @@ void finish_all(int device)
             finish(s);
 }
 
-/* ---- giving it work ----------------------------------------------------------------- */
+/* ---- giving it work ------------------------------------------------------------ */
 
 void push(cudaStream_t s, const char *what, Work work, std::shared_ptr<Record> after)
 {
@@ -163,7 +166,8 @@ void enqueue_node(cudaStream_t s, Node node)
 
 void enqueue(cudaStream_t s, const char *what, Work work)
 {
-    enqueue_node(s, {cudaGraphNodeTypeKernel, what, std::move(work), nullptr, {}, {}, true});
+    enqueue_node(
+        s, {cudaGraphNodeTypeKernel, what, std::move(work), nullptr, {}, {}, true});
 }
 
 Node kernel_node(const Launch &launch)
@@ -184,8 +188,14 @@ cudaError_t launch_kernel(Kernel kernel, dim3 grid, dim3 block, size_t shared,
     enter("cudaLaunchKernel");
     check_stream(stream, "cudaLaunchKernel");
     const char *name = named_kernel ? named_kernel : name_of(kernel.function);
-    Launch launch = {std::move(kernel), name, named_kernel ? named_site : Site("?", 0), grid,
-                     block, shared, cooperative, stream->workers};
+    Launch launch = {std::move(kernel),
+                     name,
+                     named_kernel ? named_site : Site("?", 0),
+                     grid,
+                     block,
+                     shared,
+                     cooperative,
+                     stream->workers};
     named_kernel = nullptr;
     cudaError_t status = check_launch(launch);
     if (status == cudaSuccess) {
@@ -199,13 +209,14 @@ Kernel known_kernel(const void *function, void **args, const char **name)
 {
     auto found = known.find(function);
     if (found == known.end())
-        error("a node is given a kernel that was never launched: its arguments' types are "
+        error("a node is given a kernel that was never launched: its arguments' types "
+              "are "
               "not known");
     *name = found->second.name;
     return {function, found->second.bind(function, args), found->second.bind};
 }
 
-/* ---- checks of every entry point ---------------------------------------------------- */
+/* ---- checks of every entry point ----------------------------------------------- */
 
 void enter(const char *function)
 {
@@ -223,8 +234,8 @@ void check_stream(cudaStream_t s, const char *what)
     if (std::find(streams.begin(), streams.end(), s) == streams.end())
         error("%s uses a stream that was destroyed", what);
     if (s->device != current_device())
-        error("%s: the stream is of device %d, the current device is %d", what, s->device,
-              current_device());
+        error("%s: the stream is of device %d, the current device is %d", what,
+              s->device, current_device());
 }
 
 void check_no_capture(const char *what)

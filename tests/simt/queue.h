@@ -1,6 +1,6 @@
 /*
- * queue.h - streams, events, graphs and what they hold, for queue.cc, stream.cc, graph.cc
- * and node.cc.
+ * queue.h - streams, events, graphs and what they hold, for queue.cc, stream.cc,
+ * graph.cc and node.cc.
  */
 #ifndef SIMT_QUEUE_H
 #define SIMT_QUEUE_H
@@ -31,7 +31,7 @@ struct Node {
     cudaGraphNodeType type;
     const char *what;
     Work work;
-    std::shared_ptr<const Launch> launch; /* instead, of a kernel that is not cuBLAS's */
+    std::shared_ptr<const Launch> launch; /* instead, of a kernel but cuBLAS's */
     cudaMemcpyKind kind;     /* of a copy */
     std::vector<size_t> after;
     bool enabled;
@@ -48,7 +48,8 @@ void push(cudaStream_t s, const char *what, Work work, std::shared_ptr<Record> a
 /* enqueue() of core.h for what a graph can be given new parameters for. */
 void enqueue_node(cudaStream_t s, Node node);
 Node kernel_node(const Launch &launch);
-Node copy_node(void *dst, const void *src, size_t bytes, cudaMemcpyKind kind, int device);
+Node copy_node(void *dst, const void *src, size_t bytes, cudaMemcpyKind kind,
+               int device);
 Node set_node(void *dst, int value, size_t bytes, int device);
 /* A kernel that was launched before, with other arguments. */
 Kernel known_kernel(const void *function, void **args, const char **name);

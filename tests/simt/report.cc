@@ -1,8 +1,8 @@
 /*
  * report.cc - settings from the environment, random numbers, errors.
  *
- * Takes RNND_SIMT_* once; a value that is none of those offered is an error. Knows nothing of
- * what it reports on.
+ * Takes RNND_SIMT_* once; a value that is none of those offered is an error. Knows
+ * nothing of what it reports on.
  */
 #include <cstdarg>
 #include <cstdio>

@@ -1,11 +1,11 @@
 /*
- * sched.cc - one launch: its blocks and threads, who runs next, the block barrier, shared
- * memory.
+ * sched.cc - one launch: its blocks and threads, who runs next, the block barrier,
+ * shared memory.
  *
- * Takes a launch, runs every CUDA thread as a fiber on the one thread of the host, and gives
- * back when all have ended. A thread runs until it must wait or steps aside; who follows is
- * drawn at random, or the one that waited longest (in order). A cooperative launch has all
- * its blocks at once, any other a few at a time, in any order.
+ * Takes a launch, runs every CUDA thread as a fiber on the one thread of the host, and
+ * gives back when all have ended. A thread runs until it must wait or steps aside; who
+ * follows is drawn at random, or the one that waited longest (in order). A cooperative
+ * launch has all its blocks at once, any other a few at a time, in any order.
  */
 #include <cstdio>
 #include <cstdlib>
@@ -20,8 +20,8 @@ namespace simt {
 
 namespace {
 
-/* All threads of a block meet. Tokens and results alternate, since a thread can come to the
-   next barrier before another has left this one, but not to the one after. */
+/* All threads of a block meet. Tokens and results alternate, since a thread can come to
+   the next barrier before another has left this one, but not to the one after. */
 struct Barrier {
     int arrived, sum;
     unsigned round;
@@ -45,9 +45,9 @@ const size_t margin = 512;   /* bytes on both sides that stay as they were fille
 #endif
 
 #ifdef SIMT_TSAN
-/* A CUDA thread gets a stack and a context that no other thread uses, made by the host: one
-   that inherited another's clock would hide races. So blocks come in waves that the host
-   starts: small ones, since a context takes a megabyte. */
+/* A CUDA thread gets a stack and a context that no other thread uses, made by the host:
+   one that inherited another's clock would hide races. So blocks come in waves that the
+   host starts: small ones, since a context takes a megabyte. */
 const bool waves = true;
 const size_t wave_threads = 256, together_threads = 4096;
 #else
@@ -90,7 +90,7 @@ size_t block_threads()
     return (size_t)launch->block.x * launch->block.y * launch->block.z;
 }
 
-/* ---- blocks begin and end ----------------------------------------------------------- */
+/* ---- blocks begin and end ------------------------------------------------------ */
 
 void begin_block(size_t number)
 {
@@ -151,7 +151,7 @@ void end_block(Block *b)
         begin_next_block();
 }
 
-/* ---- who runs next ------------------------------------------------------------------ */
+/* ---- who runs next ------------------------------------------------------------- */
 
 /* In a random run half of the draws are from all, the rest from both ends, so that some
    threads run far ahead of others. */
@@ -177,13 +177,15 @@ Thread *take_ready()
 [[noreturn]] void report_deadlock()
 {
     int shown = 0;
-    fprintf(stderr, "simt: %s: no thread can go on, %zu wait\n", launch->name, unfinished);
+    fprintf(stderr, "simt: %s: no thread can go on, %zu wait\n", launch->name,
+            unfinished);
     for (const Block *b : blocks)
         for (const Thread &t : b->thread)
             if (t.waits && shown++ < 8)
-                fprintf(stderr, "simt:   block %u, thread %u: %s (mask %08x) at %s:%d\n",
-                        b->index.x, t.index.x, t.waits, t.call ? t.call->mask : 0, t.at.file,
-                        t.at.line);
+                fprintf(stderr,
+                        "simt:   block %u, thread %u: %s (mask %08x) at %s:%d\n",
+                        b->index.x, t.index.x, t.waits, t.call ? t.call->mask : 0,
+                        t.at.file, t.at.line);
     error("deadlock in %s", launch->name);
 }
 
@@ -211,8 +213,8 @@ void give_way()
     fiber_switch(from->fiber, next->fiber);
 }
 
-/* The running thread has ended: its fiber goes on as another thread that has not begun, or is
-   kept for one. */
+/* The running thread has ended: its fiber goes on as another thread that has not begun,
+   or is kept for one. */
 void leave()
 {
     Thread *from = running;
@@ -247,7 +249,7 @@ void leave()
     }
 }
 
-/* ---- a thread's life ---------------------------------------------------------------- */
+/* ---- a thread's life ----------------------------------------------------------- */
 
 /* Nobody may wait for a thread that has ended. */
 void end_thread(Thread *t)
@@ -289,8 +291,10 @@ void start_wave()
            (blocks.empty() || unfinished + block_threads() <= threads))
         begin_next_block();
     if (launch->cooperative && !todo.empty())
-        error("a cooperative launch of %zu threads is more than can be checked: make it "
-              "smaller (RNND_SIMT_SMS)", (todo.size() + blocks.size()) * block_threads());
+        error(
+            "a cooperative launch of %zu threads is more than can be checked: make it "
+            "smaller (RNND_SIMT_SMS)",
+            (todo.size() + blocks.size()) * block_threads());
 }
 
 void end_wave()
@@ -365,7 +369,7 @@ Worker take_worker()
     return take_worker(launch->workers.get());
 }
 
-/* ---- waiting ------------------------------------------------------------------------ */
+/* ---- waiting ------------------------------------------------------------------- */
 
 void wait(const char *what)
 {
@@ -435,16 +439,18 @@ int block_barrier(Meet kind, int value, Site at)
 void check_cooperative(Site at)
 {
     if (!launch->cooperative)
-        kernel_error(at, "a barrier between blocks in a launch that is not cooperative");
+        kernel_error(at,
+                     "a barrier between blocks in a launch that is not cooperative");
 }
 
-/* ---- shared memory ------------------------------------------------------------------ */
+/* ---- shared memory ------------------------------------------------------------- */
 
 static void *new_shared(const void *key, size_t bytes, const char *name)
 {
     Unseen unseen;
     size_t room = (bytes + 15) / 16 * 16;
-    char *p = static_cast<char *>(aligned_alloc(16, room + 2 * margin + (room == 0) * 16));
+    char *p =
+        static_cast<char *>(aligned_alloc(16, room + 2 * margin + (room == 0) * 16));
     if (!p)
         error("no memory for shared memory");
     memset(p, 0xff, room + 2 * margin);
@@ -497,10 +503,12 @@ size_t static_shared(const void *function)
 void describe_thread(char *text, size_t size)
 {
     const Thread *t = running;
-    snprintf(text, size, "\nsimt:   in %s (launched at %s:%d), block (%u,%u,%u), thread %u, "
-             "at %s:%d", launch->name, launch->launched.file, launch->launched.line,
-             t->block->index.x, t->block->index.y, t->block->index.z, t->index.x, t->at.file,
-             t->at.line);
+    snprintf(text, size,
+             "\nsimt:   in %s (launched at %s:%d), block (%u,%u,%u), thread %u, "
+             "at %s:%d",
+             launch->name, launch->launched.file, launch->launched.line,
+             t->block->index.x, t->block->index.y, t->block->index.z, t->index.x,
+             t->at.file, t->at.line);
 }
 
 } // namespace simt

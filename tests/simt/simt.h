@@ -34,7 +34,7 @@ struct Site {
     }
 };
 
-/* ---- sched.cc -------------------------------------------------------------------- */
+/* ---- sched.cc ------------------------------------------------------------------ */
 
 enum class Meet { plain, any, all, count };
 /* The block barrier; returns the vote over value. */
@@ -49,7 +49,7 @@ void check_cooperative(Site at);
 /* Reports and ends the process. */
 [[noreturn]] void kernel_error(Site at, const char *text);
 
-/* ---- warp.cc --------------------------------------------------------------------- */
+/* ---- warp.cc ------------------------------------------------------------------- */
 
 enum class Lanes {
     shfl,
@@ -81,13 +81,13 @@ struct Fragment {
     const float *c;
 };
 
-/* ---- copy.cc --------------------------------------------------------------------- */
+/* ---- copy.cc ------------------------------------------------------------------- */
 
 void copy_begin(void *shared, const void *global, int bytes, int valid, Site at);
 void copy_group();
 void copy_finish(int pending);
 
-/* ---- queue.cc -------------------------------------------------------------------- */
+/* ---- queue.cc ------------------------------------------------------------------ */
 
 typedef std::function<void()> Body;
 /* Makes one of a kernel and its arguments, which are copied. */
@@ -152,8 +152,8 @@ inline Body bind_each(void (*kernel)(P...), void **args, std::index_sequence<I..
 template <class... P>
 inline Body bind(const void *function, void **args)
 {
-    return bind_each(reinterpret_cast<void (*)(P...)>(const_cast<void *>(function)), args,
-                     std::index_sequence_for<P...>());
+    return bind_each(reinterpret_cast<void (*)(P...)>(const_cast<void *>(function)),
+                     args, std::index_sequence_for<P...>());
 }
 
 template <class... P>
@@ -165,7 +165,7 @@ inline Kernel bound(void (*kernel)(P...), void **args)
 
 } // namespace simt
 
-/* ---- launching ------------------------------------------------------------------- */
+/* ---- launching ----------------------------------------------------------------- */
 
 /* More specialised than the templates of cuda_runtime.h, which erase the arguments'
    types. */
@@ -200,7 +200,7 @@ inline cudaError_t cudaFuncGetAttributes(cudaFuncAttributes *out, void (*kernel)
     return cudaFuncGetAttributes(out, reinterpret_cast<const void *>(kernel));
 }
 
-/* ---- where a thread stands ------------------------------------------------------- */
+/* ---- where a thread stands ----------------------------------------------------- */
 
 /* Those of the thread that runs: the scheduler sets them. */
 extern uint3 threadIdx, blockIdx;
@@ -212,7 +212,7 @@ extern dim3 blockDim, gridDim;
 #define RNND_SPIN_LIMIT                                                                \
     (1u << 20) /* polls are far fewer where every poll lets others run */
 
-/* ---- shared memory --------------------------------------------------------------- */
+/* ---- shared memory ------------------------------------------------------------- */
 
 #define SHARED_ARRAY(T, name, dims)                                          \
     static char name##_key;                                                  \
@@ -223,7 +223,7 @@ extern dim3 blockDim, gridDim;
 #define SHARED_DYN(T, name)                                                            \
     T *name = static_cast<T *>(simt::shared_dynamic(simt::Site()))
 
-/* ---- barriers, shuffles, votes --------------------------------------------------- */
+/* ---- barriers, shuffles, votes ------------------------------------------------- */
 
 inline void __syncthreads(simt::Site at = simt::Site())
 {
@@ -294,7 +294,7 @@ inline int __all_sync(unsigned mask, int predicate, simt::Site at = simt::Site()
     return (int)simt::vote(simt::Lanes::all, mask, predicate, at);
 }
 
-/* ---- memory ---------------------------------------------------------------------- */
+/* ---- memory -------------------------------------------------------------------- */
 
 template <class T>
 inline T __ldg(const T *p, simt::Site at = simt::Site())
@@ -386,7 +386,7 @@ inline std::enable_if_t<std::is_floating_point<T>::value, T> atomicAdd(
             "schedule");
 }
 
-/* ---- asynchronous copies --------------------------------------------------------- */
+/* ---- asynchronous copies ------------------------------------------------------- */
 
 template <int bytes>
 inline void copy_async(void *shared, const void *global, int valid = bytes,
@@ -407,7 +407,7 @@ inline void copy_wait()
     simt::copy_finish(pending);
 }
 
-/* ---- matrix products ------------------------------------------------------------- */
+/* ---- matrix products ----------------------------------------------------------- */
 
 inline void mma_bf16(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2],
                      const float (&c)[4], simt::Site at = simt::Site())
@@ -423,7 +423,7 @@ inline void mma_tf32(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[
     simt::meet_lanes({simt::Lanes::tf32, ~0u, at, &fragment, d, 0, 0, 32});
 }
 
-/* ---- arithmetic that the toolkit's headers leave to the device ------------------- */
+/* ---- arithmetic that the toolkit's headers leave to the device ----------------- */
 
 using std::max;
 using std::min;

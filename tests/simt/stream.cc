@@ -56,8 +56,8 @@ void copy_bytes(void *dst, const void *src, size_t bytes)
     announce_write(dst, bytes);
 }
 
-/* A number for all that came to the host. A copy counts by its place among those that were
-   asked for, so the number does not depend on when they ran. */
+/* A number for all that came to the host. A copy counts by its place among those that
+   were asked for, so the number does not depend on when they ran. */
 struct Digest {
     uint64_t asked, sum;
     ~Digest()
@@ -89,7 +89,8 @@ bool is_open(const Record &record)
 
 } // namespace
 
-Node copy_node(void *dst, const void *src, size_t bytes, cudaMemcpyKind kind, int device)
+Node copy_node(void *dst, const void *src, size_t bytes, cudaMemcpyKind kind,
+               int device)
 {
     check_copy(dst, src, bytes, kind, device);
     uint64_t place = digest.asked += kind == cudaMemcpyDeviceToHost;
@@ -123,18 +124,20 @@ using namespace simt;
 
 extern "C" {
 
-/* ---- streams ------------------------------------------------------------------------ */
+/* ---- streams ------------------------------------------------------------------- */
 
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t *s, unsigned flags)
 {
     static int count;
     enter("cudaStreamCreateWithFlags");
     if (flags != cudaStreamNonBlocking)
-        error("a stream that the default stream blocks: cudaStreamNonBlocking was expected");
+        error("a stream that the default stream blocks: cudaStreamNonBlocking was "
+              "expected");
     *s = new CUstream_st();
     (*s)->number = ++count;
     (*s)->device = current_device();
-    (*s)->context = context_new(); /* now: it must not come behind what the host sees later */
+    (*s)->context =
+        context_new(); /* now: it must not come behind what the host sees later */
     (*s)->workers = std::make_shared<Workers>();
     streams.push_back(*s);
     return result(cudaSuccess);
@@ -194,7 +197,7 @@ cudaError_t cudaStreamQuery(cudaStream_t s)
     return result(cudaSuccess);
 }
 
-/* ---- events ------------------------------------------------------------------------- */
+/* ---- events -------------------------------------------------------------------- */
 
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t *e, unsigned)
 {
@@ -250,12 +253,14 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t s, cudaEvent_t e, unsigned)
     if (!record)
         return result(cudaSuccess);
     if (record->capture && !is_open(*record))
-        error("cudaStreamWaitEvent: the event was recorded in a capture that has ended");
+        error(
+            "cudaStreamWaitEvent: the event was recorded in a capture that has ended");
     if (record->capture && (!s->capture || s->capture->number == record->capture)) {
         s->capture = record->stream->capture; /* joins the capture by such a wait */
         s->tail.insert(s->tail.end(), record->behind.begin(), record->behind.end());
     } else if (record->capture || s->capture) {
-        error("stream %d: cudaStreamWaitEvent between a capture and what is outside of it",
+        error("stream %d: cudaStreamWaitEvent between a capture and what is outside of "
+              "it",
               s->number);
     } else {
         push(s, "cudaStreamWaitEvent", nullptr, record);
@@ -295,7 +300,8 @@ cudaError_t cudaEventQuery(cudaEvent_t e)
     return result(cudaSuccess);
 }
 
-cudaError_t cudaEventElapsedTime(float *milliseconds, cudaEvent_t begin, cudaEvent_t end)
+cudaError_t cudaEventElapsedTime(float *milliseconds, cudaEvent_t begin,
+                                 cudaEvent_t end)
 {
     enter("cudaEventElapsedTime");
     check_event(begin, "cudaEventElapsedTime");
@@ -308,12 +314,12 @@ cudaError_t cudaEventElapsedTime(float *milliseconds, cudaEvent_t begin, cudaEve
     return result(cudaSuccess);
 }
 
-/* ---- copies ------------------------------------------------------------------------- */
+/* ---- copies -------------------------------------------------------------------- */
 
-/* Pageable memory is read before it returns, or written: CUDA stages it. Pinned memory and
-   the device's are used when the work runs. */
-cudaError_t cudaMemcpyAsync(void *dst, const void *src, size_t bytes, cudaMemcpyKind kind,
-                            cudaStream_t s)
+/* Pageable memory is read before it returns, or written: CUDA stages it. Pinned memory
+   and the device's are used when the work runs. */
+cudaError_t cudaMemcpyAsync(void *dst, const void *src, size_t bytes,
+                            cudaMemcpyKind kind, cudaStream_t s)
 {
     enter("cudaMemcpyAsync");
     check_stream(s, "cudaMemcpyAsync");

@@ -1,6 +1,7 @@
 /*
- * test_blas.cu - cuBLAS: column-major conventions, leading dimensions, beta, types, against a
- * plain sum. Values are small integers, so that every order of summing gives the same.
+ * test_blas.cu - cuBLAS: column-major conventions, leading dimensions, beta, types,
+ * against a plain sum. Values are small integers, so that every order of summing gives
+ * the same.
  */
 #include "testing.h"
 
@@ -36,8 +37,8 @@ static float value(size_t i, int salt)
 
 /* From the cuBLAS manual: element (i,j) of a column-major matrix is at i + j ld;
    op(A) is m x k, op(B) k x n, C m x n. */
-static float product(const Shape &s, const std::vector<float> &a, const std::vector<float> &b,
-                     int i, int j)
+static float product(const Shape &s, const std::vector<float> &a,
+                     const std::vector<float> &b, int i, int j)
 {
     float sum = 0;
     for (int l = 0; l < s.k; l++)
@@ -59,7 +60,8 @@ static void check(const Shape &s)
     Stream stream;
     Handle h(stream);
     size_t na = (size_t)s.lda * (s.ta == CUBLAS_OP_N ? s.k : s.m);
-    size_t nb = (size_t)s.ldb * (s.tb == CUBLAS_OP_N ? s.n : s.k), nc = (size_t)s.ldc * s.n;
+    size_t nb = (size_t)s.ldb * (s.tb == CUBLAS_OP_N ? s.n : s.k),
+           nc = (size_t)s.ldc * s.n;
     Device<float> a(na), b(nb), c(nc);
     std::vector<float> ha = filled(na, 1), hb = filled(nb, 2), hc = filled(nc, 3);
     if (s.beta == 0)
@@ -67,8 +69,8 @@ static void check(const Shape &s)
     a.put(ha, stream);
     b.put(hb, stream);
     c.put(hc, stream);
-    EXPECT_BLAS(cublasSgemm(h.h, s.ta, s.tb, s.m, s.n, s.k, &s.alpha, a.p, s.lda, b.p, s.ldb,
-                            &s.beta, c.p, s.ldc));
+    EXPECT_BLAS(cublasSgemm(h.h, s.ta, s.tb, s.m, s.n, s.k, &s.alpha, a.p, s.lda, b.p,
+                            s.ldb, &s.beta, c.p, s.ldc));
     std::vector<float> out = c.get(stream);
     for (int j = 0; j < s.n; j++)
         for (int i = 0; i < s.ldc; i++) {
@@ -108,8 +110,8 @@ static void refused()
     Handle h(stream);
     Device<float> a(64);
     auto ask = [&](const Shape &s) {
-        return cublasSgemm(h.h, s.ta, s.tb, s.m, s.n, s.k, &s.alpha, a.p, s.lda, a.p + 20,
-                           s.ldb, &s.beta, a.p + 40, s.ldc);
+        return cublasSgemm(h.h, s.ta, s.tb, s.m, s.n, s.k, &s.alpha, a.p, s.lda,
+                           a.p + 20, s.ldb, &s.beta, a.p + 40, s.ldc);
     };
     EXPECT_BLAS(ask(right));
     for (cublasOperation_t ta : {N, T})
@@ -156,7 +158,8 @@ static void compute_type(cudaDataType in, cudaDataType out, cublasComputeType_t 
     Device<float> a(k * m), b(k * n), c(m * n);
     std::vector<float> ha = filled(k * m, 1), hb = filled(k * n, 2);
     for (float &x : ha)
-        x += 1.0f / 4096; /* 12 bits behind the point: only fp32 keeps them beside 1 .. 5 */
+        x += 1.0f /
+             4096; /* 12 bits behind the point: only fp32 keeps them beside 1 .. 5 */
     std::vector<bf16> na(2 * k * m), nb(2 * k * n);
     for (size_t i = 0; i < ha.size(); i++)
         na[i] = to_bf16(ha[i]);
@@ -165,20 +168,22 @@ static void compute_type(cudaDataType in, cudaDataType out, cublasComputeType_t 
     auto put = [&](Device<float> &to, const std::vector<float> &f,
                    const std::vector<bf16> &half) {
         const void *from = in == CUDA_R_32F ? (const void *)f.data() : half.data();
-        EXPECT_CUDA(cudaMemcpyAsync(to.p, from, f.size() * 4, cudaMemcpyHostToDevice, stream));
+        EXPECT_CUDA(
+            cudaMemcpyAsync(to.p, from, f.size() * 4, cudaMemcpyHostToDevice, stream));
         EXPECT_CUDA(cudaStreamSynchronize(stream));
     };
     put(a, ha, na);
     put(b, hb, nb);
-    EXPECT_BLAS(cublasGemmEx(h.h, T, N, m, n, k, &one, a.p, in, k, b.p, in, k, &zero, c.p,
-                             out, m, compute, CUBLAS_GEMM_DEFAULT));
+    EXPECT_BLAS(cublasGemmEx(h.h, T, N, m, n, k, &one, a.p, in, k, b.p, in, k, &zero,
+                             c.p, out, m, compute, CUBLAS_GEMM_DEFAULT));
     std::vector<float> hc = c.get(stream);
     for (int j = 0; j < n; j++)
         for (int i = 0; i < m; i++) {
             float sum = 0, got;
             for (int l = 0; l < k; l++) {
                 float x = ha[l + i * k];
-                if (bits < 23) { /* rounds to nearest: the 1/4096 is less than half a unit */
+                if (bits <
+                    23) { /* rounds to nearest: the 1/4096 is less than half a unit */
                     float unit = ldexpf(1, (int)floorf(log2f(fabsf(x))) - bits);
                     x = roundf(x / unit) * unit;
                 }
@@ -209,11 +214,11 @@ static void unknown_types()
     Handle h(stream);
     Device<float> a(16);
     const float one = 1, zero = 0;
-    EXPECT(cublasGemmEx(h.h, N, N, 2, 2, 2, &one, a.p, CUDA_R_32F, 2, a.p, CUDA_R_16BF, 2,
-                        &zero, a.p + 8, CUDA_R_32F, 2, CUBLAS_COMPUTE_32F,
+    EXPECT(cublasGemmEx(h.h, N, N, 2, 2, 2, &one, a.p, CUDA_R_32F, 2, a.p, CUDA_R_16BF,
+                        2, &zero, a.p + 8, CUDA_R_32F, 2, CUBLAS_COMPUTE_32F,
                         CUBLAS_GEMM_DEFAULT) == CUBLAS_STATUS_NOT_SUPPORTED);
-    EXPECT(cublasGemmEx(h.h, N, N, 2, 2, 2, &one, a.p, CUDA_R_16BF, 2, a.p, CUDA_R_16BF, 2,
-                        &zero, a.p + 8, CUDA_R_32F, 2, CUBLAS_COMPUTE_16F,
+    EXPECT(cublasGemmEx(h.h, N, N, 2, 2, 2, &one, a.p, CUDA_R_16BF, 2, a.p, CUDA_R_16BF,
+                        2, &zero, a.p + 8, CUDA_R_32F, 2, CUBLAS_COMPUTE_16F,
                         CUBLAS_GEMM_DEFAULT) == CUBLAS_STATUS_NOT_SUPPORTED);
 }
 
@@ -227,8 +232,8 @@ static void batches()
     std::vector<float> ha = filled(m * k, 1), hb = filled(k * n * count, 2);
     a.put(ha, stream);
     b.put(hb, stream);
-    EXPECT_BLAS(cublasSgemmStridedBatched(h.h, N, N, m, n, k, &one, a.p, m, 0, b.p, k, k * n,
-                                          &zero, c.p, m, 10, count));
+    EXPECT_BLAS(cublasSgemmStridedBatched(h.h, N, N, m, n, k, &one, a.p, m, 0, b.p, k,
+                                          k * n, &zero, c.p, m, 10, count));
     std::vector<float> hc = c.get(stream);
     const Shape s = {N, N, m, n, k, m, k, m, 1, 0};
     for (int q = 0; q < count; q++) {
@@ -260,7 +265,8 @@ static void captured(bool workspace_last)
     if (!workspace_last)
         EXPECT_BLAS(cublasSetStream(h.h, stream));
     EXPECT_CUDA(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
-    EXPECT_BLAS(cublasSgemm(h.h, N, N, 2, 2, 2, &one, a.p, 2, a.p, 2, &zero, a.p + 8, 2));
+    EXPECT_BLAS(
+        cublasSgemm(h.h, N, N, 2, 2, 2, &one, a.p, 2, a.p, 2, &zero, a.p + 8, 2));
     EXPECT_CUDA(cudaStreamEndCapture(stream, &graph));
     EXPECT_CUDA(cudaGraphDestroy(graph));
 }
@@ -284,8 +290,8 @@ static const Scenario scenarios[] = {
     {"batches", batches, 0, nullptr, nullptr, 1},
     {"no_stream", no_stream, 86, "uses the default stream", nullptr, 1},
     {"captured_with_workspace", captured_with_workspace, 0, nullptr, nullptr, 1},
-    {"captured_without_workspace", captured_without_workspace, 86, "without a workspace",
-     nullptr, 1},
+    {"captured_without_workspace", captured_without_workspace, 86,
+     "without a workspace", nullptr, 1},
 };
 
 int main(int argc, char **argv)

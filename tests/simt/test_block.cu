@@ -1,12 +1,12 @@
 /*
- * test_block.cu - the emulator on what blocks do: barriers, shared memory, barriers between
- * blocks, asynchronous copies. What is wrong is reported, what is right is not.
+ * test_block.cu - the emulator on what blocks do: barriers, shared memory, barriers
+ * between blocks, asynchronous copies. What is wrong is reported, what is right is not.
  */
 #include "testing.h"
 
 #include <cmath>
 
-/* ---- the block barrier -------------------------------------------------------------- */
+/* ---- the block barrier --------------------------------------------------------- */
 
 /* Reverses each block's part through shared memory. */
 __global__ void reverse(float *out, const float *in, int broken)
@@ -94,7 +94,7 @@ static void run_diverge()
     EXPECT_CUDA(cudaStreamSynchronize(s));
 }
 
-/* ---- shared memory ------------------------------------------------------------------ */
+/* ---- shared memory ------------------------------------------------------------- */
 
 __global__ void read_shared(float *out)
 {
@@ -145,7 +145,7 @@ static void no_dynamic_shared()
     EXPECT_CUDA(cudaStreamSynchronize(s));
 }
 
-/* ---- between blocks ----------------------------------------------------------------- */
+/* ---- between blocks ------------------------------------------------------------ */
 
 /* Each step every block adds what its neighbour had before. */
 __global__ void ring(int *value, uint32_t *flags, int *failed, int steps, int broken)
@@ -154,7 +154,8 @@ __global__ void ring(int *value, uint32_t *flags, int *failed, int steps, int br
     for (int step = 0; step < steps; step++) {
         const int *before = value + step * n;
         if (threadIdx.x == 0)
-            value[(step + 1) * n + me] = __ldcg(before + me) + __ldcg(before + (me + 1) % n);
+            value[(step + 1) * n + me] =
+                __ldcg(before + me) + __ldcg(before + (me + 1) % n);
         if (broken)
             __syncthreads();
         else if (!grid_barrier(flags, (uint32_t)step + 1)) {
@@ -177,14 +178,16 @@ static void run_ring(int broken, bool cooperative)
     EXPECT_CUDA(cudaMemsetAsync(flags.p, 0, n * 4, s));
     EXPECT_CUDA(cudaMemsetAsync(failed.p, 0, 4, s));
     if (cooperative)
-        EXPECT_CUDA(launch_cooperative(ring, n, 32, 0, s, value.p, flags.p, failed.p, steps,
-                                       broken));
+        EXPECT_CUDA(launch_cooperative(ring, n, 32, 0, s, value.p, flags.p, failed.p,
+                                       steps, broken));
     else
-        EXPECT_CUDA(launch(ring, n, 32, 0, s, value.p, flags.p, failed.p, steps, broken));
+        EXPECT_CUDA(
+            launch(ring, n, 32, 0, s, value.p, flags.p, failed.p, steps, broken));
     std::vector<int> end = value.get(s);
     for (int step = 0; step < steps; step++)
         for (int i = 0; i < n; i++)
-            start[(step + 1) * n + i] = start[step * n + i] + start[step * n + (i + 1) % n];
+            start[(step + 1) * n + i] =
+                start[step * n + i] + start[step * n + (i + 1) % n];
     EXPECT(failed.get(s)[0] == 0);
     EXPECT(end == start);
 }
@@ -224,7 +227,7 @@ static void lost_member()
     EXPECT(lost.get(s)[0] == 1);
 }
 
-/* ---- asynchronous copies ------------------------------------------------------------ */
+/* ---- asynchronous copies ------------------------------------------------------- */
 
 enum { no_wait = 1, no_commit, early_refill };
 
@@ -300,7 +303,7 @@ static void misaligned_copy()
     EXPECT_CUDA(cudaStreamSynchronize(s));
 }
 
-/* ---- floating-point atomics --------------------------------------------------------- */
+/* ---- floating-point atomics ---------------------------------------------------- */
 
 __global__ void add_floats(float *sum, int *count)
 {
@@ -321,7 +324,8 @@ static const Scenario scenarios[] = {
     {"right_barrier", right_barrier, 0, nullptr, nullptr, 20},
     {"missing_barrier", missing_barrier, 1, "expected", nullptr, 20},
     {"barrier_votes", barrier_votes, 0, nullptr, nullptr, 0},
-    {"two_barriers", run_diverge<0>, 86, "divergent block barrier: others wait at", nullptr, 0},
+    {"two_barriers", run_diverge<0>, 86, "divergent block barrier: others wait at",
+     nullptr, 0},
     {"ends_before_barrier", run_diverge<1>, 86, "barrier", nullptr, 0},
     {"different_masks", run_diverge<2>, 86, "of its warp waits for it at", nullptr, 0},
     {"ended_lane", run_diverge<3>, 86, "end", nullptr, 0},
@@ -334,7 +338,8 @@ static const Scenario scenarios[] = {
 #else
     {"shared_overrun", shared_overrun, 99, "heap-buffer-overflow", nullptr, 0},
 #endif
-    {"no_dynamic_shared", no_dynamic_shared, 86, "without dynamic shared memory", nullptr, 0},
+    {"no_dynamic_shared", no_dynamic_shared, 86, "without dynamic shared memory",
+     nullptr, 0},
     {"right_grid_barrier", right_grid_barrier, 0, nullptr, nullptr, 20},
     {"missing_grid_barrier", missing_grid_barrier, 1, "expected", nullptr, 20},
     {"grid_barrier_without_cooperation", grid_barrier_without_cooperation, 86,

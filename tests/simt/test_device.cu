@@ -48,15 +48,18 @@ static void no_device()
     EXPECT(count == 0);
 }
 
-/* Largest block of the programming guide's table: KiB of shared memory, threads of an SM. */
+/* Largest block of the programming guide's table: KiB of shared memory, threads of an
+   SM. */
 static void check_arch(int arch, int shared, int threads)
 {
     int value;
     cudaDeviceProp p = properties(0);
     EXPECT(10 * p.major + p.minor == arch);
-    EXPECT_CUDA(cudaDeviceGetAttribute(&value, cudaDevAttrMaxSharedMemoryPerBlockOptin, 0));
+    EXPECT_CUDA(
+        cudaDeviceGetAttribute(&value, cudaDevAttrMaxSharedMemoryPerBlockOptin, 0));
     EXPECT(value == shared << 10);
-    EXPECT_CUDA(cudaDeviceGetAttribute(&value, cudaDevAttrMaxThreadsPerMultiProcessor, 0));
+    EXPECT_CUDA(
+        cudaDeviceGetAttribute(&value, cudaDevAttrMaxThreadsPerMultiProcessor, 0));
     EXPECT(value == threads);
 }
 
@@ -98,11 +101,12 @@ static void dynamic_shared_limits()
     Device<float> out(1);
     const int most = 227 << 10;
     auto set = [](int bytes) {
-        return cudaFuncSetAttribute(uses_shared, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                    bytes);
+        return cudaFuncSetAttribute(uses_shared,
+                                    cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
     };
     EXPECT_CUDA(launch(uses_shared, 1, 64, 48 << 10, s, out.p, 12 << 10));
-    EXPECT(launch(uses_shared, 1, 64, (48 << 10) + 4, s, out.p, 9) == cudaErrorInvalidValue);
+    EXPECT(launch(uses_shared, 1, 64, (48 << 10) + 4, s, out.p, 9) ==
+           cudaErrorInvalidValue);
     EXPECT(set(most + 4) == cudaErrorInvalidValue);
     EXPECT_CUDA(set(most));
     EXPECT_CUDA(launch(uses_shared, 1, 64, (size_t)most, s, out.p, most / 4));
@@ -131,7 +135,8 @@ static void cooperative_limit()
 {
     Stream s;
     EXPECT_CUDA(launch_cooperative(nothing, 4, 1024, 0, s));
-    EXPECT(launch_cooperative(nothing, 5, 1024, 0, s) == cudaErrorCooperativeLaunchTooLarge);
+    EXPECT(launch_cooperative(nothing, 5, 1024, 0, s) ==
+           cudaErrorCooperativeLaunchTooLarge);
     EXPECT(std::string(cudaGetErrorString(cudaGetLastError())) ==
            "too many blocks in cooperative launch");
     EXPECT_CUDA(launch(nothing, 5, 1024, 0, s));
@@ -186,7 +191,8 @@ static const Scenario scenarios[] = {
     {"dynamic_shared_limits", dynamic_shared_limits, 0, nullptr, nullptr, 1},
     {"occupancy", occupancy, 0, nullptr, nullptr, 1},
     {"cooperative_limit", cooperative_limit, 0, nullptr, "RNND_SIMT_SMS=2", 1},
-    {"streams_of_devices", streams_of_devices, 86, "the stream is of device 0", nullptr, 1},
+    {"streams_of_devices", streams_of_devices, 86, "the stream is of device 0", nullptr,
+     1},
     {"seed_1", print_order, 0, "order ", "RNND_SIMT_SEED=1", 0},
     {"inorder", print_order, 0, "order ", "RNND_SIMT_SEED=inorder", 1},
 };

@@ -1,6 +1,6 @@
 /*
- * test_graph.cu - capture and graphs: launched again and again, updated, node by node, and what
- * may not be captured.
+ * test_graph.cu - capture and graphs: launched again and again, updated, node by node,
+ * and what may not be captured.
  */
 #include "testing.h"
 
@@ -49,7 +49,7 @@ static cudaGraphExec_t executable(cudaGraph_t graph)
     return exec;
 }
 
-/* ---- capture ------------------------------------------------------------------------ */
+/* ---- capture ------------------------------------------------------------------- */
 
 enum { no_fork = 1, no_join, unfinished, waits_inside, alloc_inside };
 
@@ -141,7 +141,7 @@ static void pageable_inside()
     EXPECT_CUDA(cudaMemcpyAsync(x, a.p, 16, cudaMemcpyDeviceToHost, s));
 }
 
-/* ---- what graphs hold --------------------------------------------------------------- */
+/* ---- what graphs hold ---------------------------------------------------------- */
 
 static void cooperative()
 {
@@ -179,22 +179,22 @@ struct Blas {
 };
 
 /* c = a b of ones: n rows and columns, k products. */
-static size_t capture_product(Blas *blas, cudaStream_t s, Device<float> *ones, float *c, int n,
-                              int k, cudaGraph_t *graph)
+static size_t capture_product(Blas *blas, cudaStream_t s, Device<float> *ones, float *c,
+                              int n, int k, cudaGraph_t *graph)
 {
     const float one = 1, zero = 0;
     size_t count;
     begin(s);
-    EXPECT(cublasSgemm(blas->h, CUBLAS_OP_N, CUBLAS_OP_N, n, n, k, &one, ones->p, n, ones->p, k,
-                       &zero, c, n) == CUBLAS_STATUS_SUCCESS);
+    EXPECT(cublasSgemm(blas->h, CUBLAS_OP_N, CUBLAS_OP_N, n, n, k, &one, ones->p, n,
+                       ones->p, k, &zero, c, n) == CUBLAS_STATUS_SUCCESS);
     EXPECT_CUDA(launch(twice, 1, 32, 0, s, c, c, n * n));
     *graph = end(s);
     EXPECT_CUDA(cudaGraphGetNodes(*graph, nullptr, &count));
     return count;
 }
 
-/* A product of another shape may have another number of kernels: an update fails, and the
-   graph stays what it was. */
+/* A product of another shape may have another number of kernels: an update fails, and
+   the graph stays what it was. */
 static void products()
 {
     Stream s;
@@ -210,7 +210,8 @@ static void products()
     cudaGraphExecUpdateResultInfo info;
     EXPECT_CUDA(cudaGraphExecUpdate(exec, graph[2], &info));
     EXPECT(info.result == cudaGraphExecUpdateSuccess);
-    EXPECT(cudaGraphExecUpdate(exec, graph[3], &info) == cudaErrorGraphExecUpdateFailure);
+    EXPECT(cudaGraphExecUpdate(exec, graph[3], &info) ==
+           cudaErrorGraphExecUpdateFailure);
     EXPECT(info.result == cudaGraphExecUpdateErrorTopologyChanged);
     EXPECT(cudaGetLastError() == cudaErrorGraphExecUpdateFailure);
     EXPECT_CUDA(cudaMemsetAsync(c.p, 0, 256, s));
@@ -222,11 +223,11 @@ static void products()
         EXPECT_CUDA(cudaGraphDestroy(g));
 }
 
-/* ---- updates ------------------------------------------------------------------------ */
+/* ---- updates ------------------------------------------------------------------- */
 
 /* out = a + b, then copied out by way of middle: of n elements. */
-static cudaGraph_t capture_sum(cudaStream_t s, float *middle, const float *a, const float *b,
-                               float *out, int n)
+static cudaGraph_t capture_sum(cudaStream_t s, float *middle, const float *a,
+                               const float *b, float *out, int n)
 {
     begin(s);
     EXPECT_CUDA(cudaMemsetAsync(middle, 0, (size_t)n * 4, s));
@@ -254,7 +255,8 @@ static void updated()
     EXPECT_CUDA(cudaGraphLaunch(exec, s));
     EXPECT_CUDA(cudaGraphExecDestroy(exec)); /* what was launched goes on */
     EXPECT_CUDA(cudaStreamSynchronize(s));
-    EXPECT(first.p[0] == 2 && first.p[2] == 2 && second.p[0] == 11 && second.p[99] == 11);
+    EXPECT(first.p[0] == 2 && first.p[2] == 2 && second.p[0] == 11 &&
+           second.p[99] == 11);
 }
 
 /* The graph of capture_sum with one change. */
@@ -315,14 +317,14 @@ static void what_an_update_refuses()
     EXPECT_CUDA(cudaGraphDestroy(graph));
 }
 
-/* ---- node by node ------------------------------------------------------------------- */
+/* ---- node by node -------------------------------------------------------------- */
 
 struct Nodes {
     cudaGraphNode_t node[4];
     explicit Nodes(cudaGraph_t graph)
     {
-        const cudaGraphNodeType types[] = {cudaGraphNodeTypeMemset, cudaGraphNodeTypeKernel,
-                                           cudaGraphNodeTypeMemcpy};
+        const cudaGraphNodeType types[] = {
+            cudaGraphNodeTypeMemset, cudaGraphNodeTypeKernel, cudaGraphNodeTypeMemcpy};
         size_t count = 4;
         EXPECT_CUDA(cudaGraphGetNodes(graph, node, &count));
         EXPECT(count == 3 && node[3] == nullptr);
@@ -346,8 +348,9 @@ static void one_by_one()
     Nodes nodes(graph);
     cudaKernelNodeParams p;
     EXPECT_CUDA(cudaGraphKernelNodeGetParams(nodes.node[1], &p));
-    EXPECT(p.func == reinterpret_cast<void *>(add) && p.gridDim.x == 1 && p.blockDim.x == 32);
-    /* all elements, of which the kernel writes 40 and leaves the rest as they were set */
+    EXPECT(p.func == reinterpret_cast<void *>(add) && p.gridDim.x == 1 &&
+           p.blockDim.x == 32);
+    /* all elements, of which the kernel writes 40; the rest stay as they were set */
     cudaMemsetParams set = {};
     set.dst = middle.p;
     set.elementSize = 1;
@@ -360,8 +363,8 @@ static void one_by_one()
     EXPECT_CUDA(cudaGraphExecMemsetNodeSetParams(exec, nodes.node[0], &set));
     EXPECT_CUDA(cudaGraphExecKernelNodeSetParams(exec, nodes.node[1], &p));
     n = 0; /* the argument was copied */
-    EXPECT_CUDA(cudaGraphExecMemcpyNodeSetParams1D(exec, nodes.node[2], out.p, middle.p, 400,
-                                                   cudaMemcpyDeviceToHost));
+    EXPECT_CUDA(cudaGraphExecMemcpyNodeSetParams1D(exec, nodes.node[2], out.p, middle.p,
+                                                   400, cudaMemcpyDeviceToHost));
     EXPECT_CUDA(cudaGraphLaunch(exec, s));
     EXPECT_CUDA(cudaStreamSynchronize(s));
     EXPECT(out.p[0] == 11 && out.p[39] == 11 && out.p[40] == 0 && out.p[99] == 0);
@@ -407,9 +410,10 @@ static const Scenario scenarios[] = {
     {"graph_without_fork", graph<no_fork>, 86, "between a capture and", nullptr, 0},
     {"graph_without_join", graph<no_join>, 86, "was not joined to stream", nullptr, 0},
     {"capture_not_ended", graph<unfinished>, 1, "was not ended", nullptr, 1},
-    {"wait_in_capture", graph<waits_inside>, 86, "cudaStreamSynchronize while stream", nullptr,
+    {"wait_in_capture", graph<waits_inside>, 86, "cudaStreamSynchronize while stream",
+     nullptr, 1},
+    {"malloc_in_capture", graph<alloc_inside>, 86, "cudaMalloc while stream", nullptr,
      1},
-    {"malloc_in_capture", graph<alloc_inside>, 86, "cudaMalloc while stream", nullptr, 1},
     {"ends_no_capture", ends_no_capture, 86, "no capture began", nullptr, 1},
     {"event_from_outside", event_from_outside, 86, "between a capture and", nullptr, 1},
     {"event_of_a_capture_that_ended", event_of_a_capture_that_ended, 86,
@@ -421,8 +425,10 @@ static const Scenario scenarios[] = {
     {"updated", updated, 0, nullptr, nullptr, 0},
     {"what_an_update_refuses", what_an_update_refuses, 0, nullptr, nullptr, 0},
     {"one_by_one", one_by_one, 0, nullptr, nullptr, 0},
-    {"node_of_another_graph", node_of_another_graph, 86, "of another graph", nullptr, 1},
-    {"parameters_for_cublas", parameters_for_cublas, 86, "a kernel of cuBLAS", nullptr, 1},
+    {"node_of_another_graph", node_of_another_graph, 86, "of another graph", nullptr,
+     1},
+    {"parameters_for_cublas", parameters_for_cublas, 86, "a kernel of cuBLAS", nullptr,
+     1},
 };
 
 int main(int argc, char **argv)

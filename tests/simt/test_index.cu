@@ -1,6 +1,6 @@
 /*
- * test_index.cu - places beyond 2^31 and 2^32, without the memory: the arithmetic that kernels
- * turn into addresses.
+ * test_index.cu - places beyond 2^31 and 2^32, without the memory: the arithmetic that
+ * kernels turn into addresses.
  */
 #include "testing.h"
 
@@ -9,16 +9,23 @@
 static void places()
 {
     const int64_t rows = (int64_t)600000, cols = 4 * 1024; /* 2.4 G elements */
-    const int64_t starts[] = {0, cols - 1, (int64_t)1 << 31, ((int64_t)1 << 31) + 5,
-                              ((int64_t)1 << 32) - 1, (int64_t)1 << 32,
-                              ((int64_t)1 << 32) + 12345, rows * cols - 1, rows * cols * 97};
+    const int64_t starts[] = {0,
+                              cols - 1,
+                              (int64_t)1 << 31,
+                              ((int64_t)1 << 31) + 5,
+                              ((int64_t)1 << 32) - 1,
+                              (int64_t)1 << 32,
+                              ((int64_t)1 << 32) + 12345,
+                              rows * cols - 1,
+                              rows * cols * 97};
     for (int64_t i : starts) {
         rnnd_place p = place_of(i, cols);
         EXPECT(p.row == i / cols && p.col == i % cols);
         p = place_of(i, 3);
         EXPECT(p.row == i / 3 && p.col == i % 3);
         p = place_of(i, ((int64_t)1 << 33) + 1);
-        EXPECT(p.row == i / (((int64_t)1 << 33) + 1) && p.col == i % (((int64_t)1 << 33) + 1));
+        EXPECT(p.row == i / (((int64_t)1 << 33) + 1) &&
+               p.col == i % (((int64_t)1 << 33) + 1));
     }
 }
 

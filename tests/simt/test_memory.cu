@@ -1,6 +1,6 @@
 /*
- * test_memory.cu - who may touch what: device memory, pinned memory, pointers of the wrong
- * kind, ends of allocations, freed memory.
+ * test_memory.cu - who may touch what: device memory, pinned memory, pointers of the
+ * wrong kind, ends of allocations, freed memory.
  */
 #include "testing.h"
 
@@ -251,7 +251,8 @@ static const Scenario scenarios[] = {
     {"alignment", alignment, 0, nullptr, nullptr, 1},
     {"host_reads_device", host_reads_device, 86, "the host reads", nullptr, 1},
     {"host_writes_device", host_writes_device, 86, "the host writes", nullptr, 1},
-    {"host_reads_before_waiting", host_reads_before_waiting, 86, "the host reads", nullptr, 0},
+    {"host_reads_before_waiting", host_reads_before_waiting, 86, "the host reads",
+     nullptr, 0},
     {"kernel_reads_last", kernel_reads<63>, 0, nullptr, nullptr, 1},
     {"kernel_reads_past", kernel_reads<64>, caught, past, nullptr, 1},
     {"kernel_reads_far_past", kernel_reads<100000>, 86, "a kernel reads", nullptr, 1},
@@ -259,8 +260,10 @@ static const Scenario scenarios[] = {
     {"kernel_writes_one_past", kernel_writes_one_past, 99, past, nullptr, 1},
     {"kernel_reads_freed", kernel_reads_freed, 99, past, nullptr, 1},
 #else
-    {"kernel_writes_one_past", kernel_writes_one_past, 86, "written 1 bytes past", nullptr, 1},
-    {"kernel_reads_freed", kernel_reads_freed, 86, "freed memory of device 0", nullptr, 1},
+    {"kernel_writes_one_past", kernel_writes_one_past, 86, "written 1 bytes past",
+     nullptr, 1},
+    {"kernel_reads_freed", kernel_reads_freed, 86, "freed memory of device 0", nullptr,
+     1},
 #endif
     {"freed_argument", freed_argument, 86, "freed memory of device 0", nullptr, 1},
     {"freed_twice", freed_twice, 86, "cudaFree of", nullptr, 1},
@@ -270,7 +273,8 @@ static const Scenario scenarios[] = {
     {"other_device", other_device, 86, "on device 1: byte 0", nullptr, 1},
     {"kernel_on_other_device", kernel_on_other_device, 86, "on device 0", nullptr, 1},
     {"default_stream", default_stream, 86, "uses the default stream", nullptr, 1},
-    {"default_stream_copy", default_stream_copy, 86, "uses the default stream", nullptr, 1},
+    {"default_stream_copy", default_stream_copy, 86, "uses the default stream", nullptr,
+     1},
     {"out_of_memory", out_of_memory, 0, nullptr, "RNND_SIMT_MEMORY=4", 1},
     {"pageable_is_staged", pageable_is_staged, 0, nullptr, nullptr, 0},
 #ifndef SIMT_TSAN /* which rightly calls it a race */

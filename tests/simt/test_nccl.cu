@@ -1,6 +1,6 @@
 /*
- * test_nccl.cu - NCCL over MPI; tests/simt/nccl.sh starts it on several ranks, once for each
- * scenario.
+ * test_nccl.cu - NCCL over MPI; tests/simt/nccl.sh starts it on several ranks, once for
+ * each scenario.
  */
 #include "testing.h"
 
@@ -75,7 +75,8 @@ static void same_bits()
     EXPECT_NCCL(ncclCommDestroy(w.comm));
 }
 
-/* A bf16 sum beside a broadcast and 64-bit integers, given out together at the group's end. */
+/* A bf16 sum beside a broadcast and 64-bit integers, given out together at the group's
+   end. */
 static void grouped()
 {
     World w;
@@ -88,11 +89,13 @@ static void grouped()
     EXPECT_NCCL(ncclGroupStart());
     EXPECT_NCCL(ncclAllReduce(half.p, half.p, 4, ncclBfloat16, ncclSum, w.comm, w.s));
     EXPECT_NCCL(ncclAllReduce(whole.p, whole.p, 3, ncclInt64, ncclSum, w.comm, w.s));
-    EXPECT_NCCL(ncclBroadcast(from_last.p, from_last.p, 2, ncclFloat64, size - 1, w.comm, w.s));
+    EXPECT_NCCL(
+        ncclBroadcast(from_last.p, from_last.p, 2, ncclFloat64, size - 1, w.comm, w.s));
     EXPECT_NCCL(ncclGroupEnd());
     std::vector<int64_t> v = whole.get(w.s);
     EXPECT(from_bf16(half.get(w.s)[3]) == (float)(size * (size + 1) / 2));
-    EXPECT(v[0] == size * (size - 1) / 2 && v[1] == size && v[2] == (int64_t)size << 40);
+    EXPECT(v[0] == size * (size - 1) / 2 && v[1] == size &&
+           v[2] == (int64_t)size << 40);
     EXPECT(from_last.get(w.s)[0] == size - 1);
     EXPECT_NCCL(ncclCommDestroy(w.comm));
 }
@@ -121,7 +124,8 @@ static void overlapped()
         EXPECT_CUDA(cudaEventRecord(ready, compute));
         if (!broken)
             EXPECT_CUDA(cudaStreamWaitEvent(w.s, ready, 0));
-        EXPECT_NCCL(ncclAllReduce(grad.p, grad.p, n, ncclFloat32, ncclSum, w.comm, w.s));
+        EXPECT_NCCL(
+            ncclAllReduce(grad.p, grad.p, n, ncclFloat32, ncclSum, w.comm, w.s));
         EXPECT_CUDA(cudaEventRecord(reduced, w.s));
         EXPECT_CUDA(cudaStreamWaitEvent(compute, reduced, 0));
         for (float x : grad.get(compute))
@@ -137,7 +141,8 @@ static void counts_differ()
 {
     World w;
     Device<float> v(10);
-    EXPECT_NCCL(ncclAllReduce(v.p, v.p, rank == 1 ? 9 : 10, ncclFloat32, ncclSum, w.comm, w.s));
+    EXPECT_NCCL(
+        ncclAllReduce(v.p, v.p, rank == 1 ? 9 : 10, ncclFloat32, ncclSum, w.comm, w.s));
     EXPECT_CUDA(cudaStreamSynchronize(w.s));
 }
 
@@ -146,9 +151,10 @@ static void order_differs()
     World w;
     Device<float> v(10);
     for (int i = 0; i < 2; i++)
-        EXPECT_NCCL((i == 0) == (rank == 1)
-                        ? ncclBroadcast(v.p, v.p, 10, ncclFloat32, 0, w.comm, w.s)
-                        : ncclAllReduce(v.p, v.p, 10, ncclFloat32, ncclSum, w.comm, w.s));
+        EXPECT_NCCL(
+            (i == 0) == (rank == 1)
+                ? ncclBroadcast(v.p, v.p, 10, ncclFloat32, 0, w.comm, w.s)
+                : ncclAllReduce(v.p, v.p, 10, ncclFloat32, ncclSum, w.comm, w.s));
     EXPECT_CUDA(cudaStreamSynchronize(w.s));
 }
 
@@ -167,7 +173,7 @@ static void same_device()
     EXPECT(ncclCommInitRank(&comm, size, id, rank) == ncclInvalidUsage);
 }
 
-/* The last rank never comes. The others keep a deadline, by asking instead of waiting. */
+/* The last rank never comes. The others keep a deadline, by asking, not waiting. */
 static void lost_peer()
 {
     World w;

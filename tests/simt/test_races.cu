@@ -1,10 +1,10 @@
 /*
- * test_races.cu - under ThreadSanitizer: what lacks a barrier, a fence or an event is told
- * whatever the order in which it ran, and nothing else is.
+ * test_races.cu - under ThreadSanitizer: what lacks a barrier, a fence or an event is
+ * told whatever the order in which it ran, and nothing else is.
  */
 #include "testing.h"
 
-/* ---- within a block ----------------------------------------------------------------- */
+/* ---- within a block ------------------------------------------------------------ */
 
 enum { right, no_barrier, no_wait, no_refill_barrier, no_warp_barrier };
 
@@ -78,7 +78,7 @@ static void run_neighbours()
     out.get(s);
 }
 
-/* ---- between blocks ----------------------------------------------------------------- */
+/* ---- between blocks ------------------------------------------------------------ */
 
 __global__ void ring(int *value, uint32_t *flags, int broken)
 {
@@ -122,7 +122,8 @@ static void run_mark()
     EXPECT(where.get(s)[0] == 1);
 }
 
-/* ---- between streams and the host ----------------------------------------------------- */
+/* ---- between streams and the host
+   ----------------------------------------------------- */
 
 enum { no_event = 1, source_reused };
 

@@ -1,5 +1,6 @@
 /*
- * test_stream.cu - streams and events: queues hide no missing wait, and hold what is right.
+ * test_stream.cu - streams and events: queues hide no missing wait, and hold what is
+ * right.
  */
 #include "testing.h"
 
@@ -13,14 +14,15 @@ __global__ void add(float *out, const float *a, const float *b, int n)
 }
 
 enum {
-    no_wait = 1,        /* the second stream does not wait for the first */
-    no_wait_back,       /* the first stream does not wait for the second before it goes on */
-    source_reused,      /* the host refills what a copy still reads */
-    read_early,         /* the host reads what a copy has not brought yet */
-    waits_for_one       /* the host waits for one of two streams */
+    no_wait = 1,   /* the second stream does not wait for the first */
+    no_wait_back,  /* the first stream does not wait for the second before it goes on */
+    source_reused, /* the host refills what a copy still reads */
+    read_early,    /* the host reads what a copy has not brought yet */
+    waits_for_one  /* the host waits for one of two streams */
 };
 
-/* Some rounds of what training does: s1 uploads and adds, s2 uses the sum and downloads. */
+/* Some rounds of what training does: s1 uploads and adds, s2 uses the sum and
+   downloads. */
 template <int broken>
 static void two_streams()
 {
@@ -61,7 +63,7 @@ static void two_streams()
     }
 }
 
-/* ---- who gets on when --------------------------------------------------------------- */
+/* ---- who gets on when ---------------------------------------------------------- */
 
 /* Nothing runs before somebody waits; asking again and again is waiting. */
 [[maybe_unused]] static void runs_when_waited_for()
@@ -90,11 +92,13 @@ static void event_of_another_time()
     Stream s1, s2;
     Event e;
     Device<float> a(4);
-    EXPECT_CUDA(cudaStreamWaitEvent(s2, e.e, 0)); /* never recorded: waits for nothing */
+    EXPECT_CUDA(
+        cudaStreamWaitEvent(s2, e.e, 0)); /* never recorded: waits for nothing */
     EXPECT_CUDA(cudaStreamSynchronize(s2));
     EXPECT_CUDA(cudaEventSynchronize(e.e));
     EXPECT_CUDA(cudaEventRecord(e.e, s1));
-    EXPECT_CUDA(cudaStreamWaitEvent(s2, e.e, 0)); /* for this record, not for the next */
+    EXPECT_CUDA(
+        cudaStreamWaitEvent(s2, e.e, 0)); /* for this record, not for the next */
     EXPECT_CUDA(cudaMemsetAsync(a.p, 0, 16, s1));
     EXPECT_CUDA(cudaEventRecord(e.e, s1));
     EXPECT_CUDA(cudaEventSynchronize(e.e));

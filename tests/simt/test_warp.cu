@@ -1,16 +1,16 @@
 /*
  * test_warp.cu - shuffles, votes, fragments and rounding against NVIDIA's documents.
  *
- * The oracles are written from the PTX ISA's text (shfl.sync, vote.sync, the fragment formulas
- * of mma.m16n8k16 and mma.m16n8k8, cvt) and from the CUDA programming guide's on warp
- * functions, not from the emulator.
+ * The oracles are written from the PTX ISA's text (shfl.sync, vote.sync, the fragment
+ * formulas of mma.m16n8k16 and mma.m16n8k8, cvt) and from the CUDA programming guide's
+ * on warp functions, not from the emulator.
  */
 #include "testing.h"
 
 #include <cmath>
 #include <cstring>
 
-/* ---- shuffles ----------------------------------------------------------------------- */
+/* ---- shuffles ------------------------------------------------------------------ */
 
 __global__ void shuffles(int *out, int kind, int operand, int width)
 {
@@ -21,10 +21,10 @@ __global__ void shuffles(int *out, int kind, int operand, int width)
                          : __shfl_xor_sync(0xffffffffu, v, operand, width);
 }
 
-/* The programming guide: a source lane outside 0 .. width-1 is taken modulo width; _up and
-   _down do not wrap around within the segment, lanes that would read beyond it keep their
-   value; _xor reads lanes of earlier segments but keeps its own value rather than read a
-   later one. */
+/* The programming guide: a source lane outside 0 .. width-1 is taken modulo width; _up
+   and _down do not wrap around within the segment, lanes that would read beyond it keep
+   their value; _xor reads lanes of earlier segments but keeps its own value rather than
+   read a later one. */
 static int shuffled(int kind, int operand, int width, int lane)
 {
     int begin = lane / width * width, within = lane - begin;
@@ -68,7 +68,8 @@ __global__ void halves(double *out)
     int t = (int)threadIdx.x;
     unsigned mask = t < 16 ? 0x0000ffffu : 0xffff0000u;
     long long big = 1ll << (t + 20);
-    double d = t < 16 ? __shfl_xor_sync(mask, 0.5 + t, 1) : __shfl_sync(mask, 0.25 + t, 20);
+    double d =
+        t < 16 ? __shfl_xor_sync(mask, 0.5 + t, 1) : __shfl_sync(mask, 0.25 + t, 20);
     out[t] = d + (double)__shfl_down_sync(mask, big, 1, 16);
 }
 
@@ -109,7 +110,7 @@ static void lanes_that_are()
     EXPECT(out.get(s)[0] == 8);
 }
 
-/* ---- votes -------------------------------------------------------------------------- */
+/* ---- votes --------------------------------------------------------------------- */
 
 __global__ void ballots(unsigned *out, unsigned set)
 {
@@ -141,10 +142,10 @@ static void vote_rules()
     }
 }
 
-/* ---- fragments ---------------------------------------------------------------------- */
+/* ---- fragments ----------------------------------------------------------------- */
 
-/* Places of the elements a0 .. a7 and so on, typed from the PTX ISA, "Matrix Fragments for
-   mma.m16n8k16" (.bf16) and "mma.m16n8k8" (.tf32). */
+/* Places of the elements a0 .. a7 and so on, typed from the PTX ISA, "Matrix Fragments
+   for mma.m16n8k16" (.bf16) and "mma.m16n8k8" (.tf32). */
 static int group_id(int lane)
 {
     return lane >> 2;
@@ -170,7 +171,8 @@ static void place_b_bf16(int lane, int i, int *row, int *column)
 static void place_a_tf32(int lane, int i, int *row, int *column)
 {
     *row = i == 0 || i == 2 ? group_id(lane) : group_id(lane) + 8;
-    *column = i == 0 || i == 1 ? thread_id_in_group(lane) : thread_id_in_group(lane) + 4;
+    *column =
+        i == 0 || i == 1 ? thread_id_in_group(lane) : thread_id_in_group(lane) + 4;
 }
 
 static void place_b_tf32(int lane, int i, int *row, int *column)
@@ -291,13 +293,13 @@ static void tf32_without_rounding()
     EXPECT_CUDA(cudaStreamSynchronize(s));
 }
 
-/* ---- rounding ----------------------------------------------------------------------- */
+/* ---- rounding ------------------------------------------------------------------ */
 
 struct Rounded {
     uint32_t in, bf16, tf32;
 };
 
-/* bfloat16 keeps 7 bits of fraction, ties to even; tf32 10 bits, ties away from zero. */
+/* bfloat16 keeps 7 bits of fraction, ties to even; tf32 10, ties away from zero. */
 static const Rounded roundings[] = {
     {0x3f800000, 0x3f80, 0x3f800000},  /* 1 */
     {0x3f808000, 0x3f80, 0x3f808000},  /* bf16: tie, even is below */
@@ -374,11 +376,13 @@ static const Scenario scenarios[] = {
     {"wrong_width", wrong_width, 86, "no power of two", nullptr, 1},
     {"half_warps", half_warps, 0, nullptr, nullptr, 0},
     {"lanes_that_are", lanes_that_are, 0, nullptr, nullptr, 0},
-    {"lanes_that_are_not", lanes_that_are_not, 86, "have ended or never were", nullptr, 0},
+    {"lanes_that_are_not", lanes_that_are_not, 86, "have ended or never were", nullptr,
+     0},
     {"vote_rules", vote_rules, 0, nullptr, nullptr, 0},
     {"fragments_bf16", fragments_bf16, 0, nullptr, nullptr, 0},
     {"fragments_tf32", fragments_tf32, 0, nullptr, nullptr, 0},
-    {"mma_on_sm_75", fragments_bf16, 86, "it exists from sm_80 on", "RNND_SIMT_ARCH=75", 1},
+    {"mma_on_sm_75", fragments_bf16, 86, "it exists from sm_80 on", "RNND_SIMT_ARCH=75",
+     1},
     {"tf32_without_rounding", tf32_without_rounding, 86, "did not round", nullptr, 1},
     {"rounding", rounding, 0, nullptr, nullptr, 1},
     {"rounding_is_to_nearest", rounding_is_to_nearest, 0, nullptr, nullptr, 1},

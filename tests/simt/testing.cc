@@ -8,8 +8,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Random schedules of a scenario that names no number. TSan needs few, since it finds a race
-   in any order. */
+/* Random schedules of a scenario that names no number. TSan needs few, since it finds a
+   race in any order. */
 #ifdef SIMT_TSAN
 static const int few = 2;
 static const bool tsan = true;
@@ -54,8 +54,9 @@ static bool good(const char *program, const Scenario &s, const char *seed)
     bool clean = s.status != 0 || output.find("simt:") == std::string::npos;
     if (status == s.status && told && clean)
         return true;
-    printf("not ok %s, seed %s: exit status %d, expected %d%s%s\n%s", s.name, seed, status,
-           s.status, told ? "" : "; not printed: ", told ? "" : s.text, output.c_str());
+    printf("not ok %s, seed %s: exit status %d, expected %d%s%s\n%s", s.name, seed,
+           status, s.status, told ? "" : "; not printed: ", told ? "" : s.text,
+           output.c_str());
     return false;
 }
 

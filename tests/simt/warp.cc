@@ -1,9 +1,9 @@
 /*
  * warp.cc - what the 32 lanes of a warp do together: shuffles, votes, matrix products.
  *
- * Takes what each lane brings, waits until all lanes of the mask have come, and gives each its
- * result. Rules as in NVIDIA's PTX ISA (shfl.sync, vote.sync, mma.sync and its fragments); a
- * mask that lies is an error.
+ * Takes what each lane brings, waits until all lanes of the mask have come, and gives
+ * each its result. Rules as in NVIDIA's PTX ISA (shfl.sync, vote.sync, mma.sync and its
+ * fragments); a mask that lies is an error.
  */
 #include <cstdio>
 
@@ -15,16 +15,17 @@ namespace {
 
 const char *name_of(Lanes op)
 {
-    static const char *const names[] = {"__shfl_sync", "__shfl_up_sync", "__shfl_down_sync",
-                                        "__shfl_xor_sync", "__ballot_sync", "__any_sync",
-                                        "__all_sync", "__syncwarp", "mma_bf16", "mma_tf32"};
+    static const char *const names[] = {
+        "__shfl_sync",   "__shfl_up_sync", "__shfl_down_sync", "__shfl_xor_sync",
+        "__ballot_sync", "__any_sync",     "__all_sync",       "__syncwarp",
+        "mma_bf16",      "mma_tf32"};
     return names[(int)op];
 }
 
 bool agree(const Lane &a, const Lane &b)
 {
-    return a.op == b.op && a.mask == b.mask && a.bytes == b.bytes && a.width == b.width &&
-           a.at.line == b.at.line &&
+    return a.op == b.op && a.mask == b.mask && a.bytes == b.bytes &&
+           a.width == b.width && a.at.line == b.at.line &&
            (a.at.file == b.at.file || strcmp(a.at.file, b.at.file) == 0);
 }
 
@@ -39,8 +40,8 @@ void check_mask(const Thread *t, const Lane &lane)
               name_of(lane.op), lane.mask, lane.mask & ~w->live);
 }
 
-/* The first of the lanes that have come to the same collective: it counts them. One that waits
-   elsewhere for this thread never comes; one that waits for others may. */
+/* The first of the lanes that have come to the same collective: it counts them. One
+   that waits elsewhere for this thread never comes; one that waits for others may. */
 Thread *find_leader(Thread *t, const Lane &lane)
 {
     const Warp *w = t->warp;
@@ -57,9 +58,10 @@ Thread *find_leader(Thread *t, const Lane &lane)
     return t;
 }
 
-/* ---- shuffles and votes ------------------------------------------------------------- */
+/* ---- shuffles and votes -------------------------------------------------------- */
 
-/* The lane that lane i reads, by the formula of shfl.sync; c is what CUDA's width means. */
+/* The lane that lane i reads, by the formula of shfl.sync; c is what CUDA's width
+   means. */
 int shuffle_source(const Lane &call, int i)
 {
     int segment = 32 - call.width;      /* bits of the lane that tell its segment */
@@ -87,8 +89,8 @@ int shuffle_source(const Lane &call, int i)
     return valid ? j : i;
 }
 
-/* All results before any is given out: an output may be another's input. A lane outside the
-   mask gives NaN. */
+/* All results before any is given out: an output may be another's input. A lane outside
+   the mask gives NaN. */
 void shuffle(const Warp *w, unsigned mask)
 {
     char value[32][8];
@@ -123,7 +125,7 @@ void count_votes(const Warp *w, unsigned mask)
     }
 }
 
-/* ---- matrix products ---------------------------------------------------------------- */
+/* ---- matrix products ----------------------------------------------------------- */
 
 struct Product {
     float a[16][16], b[16][8], c[16][8];
@@ -196,7 +198,8 @@ void multiply(const Warp *w, Lanes op)
     for (int lane = 0; lane < 32; lane++) {
         const Fragment &f = *static_cast<const Fragment *>(w->lane[lane]->call->in);
         for (int i = 0; i < 4; i++)
-            f.d[i] = element(p, group(lane) + (i < 2 ? 0 : 8), 2 * member(lane) + i % 2);
+            f.d[i] =
+                element(p, group(lane) + (i < 2 ? 0 : 8), 2 * member(lane) + i % 2);
     }
 }
 
@@ -234,7 +237,8 @@ void meet_lanes(const Lane &call)
         error("%s with width %d, which is no power of two up to 32", name_of(call.op),
               call.width);
     if ((call.op == Lanes::bf16 || call.op == Lanes::tf32) && settings().arch < 80)
-        error("%s on sm_%d: it exists from sm_80 on", name_of(call.op), settings().arch);
+        error("%s on sm_%d: it exists from sm_80 on", name_of(call.op),
+              settings().arch);
     check_mask(t, call);
     char *token = &w->token[w->round & 1];
     if (call.op == Lanes::sync)
