@@ -24,7 +24,8 @@ peak() {
 echo "| shape | rnn_dist, MB | to start | PyTorch, MB | to start | ratio | beyond the start |"
 echo "| --- | --- | --- | --- | --- | --- | --- |"
 idle=$(peak "$python" -c 'import h5py, numpy, safetensors.torch, torch; torch.ones(1) + 1')
-for shape in ${*:-lstm-64-256x2}; do
+wanted=${*:-lstm-64-256x2}
+for shape in $wanted; do
     # shellcheck disable=SC2046 # words of the line
     set -- $(grep "^$shape " "$here/shapes")
     "$python" "$here/peers.py" make "$shape" "$work"

@@ -55,7 +55,8 @@ median() {
 
 echo "| shape | 1 rank, steps/s | 2 ranks | DDP, 2 processes | 2 ranks / 1 | 2 ranks / DDP |"
 echo "| --- | --- | --- | --- | --- | --- |"
-for shape in ${*:-lstm-36-50 lstm-64-256x2}; do
+wanted=${*:-lstm-36-50 lstm-64-256x2}
+for shape in $wanted; do
     # shellcheck disable=SC2046 # words of the line
     set -- $(grep "^$shape " "$here/shapes")
     options="--cell $2 --hidden $4 --layers $5 --batch $7 --shuffle none --optimizer sgd
