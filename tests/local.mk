@@ -103,6 +103,7 @@ repository_tests = \
 	tests/check_layers.sh \
 	tests/check_man.sh \
 	tests/check_options.sh \
+	tests/check_ptxas.sh \
 	tests/check_version.sh
 
 # The long ones first, so that none is left to run alone.
