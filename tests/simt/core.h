@@ -63,6 +63,8 @@ Fiber *fiber_new(void (*entry)());
    switch. */
 void fiber_keep(Fiber *fiber);
 void fiber_switch(Fiber *from, Fiber *to);
+/* A switch to it will come: at once, or later. */
+void fiber_expect(const Fiber *fiber, bool at_once);
 /* Where a fault at p would mean that a fiber's stack is full. */
 bool fiber_guard(const void *p);
 

@@ -155,11 +155,8 @@ void end_block(Block *b)
 
 /* In a random run half of the draws are from all, the rest from both ends, so that some
    threads run far ahead of others. */
-Thread *take_ready()
+Thread *draw_ready()
 {
-    Unseen unseen;
-    if (ready.empty())
-        return nullptr;
     if (!settings().inorder) {
         uint64_t draw = random_bits();
         size_t n = ready.size(), i = 0;
@@ -171,6 +168,36 @@ Thread *take_ready()
     }
     Thread *next = ready.front();
     ready.pop_front();
+    return next;
+}
+
+/* Threads are drawn a few switches ahead: a switch is waiting for memory more than
+   anything else, so what they will need is asked for in time. */
+struct Ahead {
+    Thread *thread[4];
+    unsigned first, count;
+    Thread *&at(unsigned i)
+    {
+        return thread[(first + i) % 4];
+    }
+} ahead;
+
+Thread *take_ready()
+{
+    Unseen unseen;
+    while (ahead.count < 3 && !ready.empty()) {
+        Thread *t = ahead.at(ahead.count++) = draw_ready();
+        __builtin_prefetch(t);
+        __builtin_prefetch(&t->fiber);
+    }
+    if (ahead.count == 0)
+        return nullptr;
+    Thread *next = ahead.at(0);
+    ahead.first++;
+    ahead.count--;
+    for (unsigned i = 0; i < ahead.count; i++)
+        if (ahead.at(i)->fiber)
+            fiber_expect(ahead.at(i)->fiber, i == 0);
     return next;
 }
 
@@ -408,7 +435,8 @@ int block_barrier(Meet kind, int value, Site at)
     if (b.arrived == 0) {
         b.at = at;
         b.sum = 0;
-    } else if (b.at.line != at.line || strcmp(b.at.file, at.file) != 0) {
+    } else if (b.at.line != at.line ||
+               (b.at.file != at.file && strcmp(b.at.file, at.file) != 0)) {
         error("divergent block barrier: others wait at %s:%d", b.at.file, b.at.line);
     }
     unsigned turn = b.round & 1;
