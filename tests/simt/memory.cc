@@ -103,12 +103,19 @@ bool is_write(const void *context)
 #endif
 }
 
+#if defined(__SANITIZE_ADDRESS__) || defined(SIMT_TSAN)
+const bool sanitized = true; /* a sanitizer knows better where it was */
+#else
+const bool sanitized = false;
+#endif
+
 void on_fault(int signal, siginfo_t *info, void *context)
 {
     char what[160];
     if (fiber_guard(info->si_addr))
         error("the stack of a CUDA thread is full (RNND_SIMT_STACK)");
-    if (device_of(info->si_addr) < 0) { /* not ours: as if it had never come here */
+    bool ours = device_of(info->si_addr) >= 0 || (self() && !sanitized);
+    if (!ours) { /* as if it had never come here */
         sigaction(signal, &previous, nullptr);
         return;
     }

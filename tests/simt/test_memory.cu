@@ -94,6 +94,16 @@ static void kernel_reads_freed()
     EXPECT_CUDA(cudaStreamSynchronize(s));
 }
 
+/* A place cut to 32 bits, say. */
+[[maybe_unused]] static void kernel_reads_nowhere()
+{
+    Stream s;
+    Device<float> out(1);
+    int64_t away = reinterpret_cast<float *>(65536) - out.p;
+    EXPECT_CUDA(launch(read_at, 1, 1, 0, s, out.p, out.p, away));
+    EXPECT_CUDA(cudaStreamSynchronize(s));
+}
+
 static void freed_argument()
 {
     Stream s;
@@ -264,6 +274,9 @@ static const Scenario scenarios[] = {
      nullptr, 1},
     {"kernel_reads_freed", kernel_reads_freed, 86, "freed memory of device 0", nullptr,
      1},
+#ifndef SIMT_TSAN
+    {"kernel_reads_nowhere", kernel_reads_nowhere, 86, "no device memory", nullptr, 1},
+#endif
 #endif
     {"freed_argument", freed_argument, 86, "freed memory of device 0", nullptr, 1},
     {"freed_twice", freed_twice, 86, "cudaFree of", nullptr, 1},
