@@ -26,7 +26,8 @@ int cmd_report(struct rnnd_options *opt, struct rnnd_comm *comm, int argc, char 
 {
     (void)comm;
     if (!opt->out)
-        return rnnd_fail(RNND_EUSAGE, "report needs --out FILE; see rnn_dist help report");
+        return rnnd_fail(RNND_EUSAGE,
+                         "report needs --out FILE; see rnn_dist help report");
     RNND_TRY(refuse_records(opt->out, argc, argv));
     return rnnd_report((const char *const *)argv, argc, opt->out);
 }

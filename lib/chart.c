@@ -1,5 +1,6 @@
 /*
- * chart.c - draws curves: finds the ranges, lays a grid at round numbers, and writes SVG.
+ * chart.c - draws curves: finds the ranges, lays a grid at round numbers, and writes
+ * SVG.
  */
 #include "chart.h"
 #include "list.h"
@@ -18,7 +19,7 @@ struct rnnd_chart {
 };
 
 enum { WIDTH = 460, HEIGHT = 260, LEFT = 62, RIGHT = 12, TOP = 8, BOTTOM = 34 };
-enum { LINES = 5, POINTS = 600 };  /* about, of the grid; at most, of a curve */
+enum { LINES = 5, POINTS = 600 }; /* about, of the grid; at most, of a curve */
 
 const char *rnnd_chart_colour(int i)
 {
@@ -73,16 +74,21 @@ static void widen(struct range *r, double value)
         r->high = value;
 }
 
-/* 1, 2 or 5 times a power of ten, for about LINES lines; the range begins and ends on one. */
+/* 1, 2 or 5 times a power of ten, for about LINES lines; the range begins and ends on
+   one. */
 static void round_out(struct range *r)
 {
-    if (r->high - r->low < 1e-9 * fmax(fabs(r->low), fabs(r->high)) || r->high == r->low) {
+    if (r->high - r->low < 1e-9 * fmax(fabs(r->low), fabs(r->high)) ||
+        r->high == r->low) {
         double margin = r->high != 0 ? 0.1 * fabs(r->high) : 1;
         r->low -= margin;
         r->high += margin;
     }
     double rough = (r->high - r->low) / LINES, power = pow(10, floor(log10(rough)));
-    r->step = power * (rough > 5 * power ? 10 : rough > 2 * power ? 5 : rough > power ? 2 : 1);
+    r->step = power * (rough > 5 * power   ? 10
+                       : rough > 2 * power ? 5
+                       : rough > power     ? 2
+                                           : 1);
     r->low = floor(r->low / r->step * (1 + 1e-12)) * r->step;
     r->high = ceil(r->high / r->step * (1 - 1e-12)) * r->step;
 }
@@ -114,7 +120,8 @@ static double place_x(const struct range *x, double value)
 
 static double place_y(const struct range *y, double value)
 {
-    return HEIGHT - BOTTOM - (HEIGHT - TOP - BOTTOM) * (value - y->low) / (y->high - y->low);
+    return HEIGHT - BOTTOM -
+           (HEIGHT - TOP - BOTTOM) * (value - y->low) / (y->high - y->low);
 }
 
 /* ---- drawing */
@@ -135,14 +142,16 @@ static void put_grid(const struct range *x, const struct range *y, FILE *out)
 {
     for (int i = 0; i <= lines_of(y); i++) {
         double at = place_y(y, grid_value(y, i));
-        fprintf(out, "<path class=grid d=\"M%d %.1fH%d\"/>"
-                     "<text x=%d y=%.1f text-anchor=end>%.5g</text>\n",
+        fprintf(out,
+                "<path class=grid d=\"M%d %.1fH%d\"/>"
+                "<text x=%d y=%.1f text-anchor=end>%.5g</text>\n",
                 LEFT, at, WIDTH - RIGHT, LEFT - 6, at + 4, grid_value(y, i));
     }
     for (int i = 0; i <= lines_of(x); i++) {
         double at = place_x(x, grid_value(x, i));
-        fprintf(out, "<path class=grid d=\"M%.1f %dV%d\"/>"
-                     "<text x=%.1f y=%d text-anchor=middle>%.7g</text>\n",
+        fprintf(out,
+                "<path class=grid d=\"M%.1f %dV%d\"/>"
+                "<text x=%.1f y=%d text-anchor=middle>%.7g</text>\n",
                 at, TOP, HEIGHT - BOTTOM, at, HEIGHT - BOTTOM + 15, grid_value(x, i));
     }
 }
@@ -169,10 +178,12 @@ static void put_curve(const struct rnnd_list *curve, int number, const struct ra
     fprintf(out, "<path class=\"curve%s\" stroke=\"%s\" stroke-linecap=round d=\"",
             number % 2 ? " thin" : "", rnnd_chart_colour(number / 2));
     for (int64_t i = 0; i < curve->count; i += each) {
-        struct point at = mean(p + i, curve->count - i < each ? curve->count - i : each);
+        struct point at =
+            mean(p + i, curve->count - i < each ? curve->count - i : each);
         bool there = isfinite(at.x) && isfinite(at.y);
         if (there)
-            fprintf(out, "%s%.1f %.1f", pen ? "L" : "M", place_x(x, at.x), place_y(y, at.y));
+            fprintf(out, "%s%.1f %.1f", pen ? "L" : "M", place_x(x, at.x),
+                    place_y(y, at.y));
         if (there && !pen)
             fputs("h0", out); /* a point of its own is seen as one */
         pen = there;
@@ -185,12 +196,13 @@ void rnnd_chart_put(const struct rnnd_chart *chart, FILE *out)
     struct range x, y;
     if (!ranges(chart, &x, &y))
         return;
-    fprintf(out, "<figure><figcaption>%s</figcaption>\n"
-                 "<svg width=%d height=%d viewBox=\"0 0 %d %d\" role=img>\n",
+    fprintf(out,
+            "<figure><figcaption>%s</figcaption>\n"
+            "<svg width=%d height=%d viewBox=\"0 0 %d %d\" role=img>\n",
             chart->title, WIDTH, HEIGHT, WIDTH, HEIGHT);
     put_grid(&x, &y, out);
-    fprintf(out, "<text x=%d y=%d text-anchor=end>%s</text>\n", WIDTH - RIGHT, HEIGHT - 4,
-            chart->axis);
+    fprintf(out, "<text x=%d y=%d text-anchor=end>%s</text>\n", WIDTH - RIGHT,
+            HEIGHT - 4, chart->axis);
     for (int64_t i = chart->curve.count; i-- > 0;) /* the thin ones below theirs */
         put_curve(curve_of(chart, i), (int)i, &x, &y, out);
     fputs("</svg></figure>\n", out);

@@ -1,9 +1,9 @@
 /*
- * report.c - reads the records of runs, and writes the page: a table of results, a chart for
- * each quantity with a curve for each run, a table of options.
+ * report.c - reads the records of runs, and writes the page: a table of results, a
+ * chart for each quantity with a curve for each run, a table of options.
  *
- * Takes what metrics.jsonl says and computes nothing but the best and the last of it. Lines
- * that a crash cut short are left out, as on resume.
+ * Takes what metrics.jsonl says and computes nothing but the best and the last of it.
+ * Lines that a crash cut short are left out, as on resume.
  */
 #include "report.h"
 #include "chart.h"
@@ -20,9 +20,9 @@
 
 /* The records of one run. */
 struct history {
-    const char *name;              /* the folder, as given */
-    json_t *start, *end;           /* the last of each; end NULL = it has not ended */
-    json_t *train, *valid, *skip;  /* arrays */
+    const char *name;             /* the folder, as given */
+    json_t *start, *end;          /* the last of each; end NULL = it has not ended */
+    json_t *train, *valid, *skip; /* arrays */
 };
 
 /* ---- reading */
@@ -73,12 +73,13 @@ static int read_history(const char *run, struct history *h)
     RNND_TRY(rnnd_run_dir_file(run, "metrics.jsonl", &path));
     FILE *file = fopen(path, "r");
     int status = file ? 0
-                      : rnnd_fail(RNND_EFILE, "%s: %s; a run folder has metrics.jsonl", path,
-                                  strerror(errno));
+                      : rnnd_fail(RNND_EFILE, "%s: %s; a run folder has metrics.jsonl",
+                                  path, strerror(errno));
     while (status == 0 && (length = getline(&line, &room, file)) > 0)
         keep(h, json_loadb(line, (size_t)length, 0, NULL));
     if (status == 0 && !h->start)
-        status = rnnd_fail(RNND_EDATA, "%s has no start record: it tells of no run", path);
+        status =
+            rnnd_fail(RNND_EDATA, "%s has no start record: it tells of no run", path);
     if (file)
         fclose(file);
     free(line);
@@ -136,11 +137,20 @@ static void put_text(FILE *out, const char *text)
 {
     for (; *text; text++)
         switch (*text) {
-        case '&': fputs("&amp;", out); break;
-        case '<': fputs("&lt;", out); break;
-        case '>': fputs("&gt;", out); break;
-        case '"': fputs("&quot;", out); break;
-        default: putc(*text, out);
+        case '&':
+            fputs("&amp;", out);
+            break;
+        case '<':
+            fputs("&lt;", out);
+            break;
+        case '>':
+            fputs("&gt;", out);
+            break;
+        case '"':
+            fputs("&quot;", out);
+            break;
+        default:
+            putc(*text, out);
         }
 }
 
@@ -170,7 +180,8 @@ static const char head[] =
     "<meta name=generator content=\"rnn_dist %s\">\n<title>rnn_dist: %d run%s</title>\n"
     "<style>\n"
     ":root { color-scheme: light dark }\n"
-    "body { font: 15px/1.5 sans-serif; max-width: 70em; margin: 2em auto; padding: 0 1em }\n"
+    "body { font: 15px/1.5 sans-serif; max-width: 70em; margin: 2em auto; padding: 0 "
+    "1em }\n"
     "table { border-collapse: collapse; margin: 1em 0 }\n"
     "th, td { padding: .15em .8em .15em 0; text-align: left; vertical-align: top }\n"
     "tr + tr td { border-top: 1px solid #8884 }\n"
@@ -186,8 +197,14 @@ static const char head[] =
 
 static void put_state(FILE *out, const struct history *h)
 {
-    static const char *const ended[] = {"done", "", "", "", "failed: files", "failed: device",
-                                        "failed: communication", "not finite"};
+    static const char *const ended[] = {"done",
+                                        "",
+                                        "",
+                                        "",
+                                        "failed: files",
+                                        "failed: device",
+                                        "failed: communication",
+                                        "not finite"};
     int64_t status = h->end ? integer(h->end, "status") : -1;
     if (status == 75)
         put_cell(out, "stopped, can go on");
@@ -204,7 +221,8 @@ static void put_result(FILE *out, const struct history *h, int number_of_run)
     const json_t *train = last_of(h->train), *best = best_of(h->valid);
     const json_t *device = json_array_get(json_object_get(h->start, "devices"), 0);
     const char *metric = metric_of(best);
-    fprintf(out, "<tr><td style=\"color:%s\">&#9632;</td>", rnnd_chart_colour(number_of_run));
+    fprintf(out, "<tr><td style=\"color:%s\">&#9632;</td>",
+            rnnd_chart_colour(number_of_run));
     put_cell(out, h->name);
     put_state(out, h);
     put_count(out, h->end ? integer(h->end, "updates") : integer(train, "update"));
@@ -226,11 +244,12 @@ static void put_result(FILE *out, const struct history *h, int number_of_run)
 
 static void put_results(FILE *out, const struct history *h, int count)
 {
-    fputs("<table>\n<tr><th></th><th>run</th><th>state</th><th>updates</th><th>epoch</th>"
-          "<th>seconds</th><th>training loss</th><th>best validation loss</th><th></th>"
-          "<th>at update</th><th>skipped</th><th>ranks</th><th>device</th>"
-          "<th>parameters</th></tr>\n",
-          out);
+    fputs(
+        "<table>\n<tr><th></th><th>run</th><th>state</th><th>updates</th><th>epoch</th>"
+        "<th>seconds</th><th>training loss</th><th>best validation loss</th><th></th>"
+        "<th>at update</th><th>skipped</th><th>ranks</th><th>device</th>"
+        "<th>parameters</th></tr>\n",
+        out);
     for (int i = 0; i < count; i++)
         put_result(out, &h[i], i);
     fputs("</table>\n", out);
@@ -262,19 +281,21 @@ static int put_chart(FILE *out, const struct history *h, int count, const char *
 
 static int put_charts(FILE *out, const struct history *h, int count)
 {
-    RNND_TRY(put_chart(out, h, count, "Loss: validation, and training (thin)", "loss", true,
-                       true));
+    RNND_TRY(put_chart(out, h, count, "Loss: validation, and training (thin)", "loss",
+                       true, true));
     for (int i = 0; i < METRICS; i++) {
         char title[64];
         snprintf(title, sizeof title, "Validation: %s", metrics[i]);
         RNND_TRY(put_chart(out, h, count, title, metrics[i], true, false));
     }
     RNND_TRY(put_chart(out, h, count, "Learning rate", "lr", false, false));
-    RNND_TRY(put_chart(out, h, count, "Length of the gradient", "grad_norm", false, false));
-    RNND_TRY(put_chart(out, h, count, "Time steps a second", "steps_per_s", false, false));
+    RNND_TRY(
+        put_chart(out, h, count, "Length of the gradient", "grad_norm", false, false));
+    RNND_TRY(
+        put_chart(out, h, count, "Time steps a second", "steps_per_s", false, false));
     RNND_TRY(put_chart(out, h, count, "Share of time waiting", "idle", false, false));
-    return put_chart(out, h, count, "Longest over mean share of ranks", "straggler", false,
-                     false);
+    return put_chart(out, h, count, "Longest over mean share of ranks", "straggler",
+                     false, false);
 }
 
 /* ---- options */
@@ -319,7 +340,8 @@ static void put_options(FILE *out, const struct history *h, int count)
     for (int i = 0; i < count; i++) {
         const char *name;
         json_t *value;
-        json_object_foreach(json_object_get(h[i].start, "config"), name, value) {
+        json_object_foreach(json_object_get(h[i].start, "config"), name, value)
+        {
             bool shown = false;
             for (int j = 0; j < i; j++)
                 shown |= option(&h[j], name) != NULL;

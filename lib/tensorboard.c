@@ -1,10 +1,10 @@
 /*
  * tensorboard.c - writes TFRecord files of Event messages.
  *
- * A record is its length (8 bytes), a checksum of that, the message, and a checksum of it;
- * little-endian, the checksums CRC-32C, masked. The messages are protocol buffers
- * (tensorflow/core/util/event.proto, framework/summary.proto), of which these few fields are
- * written by hand: a library for them would be larger than all of this file.
+ * A record is its length (8 bytes), a checksum of that, the message, and a checksum of
+ * it; little-endian, the checksums CRC-32C, masked. The messages are protocol buffers
+ * (tensorflow/core/util/event.proto, framework/summary.proto), of which these few
+ * fields are written by hand: a library for them would be larger than all of this file.
  */
 #include "tensorboard.h"
 #include "run_dir.h"
@@ -25,8 +25,8 @@ struct rnnd_tensorboard {
 
 /* ---- bytes */
 
-/* Of the longest record: for each scalar its tag and some 12 bytes, and a head and an end of
-   some 40. */
+/* Of the longest record: for each scalar its tag and some 12 bytes, and a head and an
+   end of some 40. */
 enum { MESSAGE_BYTES = 64 + RNND_SCALARS * (RNND_TAG_BYTES + 16) };
 
 struct message {
@@ -172,8 +172,8 @@ static int open_file(const char *run_dir, struct rnnd_tensorboard *board)
 {
     char host[64] = "", name[128], *folder;
     RNND_TRY(rnnd_run_dir_file(run_dir, "tensorboard", &folder));
-    int status = mkdir(folder, 0777) == 0 || errno == EEXIST ? 0
-                                                             : fail_file("make", folder);
+    int status =
+        mkdir(folder, 0777) == 0 || errno == EEXIST ? 0 : fail_file("make", folder);
     if (status == 0) {
         gethostname(host, sizeof host - 1);
         snprintf(name, sizeof name, "events.out.tfevents.%lld.%s",

@@ -1,5 +1,6 @@
 /*
- * test_tensorboard.c - event files, byte for byte as TensorFlow's documents describe them.
+ * test_tensorboard.c - event files, byte for byte as TensorFlow's documents describe
+ * them.
  */
 #include "tensorboard.h"
 #include "testing.h"
@@ -39,7 +40,8 @@ static uint64_t number(const unsigned char *p, int bytes)
     return value;
 }
 
-/* The n'th record's message. Their lengths lead from one to the next, to the file's end. */
+/* The n'th record's message. Their lengths lead from one to the next, to the file's
+   end. */
 static const unsigned char *record(int n, size_t *length)
 {
     size_t at = 0;
@@ -66,11 +68,12 @@ static void set_up(void)
     make_folder();
 }
 
-/* The first twelve bytes are those of every file that TensorFlow writes; the last four of
-   them are a checksum. */
+/* The first twelve bytes are those of every file that TensorFlow writes; the last four
+   of them are a checksum. */
 START_TEST(begins_as_tensorflow_does)
 {
-    static const unsigned char head[] = {0x18, 0, 0, 0, 0, 0, 0, 0, 0xa3, 0x7f, 0x4b, 0x22};
+    static const unsigned char head[] = {0x18, 0, 0,    0,    0,    0,
+                                         0,    0, 0xa3, 0x7f, 0x4b, 0x22};
     struct rnnd_tensorboard *board;
     must(rnnd_tensorboard_open(test_folder, 0, &board));
     rnnd_tensorboard_close(board);
@@ -79,16 +82,20 @@ START_TEST(begins_as_tensorflow_does)
     size_t length;
     const unsigned char *m = record(0, &length);
     ck_assert_uint_eq(m[0], 1 << 3 | 1); /* wall_time */
-    ck_assert_mem_eq(m + 9, "\x1a\x0d" "brain.Event:2", 15);
+    ck_assert_mem_eq(m + 9,
+                     "\x1a\x0d"
+                     "brain.Event:2",
+                     15);
 }
 END_TEST
 
 START_TEST(points_are_summaries)
 {
     /* step 300; summary { value { tag "a" simple_value 1.5 } value { "loss" NaN } } */
-    static const unsigned char want[] = {
-        0x10, 0xac, 0x02, 0x2a, 0x17, 0x0a, 0x08, 0x0a, 0x01, 'a',  0x15, 0,    0,   0xc0, 0x3f,
-        0x0a, 0x0b, 0x0a, 0x04, 'l',  'o',  's',  's',  0x15, 0x00, 0x00, 0xc0, 0x7f};
+    static const unsigned char want[] = {0x10, 0xac, 0x02, 0x2a, 0x17, 0x0a, 0x08,
+                                         0x0a, 0x01, 'a',  0x15, 0,    0,    0xc0,
+                                         0x3f, 0x0a, 0x0b, 0x0a, 0x04, 'l',  'o',
+                                         's',  's',  0x15, 0x00, 0x00, 0xc0, 0x7f};
     struct rnnd_tensorboard *board;
     const struct rnnd_scalar point[] = {{"a", 1.5}, {"loss", NAN}};
     must(rnnd_tensorboard_open(test_folder, 0, &board));
