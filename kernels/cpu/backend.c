@@ -12,7 +12,7 @@
 
 #include "rnn_dist.h"
 
-/* ---- choosing the inner loops ------------------------------------------------------- */
+/* ---- choosing the inner loops ---------------------------------------------------- */
 
 extern const struct rnnd_simd rnnd__simd_baseline;
 #if defined(__x86_64__)
@@ -35,9 +35,10 @@ static bool can_run(const struct rnnd_simd *simd)
     if (simd == &rnnd__simd_avx2)
         return avx2;
     if (simd == &rnnd__simd_avx512)
-        return avx2 && __builtin_cpu_supports("avx512f") &&
-               __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
-               __builtin_cpu_supports("avx512vl");
+        return avx2 && __builtin_cpu_supports("avx512f")
+               && __builtin_cpu_supports("avx512bw")
+               && __builtin_cpu_supports("avx512dq")
+               && __builtin_cpu_supports("avx512vl");
 #endif
     (void)simd;
     return true;
@@ -51,7 +52,7 @@ const struct rnnd_simd *rnnd__simd_choose(const char *name)
     return NULL;
 }
 
-/* ---- failures and sums -------------------------------------------------------------- */
+/* ---- failures and sums ----------------------------------------------------------- */
 
 void rnnd__cpu_fail(const struct rnnd_cpu *cpu, const char *what)
 {
@@ -74,7 +75,7 @@ void rnnd__cpu_add_sums(const struct rnnd_cpu *cpu, int parts, struct rnnd_buf s
     }
 }
 
-/* ---- memory ------------------------------------------------------------------------- */
+/* ---- memory ---------------------------------------------------------------------- */
 
 /* Large blocks start on a huge page, of which they ask to be made. */
 static int cpu_alloc(struct rnnd_backend *be, struct rnnd_buf *out, size_t bytes)
@@ -83,7 +84,8 @@ static int cpu_alloc(struct rnnd_backend *be, struct rnnd_buf *out, size_t bytes
     size_t align = bytes >= 2 * huge ? huge : line;
     void *p;
     if (bytes > SIZE_MAX - huge || posix_memalign(&p, align, bytes ? bytes : 1) != 0) {
-        snprintf(be->error, sizeof be->error, "out of memory: %zu bytes on the cpu", bytes);
+        snprintf(be->error, sizeof be->error, "out of memory: %zu bytes on the cpu",
+                 bytes);
         return RNND_EDEVICE;
     }
 #ifdef MADV_HUGEPAGE
@@ -115,7 +117,8 @@ static int cpu_sync(struct rnnd_backend *be)
     return status;
 }
 
-static int cpu_download(struct rnnd_backend *be, void *dst, struct rnnd_buf src, size_t bytes)
+static int cpu_download(struct rnnd_backend *be, void *dst, struct rnnd_buf src,
+                        size_t bytes)
 {
     int status = cpu_sync(be);
     if (status == 0 && bytes > 0)
@@ -144,7 +147,7 @@ static void *cpu_host(struct rnnd_backend *be, struct rnnd_buf buf)
     return buf.dev;
 }
 
-/* ---- opening and closing ------------------------------------------------------------ */
+/* ---- opening and closing --------------------------------------------------------- */
 
 static const char *cpu_describe(const struct rnnd_backend *be)
 {
@@ -160,8 +163,8 @@ static void cpu_close(struct rnnd_backend *be)
     free(be);
 }
 
-static void cpu_rnn_explain(struct rnnd_backend *be, enum rnnd_cell cell, int64_t H, int64_t N,
-                            char *text)
+static void cpu_rnn_explain(struct rnnd_backend *be, enum rnnd_cell cell, int64_t H,
+                            int64_t N, char *text)
 {
     (void)be, (void)cell, (void)H, (void)N;
     snprintf(text, 160, "the CPU has one path: a product and a fused cell per step");
@@ -229,8 +232,8 @@ int rnnd_cpu_open(const struct rnnd_backend_config *config, struct rnnd_backend 
     cpu->simd = simd;
     cpu->partial = partial;
     cpu->work = work;
-    snprintf(cpu->description, sizeof cpu->description, "cpu, %d thread%s, %s, %s", threads,
-             threads == 1 ? "" : "s", simd->name, rnnd__gemm_name());
+    snprintf(cpu->description, sizeof cpu->description, "cpu, %d thread%s, %s, %s",
+             threads, threads == 1 ? "" : "s", simd->name, rnnd__gemm_name());
     rnnd__gemm_init();
     *out = &cpu->base;
     return 0;

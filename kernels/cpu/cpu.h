@@ -1,5 +1,6 @@
 /*
- * cpu.h - what the files of the CPU back end share: its struct, its threads, its product.
+ * cpu.h - what the files of the CPU back end share: its struct, its threads, its
+ * product.
  *
  * Nothing outside kernels/cpu/ includes it.
  */
@@ -35,13 +36,14 @@ static inline const int32_t *rnnd__ints(struct rnnd_buf buf)
     return (const int32_t *)buf.dev;
 }
 
-/* ---- threads.c ---------------------------------------------------------------------- */
+/* ---- threads.c ------------------------------------------------------------------- */
 
 /* One share of an operation, part of 0 .. parts-1. */
-typedef void rnnd__cpu_work(const struct rnnd_cpu *cpu, const void *arg, int part, int parts);
+typedef void rnnd__cpu_work(const struct rnnd_cpu *cpu, const void *arg, int part,
+                            int parts);
 
-/* Runs all parts, a thread each, with denormals flushed; returns when all are done. Library
-   products inside run on that thread alone. */
+/* Runs all parts, a thread each, with denormals flushed; returns when all are done.
+   Library products inside run on that thread alone. */
 void rnnd__cpu_share(const struct rnnd_cpu *cpu, int parts, rnnd__cpu_work *work,
                      const void *arg);
 /* How many threads an operation that touches that many elements is worth. */
@@ -49,14 +51,14 @@ int rnnd__cpu_parts(const struct rnnd_cpu *cpu, int64_t elements);
 /* The range first .. last-1 of 0 .. n-1 that is a part's, cut at multiples of 16. */
 void rnnd__cpu_range(int64_t n, int part, int parts, int64_t range[2]);
 
-/* ---- backend.c ---------------------------------------------------------------------- */
+/* ---- backend.c ------------------------------------------------------------------- */
 
 /* Adds the sums that the parts left in cpu->partial to those on the device. */
 void rnnd__cpu_add_sums(const struct rnnd_cpu *cpu, int parts, struct rnnd_buf sums);
 /* Keeps the first failure in the back end; from any thread. */
 void rnnd__cpu_fail(const struct rnnd_cpu *cpu, const char *what);
 
-/* ---- gemm.c ------------------------------------------------------------------------- */
+/* ---- gemm.c ---------------------------------------------------------------------- */
 
 /* The matrix library's name. */
 const char *rnnd__gemm_name(void);
@@ -66,42 +68,47 @@ void rnnd__gemm_init(void);
 void rnnd__gemm(const struct rnnd_cpu *cpu, const struct rnnd_matmul *s, float *C,
                 const float *A, const float *B);
 
-/* ---- the entries of the table, by file ---------------------------------------------- */
+/* ---- the entries of the table, by file ------------------------------------------- */
 
 /* matrix.c */
-void rnnd__cpu_matmul(struct rnnd_backend *, const struct rnnd_matmul *, struct rnnd_buf C,
-                      struct rnnd_buf A, struct rnnd_buf B);
-void rnnd__cpu_add_bias(struct rnnd_backend *, int64_t rows, int64_t cols, struct rnnd_buf y,
-                        struct rnnd_buf bias);
+void rnnd__cpu_matmul(struct rnnd_backend *, const struct rnnd_matmul *,
+                      struct rnnd_buf C, struct rnnd_buf A, struct rnnd_buf B);
+void rnnd__cpu_add_bias(struct rnnd_backend *, int64_t rows, int64_t cols,
+                        struct rnnd_buf y, struct rnnd_buf bias);
 void rnnd__cpu_col_sum(struct rnnd_backend *, int64_t rows, int64_t cols,
                        struct rnnd_buf out, struct rnnd_buf x);
 /* rnn.c */
-size_t rnnd__cpu_rnn_scratch(struct rnnd_backend *, enum rnnd_cell, int64_t H, int64_t N,
-                             int64_t R);
+size_t rnnd__cpu_rnn_scratch(struct rnnd_backend *, enum rnnd_cell, int64_t H,
+                             int64_t N, int64_t R);
 void rnnd__cpu_rnn_forward(struct rnnd_backend *, const struct rnnd_rnn *);
 void rnnd__cpu_rnn_backward(struct rnnd_backend *, const struct rnnd_rnn *);
 /* vocab.c */
-void rnnd__cpu_embed_gather(struct rnnd_backend *, int64_t R, int64_t E, struct rnnd_buf out,
-                            struct rnnd_buf table, struct rnnd_buf token);
-void rnnd__cpu_embed_scatter_add(struct rnnd_backend *, int64_t E, struct rnnd_buf dtable,
-                                 struct rnnd_buf dx, const struct rnnd_segments *);
+void rnnd__cpu_embed_gather(struct rnnd_backend *, int64_t R, int64_t E,
+                            struct rnnd_buf out, struct rnnd_buf table,
+                            struct rnnd_buf token);
+void rnnd__cpu_embed_scatter_add(struct rnnd_backend *, int64_t E,
+                                 struct rnnd_buf dtable, struct rnnd_buf dx,
+                                 const struct rnnd_segments *);
 void rnnd__cpu_softmax_ce(struct rnnd_backend *, int64_t rows, int64_t cols,
                           struct rnnd_buf scores, struct rnnd_buf sums,
                           struct rnnd_buf label);
 /* ends.c */
-void rnnd__cpu_pool(struct rnnd_backend *, const struct rnnd_pooling *, struct rnnd_buf out,
-                    struct rnnd_buf argmax, struct rnnd_buf y);
+void rnnd__cpu_pool(struct rnnd_backend *, const struct rnnd_pooling *,
+                    struct rnnd_buf out, struct rnnd_buf argmax, struct rnnd_buf y);
 void rnnd__cpu_pool_backward(struct rnnd_backend *, const struct rnnd_pooling *,
                              struct rnnd_buf dy, struct rnnd_buf dout,
                              struct rnnd_buf argmax);
 void rnnd__cpu_dropout(struct rnnd_backend *, const struct rnnd_dropout *,
                        struct rnnd_buf out, struct rnnd_buf in);
-void rnnd__cpu_mse(struct rnnd_backend *, int64_t rows, int64_t cols, struct rnnd_buf scores,
-                   struct rnnd_buf sums, struct rnnd_buf target);
-void rnnd__cpu_bce(struct rnnd_backend *, int64_t rows, int64_t cols, struct rnnd_buf scores,
-                   struct rnnd_buf sums, struct rnnd_buf target);
+void rnnd__cpu_mse(struct rnnd_backend *, int64_t rows, int64_t cols,
+                   struct rnnd_buf scores, struct rnnd_buf sums,
+                   struct rnnd_buf target);
+void rnnd__cpu_bce(struct rnnd_backend *, int64_t rows, int64_t cols,
+                   struct rnnd_buf scores, struct rnnd_buf sums,
+                   struct rnnd_buf target);
 /* vector.c */
-int rnnd__cpu_sum_sq(struct rnnd_backend *, int64_t n, double *result, struct rnnd_buf x);
+int rnnd__cpu_sum_sq(struct rnnd_backend *, int64_t n, double *result,
+                     struct rnnd_buf x);
 void rnnd__cpu_sgd(struct rnnd_backend *, const struct rnnd_sgd *, struct rnnd_buf w,
                    struct rnnd_buf g, struct rnnd_buf momentum);
 void rnnd__cpu_adam(struct rnnd_backend *, const struct rnnd_adam *, struct rnnd_buf w,

@@ -1,6 +1,6 @@
 /*
- * ends.c - what lies between the recurrent layers and the loss: pooling over time, dropout,
- * and the losses on values.
+ * ends.c - what lies between the recurrent layers and the loss: pooling over time,
+ * dropout, and the losses on values.
  *
  * Pooling is shared out by sequences, the others by rows.
  */
@@ -9,7 +9,7 @@
 #include <math.h>
 #include <string.h>
 
-/* ---- pooling ------------------------------------------------------------------------ */
+/* ---- pooling --------------------------------------------------------------------- */
 
 struct pool {
     const struct rnnd_pooling *s;
@@ -24,8 +24,8 @@ static float *row_of(const struct pool *p, int64_t t, int64_t j)
     return p->rows + (p->s->batch->off[t] + j) * p->s->D * p->s->H;
 }
 
-/* Where the last state of a direction stands: forward ends at the last step, reverse at the
-   first. */
+/* Where the last state of a direction stands: forward ends at the last step, reverse at
+   the first. */
 static int64_t last_step(int64_t direction, int64_t len)
 {
     return direction == 0 ? len - 1 : 0;
@@ -133,8 +133,8 @@ static void pool_backward_part(const struct rnnd_cpu *cpu, const void *arg, int 
             pool_backward_step(p, j, t, b->len[j]);
 }
 
-void rnnd__cpu_pool(struct rnnd_backend *be, const struct rnnd_pooling *s, struct rnnd_buf out,
-                    struct rnnd_buf argmax, struct rnnd_buf y)
+void rnnd__cpu_pool(struct rnnd_backend *be, const struct rnnd_pooling *s,
+                    struct rnnd_buf out, struct rnnd_buf argmax, struct rnnd_buf y)
 {
     const struct rnnd_cpu *cpu = rnnd__cpu(be);
     struct pool p = {s, rnnd__floats(y), rnnd__floats(out), (int32_t *)argmax.dev};
@@ -143,7 +143,8 @@ void rnnd__cpu_pool(struct rnnd_backend *be, const struct rnnd_pooling *s, struc
 }
 
 void rnnd__cpu_pool_backward(struct rnnd_backend *be, const struct rnnd_pooling *s,
-                             struct rnnd_buf dy, struct rnnd_buf dout, struct rnnd_buf argmax)
+                             struct rnnd_buf dy, struct rnnd_buf dout,
+                             struct rnnd_buf argmax)
 {
     const struct rnnd_cpu *cpu = rnnd__cpu(be);
     struct pool p = {s, rnnd__floats(dy), rnnd__floats(dout), (int32_t *)argmax.dev};
@@ -151,7 +152,7 @@ void rnnd__cpu_pool_backward(struct rnnd_backend *be, const struct rnnd_pooling 
     rnnd__cpu_share(cpu, rnnd__cpu_parts(cpu, work), pool_backward_part, &p);
 }
 
-/* ---- dropout ------------------------------------------------------------------------ */
+/* ---- dropout --------------------------------------------------------------------- */
 
 struct drop {
     const struct rnnd_dropout *s;
@@ -159,14 +160,15 @@ struct drop {
     const float *in;
 };
 
-static void drop_row(const struct rnnd_cpu *cpu, const struct drop *d, int64_t row, int64_t j,
-                     int64_t step)
+static void drop_row(const struct rnnd_cpu *cpu, const struct drop *d, int64_t row,
+                     int64_t j, int64_t step)
 {
     int64_t at = row * d->s->cols;
     cpu->simd->dropout(d->out + at, d->in + at, d->s, d->s->batch->id[j], step);
 }
 
-static void dropout_part(const struct rnnd_cpu *cpu, const void *arg, int part, int parts)
+static void dropout_part(const struct rnnd_cpu *cpu, const void *arg, int part,
+                         int parts)
 {
     const struct drop *d = arg;
     const struct rnnd_packed *b = d->s->batch;
@@ -190,7 +192,7 @@ void rnnd__cpu_dropout(struct rnnd_backend *be, const struct rnnd_dropout *s,
     rnnd__cpu_share(cpu, rnnd__cpu_parts(cpu, 4 * rows * s->cols), dropout_part, &d);
 }
 
-/* ---- losses on values --------------------------------------------------------------- */
+/* ---- losses on values ------------------------------------------------------------ */
 
 struct values {
     int64_t rows, cols;
@@ -207,7 +209,8 @@ static bool is_target(const float *target, int64_t cols)
     return true;
 }
 
-static void values_part(const struct rnnd_cpu *cpu, const void *arg, int part, int parts)
+static void values_part(const struct rnnd_cpu *cpu, const void *arg, int part,
+                        int parts)
 {
     const struct values *v = arg;
     struct rnnd_sums sums = {0, 0, 0};
@@ -234,8 +237,8 @@ static void values_loss(const struct rnnd_cpu *cpu, const struct values *v,
     rnnd__cpu_add_sums(cpu, parts, sums);
 }
 
-void rnnd__cpu_mse(struct rnnd_backend *be, int64_t rows, int64_t cols, struct rnnd_buf scores,
-                   struct rnnd_buf sums, struct rnnd_buf target)
+void rnnd__cpu_mse(struct rnnd_backend *be, int64_t rows, int64_t cols,
+                   struct rnnd_buf scores, struct rnnd_buf sums, struct rnnd_buf target)
 {
     const struct rnnd_cpu *cpu = rnnd__cpu(be);
     struct values v = {rows, cols, rnnd__floats(scores), rnnd__floats(target),
@@ -243,8 +246,8 @@ void rnnd__cpu_mse(struct rnnd_backend *be, int64_t rows, int64_t cols, struct r
     values_loss(cpu, &v, sums);
 }
 
-void rnnd__cpu_bce(struct rnnd_backend *be, int64_t rows, int64_t cols, struct rnnd_buf scores,
-                   struct rnnd_buf sums, struct rnnd_buf target)
+void rnnd__cpu_bce(struct rnnd_backend *be, int64_t rows, int64_t cols,
+                   struct rnnd_buf scores, struct rnnd_buf sums, struct rnnd_buf target)
 {
     const struct rnnd_cpu *cpu = rnnd__cpu(be);
     struct values v = {rows, cols, rnnd__floats(scores), rnnd__floats(target),

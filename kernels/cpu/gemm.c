@@ -33,10 +33,12 @@ void rnnd__gemm_init(void)
 {
 }
 
-static bool product(const struct rnnd_matmul *s, float *C, const float *A, const float *B)
+static bool product(const struct rnnd_matmul *s, float *C, const float *A,
+                    const float *B)
 {
-    return dnnl_sgemm(s->ta ? 'T' : 'N', s->tb ? 'T' : 'N', s->m, s->n, s->k, s->alpha, A,
-                      s->lda, B, s->ldb, s->beta, C, s->ldc) == dnnl_success;
+    return dnnl_sgemm(s->ta ? 'T' : 'N', s->tb ? 'T' : 'N', s->m, s->n, s->k, s->alpha,
+                      A, s->lda, B, s->ldb, s->beta, C, s->ldc)
+           == dnnl_success;
 }
 #else
 const char *rnnd__gemm_name(void)
@@ -50,11 +52,12 @@ void rnnd__gemm_init(void)
         openblas_set_num_threads(1);
 }
 
-static bool product(const struct rnnd_matmul *s, float *C, const float *A, const float *B)
+static bool product(const struct rnnd_matmul *s, float *C, const float *A,
+                    const float *B)
 {
     cblas_sgemm(CblasRowMajor, s->ta ? CblasTrans : CblasNoTrans,
-                s->tb ? CblasTrans : CblasNoTrans, (int)s->m, (int)s->n, (int)s->k, s->alpha,
-                A, (int)s->lda, B, (int)s->ldb, s->beta, C, (int)s->ldc);
+                s->tb ? CblasTrans : CblasNoTrans, (int)s->m, (int)s->n, (int)s->k,
+                s->alpha, A, (int)s->lda, B, (int)s->ldb, s->beta, C, (int)s->ldc);
     return true;
 }
 #endif

@@ -1,8 +1,8 @@
 /*
  * matrix.c - products, biases and column sums over the threads.
  *
- * A product is cut along the longer side of its result, so every element is summed by one
- * thread in one order.
+ * A product is cut along the longer side of its result, so every element is summed by
+ * one thread in one order.
  */
 #include "cpu.h"
 
@@ -12,7 +12,8 @@ struct product {
     const float *A, *B;
 };
 
-static void product_part(const struct rnnd_cpu *cpu, const void *arg, int part, int parts)
+static void product_part(const struct rnnd_cpu *cpu, const void *arg, int part,
+                         int parts)
 {
     const struct product *p = arg;
     struct rnnd_matmul s = *p->s;
@@ -40,24 +41,32 @@ static void outer_part(const struct rnnd_cpu *cpu, const void *arg, int part, in
     const struct rnnd_matmul *s = p->s;
     int64_t range[2];
     rnnd__cpu_range(s->m, part, parts, range);
-    struct rnnd_outer o = {.m = range[1] - range[0], .n = s->n, .k = s->k,
-                           .c = p->C + range[0] * s->ldc, .ldc = s->ldc,
-                           .a = p->A + range[0], .lda = s->lda, .b = p->B, .ldb = s->ldb,
+    struct rnnd_outer o = {.m = range[1] - range[0],
+                           .n = s->n,
+                           .k = s->k,
+                           .c = p->C + range[0] * s->ldc,
+                           .ldc = s->ldc,
+                           .a = p->A + range[0],
+                           .lda = s->lda,
+                           .b = p->B,
+                           .ldb = s->ldb,
                            .work = cpu->work + part * (int64_t)RNND__OUTER_WORK};
     cpu->simd->outer(&o);
 }
 
-void rnnd__cpu_matmul(struct rnnd_backend *be, const struct rnnd_matmul *s, struct rnnd_buf C,
-                      struct rnnd_buf A, struct rnnd_buf B)
+void rnnd__cpu_matmul(struct rnnd_backend *be, const struct rnnd_matmul *s,
+                      struct rnnd_buf C, struct rnnd_buf A, struct rnnd_buf B)
 {
     const struct rnnd_cpu *cpu = rnnd__cpu(be);
     struct product p = {s, rnnd__floats(C), rnnd__floats(A), rnnd__floats(B)};
     int64_t work = s->m * s->n * (s->k > 16 ? s->k / 16 : 1);
-    /* Our own loops are up to half as fast again where a row of A is a power of two long, as
-       with most gates; where C is larger than a cache, oneDNN is faster. */
+    /* Our own loops are up to half as fast again where a row of A is a power of two
+       long, as with most gates; where C is larger than a cache, oneDNN is faster. */
     const int64_t large = 1 << 21;
-    bool outer = s->ta && !s->tb && s->alpha == 1 && s->beta == 1 && s->m * s->n <= large;
-    rnnd__cpu_share(cpu, rnnd__cpu_parts(cpu, work), outer ? outer_part : product_part, &p);
+    bool outer =
+        s->ta && !s->tb && s->alpha == 1 && s->beta == 1 && s->m * s->n <= large;
+    rnnd__cpu_share(cpu, rnnd__cpu_parts(cpu, work), outer ? outer_part : product_part,
+                    &p);
 }
 
 struct rows {
@@ -66,7 +75,8 @@ struct rows {
     const float *in;
 };
 
-static void add_bias_part(const struct rnnd_cpu *cpu, const void *arg, int part, int parts)
+static void add_bias_part(const struct rnnd_cpu *cpu, const void *arg, int part,
+                          int parts)
 {
     const struct rows *a = arg;
     int64_t range[2];
@@ -83,7 +93,8 @@ void rnnd__cpu_add_bias(struct rnnd_backend *be, int64_t rows, int64_t cols,
     rnnd__cpu_share(cpu, rnnd__cpu_parts(cpu, rows * cols), add_bias_part, &a);
 }
 
-static void col_sum_part(const struct rnnd_cpu *cpu, const void *arg, int part, int parts)
+static void col_sum_part(const struct rnnd_cpu *cpu, const void *arg, int part,
+                         int parts)
 {
     const struct rows *a = arg;
     int64_t range[2];

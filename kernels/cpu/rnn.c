@@ -1,9 +1,11 @@
 /*
- * rnn.c - the time loop of one recurrent layer in one direction, forward beside backward.
+ * rnn.c - the time loop of one recurrent layer in one direction, forward beside
+ * backward.
  *
  * Sequences do not meet in the recurrence, so each thread owns a block of neighbouring
- * sequences for the whole loop: no barrier inside. The rows alive at step t are the first
- * n[t], so the state before a step is a prefix of the rows of the step it comes from.
+ * sequences for the whole loop: no barrier inside. The rows alive at step t are the
+ * first n[t], so the state before a step is a prefix of the rows of the step it comes
+ * from.
  */
 #include "cpu.h"
 
@@ -24,8 +26,9 @@ struct before {
     int64_t ldh;
 };
 
-/* The scratch: packed weights, two carried gradients of the states [N,H], each thread's sums
-   of bias gradients [G+1] of H padded, and where the state before each row stands [R]. */
+/* The scratch: packed weights, two carried gradients of the states [N,H], each thread's
+   sums of bias gradients [G+1] of H padded, and where the state before each row stands
+   [R]. */
 struct scratch {
     float *w, *dh, *dc;
     double *db;
@@ -60,7 +63,7 @@ static struct scratch scratch_of(const struct rnnd_rnn *r)
     return (struct scratch){w, dh, dh + states, (double *)lined(dh + 2 * states), rows};
 }
 
-/* ---- blocks ------------------------------------------------------------------------- */
+/* ---- blocks ---------------------------------------------------------------------- */
 
 /* Where part begins: blocks hold about the same number of rows. */
 static int64_t block_start(const struct rnnd_packed *b, int part, int parts)
@@ -73,8 +76,8 @@ static int64_t block_start(const struct rnnd_packed *b, int part, int parts)
     return j;
 }
 
-static struct block block_of(const struct rnnd_cpu *cpu, const struct rnnd_rnn *r, int part,
-                             int parts)
+static struct block block_of(const struct rnnd_cpu *cpu, const struct rnnd_rnn *r,
+                             int part, int parts)
 {
     int64_t first = block_start(r->batch, part, parts);
     int64_t count = block_start(r->batch, part + 1, parts) - first;
@@ -120,11 +123,18 @@ static struct rnnd_step step_of(const struct block *k, int64_t row, int64_t rows
 {
     const struct rnnd_rnn *r = k->r;
     return (struct rnnd_step){
-        .rows = rows, .H = r->H, .w = scratch_of(r).w,
+        .rows = rows,
+        .H = r->H,
+        .w = scratch_of(r).w,
         .gates = rnnd__floats(r->gates) + row * k->G * r->H,
-        .b_ih = rnnd__floats(r->b_ih), .b_hh = rnnd__floats(r->b_hh),
-        .y = rnnd__floats(r->y) + row * r->ldy, .ldy = r->ldy, .h_prev = p.h, .ldh = p.ldh,
-        .keep = (float *)or_null(r->keep, row * r->H), .c_prev = p.c,
+        .b_ih = rnnd__floats(r->b_ih),
+        .b_hh = rnnd__floats(r->b_hh),
+        .y = rnnd__floats(r->y) + row * r->ldy,
+        .ldy = r->ldy,
+        .h_prev = p.h,
+        .ldh = p.ldh,
+        .keep = (float *)or_null(r->keep, row * r->H),
+        .c_prev = p.c,
     };
 }
 
@@ -146,7 +156,7 @@ static void put_row(float *out, const float *in, int64_t H)
         memset(out, 0, (size_t)H * sizeof(float));
 }
 
-/* ---- forward ------------------------------------------------------------------------ */
+/* ---- forward --------------------------------------------------------------------- */
 
 /* Sequences j .. j+rows-1 at step t, after the states p. */
 static void forward_rows(const struct block *k, int64_t t, int64_t j, int64_t rows,
@@ -163,7 +173,8 @@ static void forward_steps(const struct block *k)
 {
     if (!k->r->reverse) {
         for (int64_t t = 0; t < k->steps; t++)
-            forward_rows(k, t, 0, alive(k, t), t ? before_at(k, t - 1, 0) : initial(k, 0));
+            forward_rows(k, t, 0, alive(k, t),
+                         t ? before_at(k, t - 1, 0) : initial(k, 0));
         return;
     }
     for (int64_t t = k->steps - 1; t >= 0; t--) {
@@ -189,14 +200,15 @@ static void forward_final(const struct block *k)
     }
 }
 
-static void forward_part(const struct rnnd_cpu *cpu, const void *arg, int part, int parts)
+static void forward_part(const struct rnnd_cpu *cpu, const void *arg, int part,
+                         int parts)
 {
     struct block k = block_of(cpu, arg, part, parts);
     forward_steps(&k);
     forward_final(&k);
 }
 
-/* ---- backward ----------------------------------------------------------------------- */
+/* ---- backward -------------------------------------------------------------------- */
 
 /* Where a step's carried gradients lie, and the gate gradients of the step after it. */
 static void backward_carried(const struct block *k, struct rnnd_step *s, int64_t later,
@@ -213,7 +225,8 @@ static void backward_carried(const struct block *k, struct rnnd_step *s, int64_t
     s->next_q = or_null(k->r->keep, row_at(k, later, j) * H);
 }
 
-/* The cells of sequences j .. j+rows-1 at step t, after which came step `later` (-1: none). */
+/* The cells of sequences j .. j+rows-1 at step t, after which came step `later` (-1:
+   none). */
 static void backward_rows(const struct block *k, int64_t t, int64_t later, int64_t j,
                           int64_t rows, struct before p)
 {
@@ -233,7 +246,8 @@ static void backward_state(const struct block *k, int64_t t, int64_t j, int64_t 
 {
     if (rows == 0 || rnnd_buf_is_null(k->r->dh0))
         return;
-    struct rnnd_step s = step_of(k, row_at(k, t, j), rows, (struct before){NULL, NULL, 0});
+    struct rnnd_step s =
+        step_of(k, row_at(k, t, j), rows, (struct before){NULL, NULL, 0});
     backward_carried(k, &s, t, j);
     k->cpu->simd->step_state(k->r->cell, &s);
 }
@@ -261,9 +275,10 @@ static void backward_steps(const struct block *k)
     }
 }
 
-/* The carried gradients begin as those of the final states, and end as those of the initial
-   ones. */
-static void backward_part(const struct rnnd_cpu *cpu, const void *arg, int part, int parts)
+/* The carried gradients begin as those of the final states, and end as those of the
+   initial ones. */
+static void backward_part(const struct rnnd_cpu *cpu, const void *arg, int part,
+                          int parts)
 {
     const struct rnnd_rnn *r = arg;
     struct block k = block_of(cpu, r, part, parts);
@@ -280,7 +295,7 @@ static void backward_part(const struct rnnd_cpu *cpu, const void *arg, int part,
         put_row(rnnd__floats(r->dc0) + at, x.dc + at, n);
 }
 
-/* ---- gradients of the parameters ---------------------------------------------------- */
+/* ---- gradients of the parameters ------------------------------------------------- */
 
 /* The hidden state before each packed row; NULL where it is zero. */
 static void states_before(const struct rnnd_rnn *r, const float **rows)
@@ -308,11 +323,13 @@ static void outer_rows(const struct rnnd_cpu *cpu, const struct rnnd_rnn *r, int
 }
 
 /* A part's rows of dW_hh. Those of the GRU's n have their gradient in keep. */
-static void weight_part(const struct rnnd_cpu *cpu, const void *arg, int part, int parts)
+static void weight_part(const struct rnnd_cpu *cpu, const void *arg, int part,
+                        int parts)
 {
     const struct rnnd_rnn *r = arg;
     int64_t H = r->H, GH = rnnd_cell_gates(r->cell) * H, range[2];
-    int64_t own = r->cell == RNND_GRU ? 2 * H : GH; /* rows with their gradient in gates */
+    int64_t own =
+        r->cell == RNND_GRU ? 2 * H : GH; /* rows with their gradient in gates */
     rnnd__cpu_range(GH, part, parts, range);
     int64_t gates[2] = {range[0], range[1] < own ? range[1] : own};
     int64_t keep[2] = {range[0] > own ? range[0] : own, range[1]};
@@ -328,7 +345,8 @@ static void bias_gradient(const struct rnnd_rnn *r, int parts)
     float *db_ih = rnnd__floats(r->db_ih), *db_hh = rnnd__floats(r->db_hh);
     const double *db = scratch_of(r).db;
     for (int64_t g = 0; g < G; g++) {
-        int64_t recurrent = r->cell == RNND_GRU && g == 2 ? 3 : g; /* q stands for n there */
+        int64_t recurrent =
+            r->cell == RNND_GRU && g == 2 ? 3 : g; /* q stands for n there */
         for (int64_t j = 0; j < H; j++) {
             double ih = 0, hh = 0;
             for (int part = 0; part < parts; part++) {
@@ -342,14 +360,16 @@ static void bias_gradient(const struct rnnd_rnn *r, int parts)
     }
 }
 
-/* ---- packing ------------------------------------------------------------------------ */
+/* ---- packing --------------------------------------------------------------------- */
 
-static void pack_forward_part(const struct rnnd_cpu *cpu, const void *arg, int part, int parts)
+static void pack_forward_part(const struct rnnd_cpu *cpu, const void *arg, int part,
+                              int parts)
 {
     const struct rnnd_rnn *r = arg;
     int64_t panels = cpu->simd->panels_forward(r->cell, r->H);
     for (int64_t p = part; p < panels; p += parts)
-        cpu->simd->pack_forward(r->cell, r->H, p, scratch_of(r).w, rnnd__floats(r->w_hh));
+        cpu->simd->pack_forward(r->cell, r->H, p, scratch_of(r).w,
+                                rnnd__floats(r->w_hh));
 }
 
 static void pack_backward_part(const struct rnnd_cpu *cpu, const void *arg, int part,
@@ -358,10 +378,11 @@ static void pack_backward_part(const struct rnnd_cpu *cpu, const void *arg, int 
     const struct rnnd_rnn *r = arg;
     int64_t panels = cpu->simd->panels_backward(r->cell, r->H);
     for (int64_t p = part; p < panels; p += parts)
-        cpu->simd->pack_backward(r->cell, r->H, p, scratch_of(r).w, rnnd__floats(r->w_hh));
+        cpu->simd->pack_backward(r->cell, r->H, p, scratch_of(r).w,
+                                 rnnd__floats(r->w_hh));
 }
 
-/* ---- entries ------------------------------------------------------------------------ */
+/* ---- entries --------------------------------------------------------------------- */
 
 size_t rnnd__cpu_rnn_scratch(struct rnnd_backend *be, enum rnnd_cell cell, int64_t H,
                              int64_t N, int64_t R)
@@ -369,7 +390,8 @@ size_t rnnd__cpu_rnn_scratch(struct rnnd_backend *be, enum rnnd_cell cell, int64
     int G = rnnd_cell_gates(cell);
     size_t floats = (size_t)(packed_floats(G, H) + 2 * N * H + 3 * LINE_FLOATS);
     size_t doubles = (size_t)(rnnd__cpu(be)->threads * bias_doubles(G, H));
-    return floats * sizeof(float) + doubles * sizeof(double) + (size_t)R * sizeof(float *);
+    return floats * sizeof(float) + doubles * sizeof(double)
+           + (size_t)R * sizeof(float *);
 }
 
 static int loop_parts(const struct rnnd_cpu *cpu, const struct rnnd_rnn *r)

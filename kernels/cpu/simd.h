@@ -1,9 +1,9 @@
 /*
  * simd.h - the inner loops that are compiled once for each instruction set.
  *
- * simd.c is built several times with RNND_ISA naming the set; each build exports one table.
- * rnnd__simd_choose() picks the best one that this processor can run. The loops know rows and
- * pointers; threads, batches and losses' meaning are their callers' part.
+ * simd.c is built several times with RNND_ISA naming the set; each build exports one
+ * table. rnnd__simd_choose() picks the best one that this processor can run. The loops
+ * know rows and pointers; threads, batches and losses' meaning are their callers' part.
  */
 #ifndef RNND_CPU_SIMD_H
 #define RNND_CPU_SIMD_H
@@ -16,8 +16,8 @@ static inline int64_t rnnd__simd_padded(int64_t H)
     return (H + 15) / 16 * 16;
 }
 
-/* `rows` rows of one time step of one layer. State arrays have rows of H elements unless a
-   stride stands beside them. */
+/* `rows` rows of one time step of one layer. State arrays have rows of H elements
+   unless a stride stands beside them. */
 struct rnnd_step {
     int64_t rows, H;
     const float *w;                /* W_hh as packed for this pass */
@@ -29,18 +29,20 @@ struct rnnd_step {
     int64_t ldh;
     float *keep;                   /* [rows,H], as in struct rnnd_rnn */
     const float *c_prev;           /* [rows,H], NULL = zero */
-    const float *ahead;            /* what the next step will read first, NULL = nothing */
+    const float *ahead; /* what the next step will read first, NULL = nothing */
     int64_t ahead_floats;
     /* backward only */
-    const float *dy;               /* [rows,ldy], NULL = zero */
-    const float *next, *next_q;    /* gate gradients of the step that these rows' states went
-                                      into [rows,G*H], GRU also of q [rows,H]; NULL = none */
-    float *dh;                     /* where next is NULL, the gradient of the final state in;
-                                      GRU also what went straight to the step before, in
-                                      and out */
-    float *dc;                     /* gradient of the cell state in, of c_prev out */
-    double *db;                    /* sums over rows of the gates' gradients, and of the GRU's
-                                      q, [G+1] of H padded; accumulates */
+    const float *dy; /* [rows,ldy], NULL = zero */
+    /* Gate gradients of the step that these rows' states went into [rows,G*H], GRU also
+       of q [rows,H]; NULL = none. */
+    const float *next, *next_q;
+    /* Where next is NULL, the gradient of the final state in; GRU also what went
+       straight to the step before, in and out. */
+    float *dh;
+    float *dc; /* gradient of the cell state in, of c_prev out */
+    /* Sums over rows of the gates' gradients, and of the GRU's q, [G+1] of H padded;
+       accumulates. */
+    double *db;
 };
 
 /* C [m,n] += A^T B. */
@@ -59,41 +61,44 @@ struct rnnd_outer {
 
 struct rnnd_simd {
     const char *name;
-    /* Packs W_hh panel by panel, for one pass: at most G*H times H padded floats, from a
-       64-byte boundary. */
+    /* Packs W_hh panel by panel, for one pass: at most G*H times H padded floats, from
+       a 64-byte boundary. */
     int64_t (*panels_forward)(enum rnnd_cell, int64_t H);
     int64_t (*panels_backward)(enum rnnd_cell, int64_t H);
     void (*pack_forward)(enum rnnd_cell, int64_t H, int64_t panel, float *out,
                          const float *w);
     void (*pack_backward)(enum rnnd_cell, int64_t H, int64_t panel, float *out,
                           const float *w);
-    /* One step: product and cell. Forward in: gates without biases and product. Backward out:
-       gradient of the sums in gates, GRU also of q in keep. */
+    /* One step: product and cell. Forward in: gates without biases and product.
+       Backward out: gradient of the sums in gates, GRU also of q in keep. */
     void (*step_forward)(enum rnnd_cell, const struct rnnd_step *);
     void (*step_backward)(enum rnnd_cell, const struct rnnd_step *);
     /* dh of the states before the step `next`, where no step comes before it. */
     void (*step_state)(enum rnnd_cell, const struct rnnd_step *);
     void (*outer)(const struct rnnd_outer *);
-    /* out[c] += sum of x[index[r],c] over r, index NULL = r itself; in blocks, to keep the
-       rounding error of long sums small. */
+    /* out[c] += sum of x[index[r],c] over r, index NULL = r itself; in blocks, to keep
+       the rounding error of long sums small. */
     void (*sum_rows)(float *out, const float *x, int64_t ld, const int32_t *index,
                      int64_t rows, int64_t cols);
     /* out += x */
     void (*add)(float *out, const float *x, int64_t n);
     double (*sum_sq)(const float *x, int64_t n);
-    /* One row of a loss: scores are replaced by their gradient, the loss is returned. */
+    /* One row of a loss: scores are replaced by their gradient, the loss is
+       returned. */
     double (*softmax_ce)(float *scores, int64_t cols, int32_t label, bool *correct);
     double (*mse)(float *scores, const float *target, int64_t cols);
     double (*bce)(float *scores, const float *target, int64_t cols);
     /* Mask of one row: sequence id, position step. */
-    void (*dropout)(float *out, const float *in, const struct rnnd_dropout *, int64_t id,
-                    int64_t step);
-    void (*sgd)(const struct rnnd_sgd *, int64_t n, float *w, float *g, float *momentum);
-    void (*adam)(const struct rnnd_adam *, int64_t n, float *const part[4]); /* w g m v */
+    void (*dropout)(float *out, const float *in, const struct rnnd_dropout *,
+                    int64_t id, int64_t step);
+    void (*sgd)(const struct rnnd_sgd *, int64_t n, float *w, float *g,
+                float *momentum);
+    /* part: w, g, m, v */
+    void (*adam)(const struct rnnd_adam *, int64_t n, float *const part[4]);
 };
 
-/* The best table for this processor, or the one that RNND_CPU_ISA in the environment names
-   (baseline, avx2, avx512); NULL where that one cannot run here. */
+/* The best table for this processor, or the one that RNND_CPU_ISA in the environment
+   names (baseline, avx2, avx512); NULL where that one cannot run here. */
 const struct rnnd_simd *rnnd__simd_choose(const char *name);
 
 #endif

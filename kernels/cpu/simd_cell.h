@@ -1,8 +1,9 @@
 /*
- * simd_cell.h - the time step of a layer: the recurrent product with the cell on each tile.
+ * simd_cell.h - the time step of a layer: the recurrent product with the cell on each
+ * tile.
  *
- * Part of simd.c. A tile of the product goes through the equations of kernels/cell.h as soon
- * as it is summed. m is how many units of a vector exist, VL but for the last.
+ * Part of simd.c. A tile of the product goes through the equations of kernels/cell.h as
+ * soon as it is summed. m is how many units of a vector exist, VL but for the last.
  */
 #define RNND_REAL vf
 #define RNND_CELL_MATH
@@ -19,7 +20,7 @@ INLINE vf biases(const struct rnnd_step *s, int64_t at, int m)
     return vget(s->b_ih + at, m) + vget(s->b_hh + at, m);
 }
 
-/* ---- forward: units from j of a tile's rows ----------------------------------------- */
+/* ---- forward: units from j of a tile's rows -------------------------------------- */
 
 /* The sums of gate g of a row, as pack_forward() placed them. */
 INLINE vf gate_sum(const struct tile *t, int row, int g, int m)
@@ -28,8 +29,8 @@ INLINE vf gate_sum(const struct tile *t, int row, int g, int m)
     return m == VL ? sum[g] : vload_part((const float *)sum + g * m, m);
 }
 
-INLINE void rnn_forward(const struct rnnd_step *s, const struct tile *t, int v, int64_t j,
-                        int m, bool relu)
+INLINE void rnn_forward(const struct rnnd_step *s, const struct tile *t, int v,
+                        int64_t j, int m, bool relu)
 {
     vf b = biases(s, j, m);
     for (int r = 0; r < t->rows; r++) {
@@ -40,7 +41,8 @@ INLINE void rnn_forward(const struct rnnd_step *s, const struct tile *t, int v, 
     }
 }
 
-INLINE void lstm_forward(const struct rnnd_step *s, const struct tile *t, int64_t j, int m)
+INLINE void lstm_forward(const struct rnnd_step *s, const struct tile *t, int64_t j,
+                         int m)
 {
     int64_t H = s->H;
     vf bi = biases(s, j, m), bf = biases(s, H + j, m);
@@ -67,7 +69,8 @@ INLINE void lstm_forward(const struct rnnd_step *s, const struct tile *t, int64_
         vput(s->y + (t->first + r) * s->ldy + j, rnnd_lstm_forward_h(o[r], c[r]), m);
 }
 
-INLINE void gru_forward(const struct rnnd_step *s, const struct tile *t, int64_t j, int m)
+INLINE void gru_forward(const struct rnnd_step *s, const struct tile *t, int64_t j,
+                        int m)
 {
     int64_t H = s->H;
     vf br = biases(s, j, m), bz = biases(s, H + j, m);
@@ -94,8 +97,8 @@ INLINE void gru_forward(const struct rnnd_step *s, const struct tile *t, int64_t
 }
 
 /* One vector of units, v'th of the tile. */
-INLINE void cell_forward(enum rnnd_cell cell, const struct rnnd_step *s, const struct tile *t,
-                         int v, int64_t j, int m)
+INLINE void cell_forward(enum rnnd_cell cell, const struct rnnd_step *s,
+                         const struct tile *t, int v, int64_t j, int m)
 {
     switch (cell) {
     case RNND_RNN_TANH: rnn_forward(s, t, v, j, m, false); break;
@@ -106,8 +109,8 @@ INLINE void cell_forward(enum rnnd_cell cell, const struct rnnd_step *s, const s
 }
 
 /* All vectors of units of a tile, with the full ones apart from a partial last one. */
-INLINE void tile_forward(enum rnnd_cell cell, const struct rnnd_step *s, const struct tile *t,
-                         const int64_t from[2])
+INLINE void tile_forward(enum rnnd_cell cell, const struct rnnd_step *s,
+                         const struct tile *t, const int64_t from[2])
 {
     for (int64_t u = from[0]; u < from[1]; u++) {
         int m = lanes_of(s->H, u), v = (int)(u - from[0]);
@@ -118,9 +121,10 @@ INLINE void tile_forward(enum rnnd_cell cell, const struct rnnd_step *s, const s
     }
 }
 
-/* ---- forward: tiles ----------------------------------------------------------------- */
+/* ---- forward: tiles -------------------------------------------------------------- */
 
-/* Whether rows and weights are too many to stay in the nearest caches from step to step. */
+/* Whether rows and weights are too many to stay in the nearest caches from step to
+   step. */
 INLINE bool large_rows(const struct rnnd_step *s)
 {
     return s->H >= 96;
@@ -131,7 +135,8 @@ INLINE bool large_weights(enum rnnd_cell cell, const struct rnnd_step *s)
     return rnnd_cell_gates(cell) * s->H * s->H > 3 << 17;
 }
 
-/* Asks for what a tile's cells will read and write; it comes while the product is summed. */
+/* Asks for what a tile's cells will read and write; it comes while the product is
+   summed. */
 INLINE void prefetch_rows(const float *p, int64_t ld, const struct tile *t, int vectors)
 {
     for (int r = 0; r < t->rows; r++)
@@ -169,7 +174,8 @@ INLINE struct ahead panel_ahead(enum rnnd_cell cell, const struct rnnd_step *s,
     if (large_weights(cell, s) && p->i + 1 < p->count)
         look_ahead(&x, 0, p->w + floats, floats, i, count, p->K);
     if (large_rows(s) && s->ahead)
-        look_ahead(&x, 1, s->ahead, s->ahead_floats, p->i * count + i, p->count * count, p->K);
+        look_ahead(&x, 1, s->ahead, s->ahead_floats, p->i * count + i, p->count * count,
+                   p->K);
     return x;
 }
 
@@ -214,15 +220,16 @@ static void step_forward(enum rnnd_cell cell, const struct rnnd_step *s)
     }
 }
 
-/* ---- backward: units from j of one row ---------------------------------------------- */
+/* ---- backward: units from j of one row ------------------------------------------- */
 
-/* Sums over the rows of a tile, of the gradients of up to four gates and of the GRU's q. */
+/* Sums over the rows of a tile, of the gradients of up to four gates and of the GRU's
+   q. */
 struct bias_sums {
     vf gate[4], q;
 };
 
-INLINE void rnn_backward(const struct rnnd_step *s, int64_t row, int64_t j, int m, vf dh,
-                         bool relu, struct bias_sums *b)
+INLINE void rnn_backward(const struct rnnd_step *s, int64_t row, int64_t j, int m,
+                         vf dh, bool relu, struct bias_sums *b)
 {
     vf h = vget(s->y + row * s->ldy + j, m);
     vf d = relu ? rnnd_rnn_relu_backward(h, dh) : rnnd_rnn_tanh_backward(h, dh);
@@ -230,12 +237,13 @@ INLINE void rnn_backward(const struct rnnd_step *s, int64_t row, int64_t j, int 
     b->gate[0] += d;
 }
 
-INLINE void lstm_backward(const struct rnnd_step *s, int64_t row, int64_t j, int m, vf dh,
-                          vf tc, struct bias_sums *b)
+INLINE void lstm_backward(const struct rnnd_step *s, int64_t row, int64_t j, int m,
+                          vf dh, vf tc, struct bias_sums *b)
 {
     int64_t H = s->H, at = row * H + j;
     float *a = s->gates + row * 4 * H + j;
-    struct rnnd_lstm x = {vget(a, m), vget(a + H, m), vget(a + 2 * H, m), vget(a + 3 * H, m)};
+    struct rnnd_lstm x = {vget(a, m), vget(a + H, m), vget(a + 2 * H, m),
+                          vget(a + 3 * H, m)};
     vf dc = vget(s->dc + at, m);
     rnnd_lstm_backward_tc(&x, vget_or_zero(s->c_prev, at, m), tc, dh, &dc);
     vput(s->dc + at, dc, m);
@@ -249,8 +257,8 @@ INLINE void lstm_backward(const struct rnnd_step *s, int64_t row, int64_t j, int
     b->gate[3] += x.o;
 }
 
-INLINE void gru_backward(const struct rnnd_step *s, int64_t row, int64_t j, int m, vf dh,
-                         struct bias_sums *b)
+INLINE void gru_backward(const struct rnnd_step *s, int64_t row, int64_t j, int m,
+                         vf dh, struct bias_sums *b)
 {
     int64_t H = s->H, at = row * H + j;
     float *a = s->gates + row * 3 * H + j;
@@ -309,8 +317,8 @@ INLINE void units_backward(enum rnnd_cell cell, const struct rnnd_step *s,
 }
 
 /* Gradient of the states before, where no cell follows: dh. */
-INLINE void units_state(enum rnnd_cell cell, const struct rnnd_step *s, const struct tile *t,
-                        int v, int64_t j, int m)
+INLINE void units_state(enum rnnd_cell cell, const struct rnnd_step *s,
+                        const struct tile *t, int v, int64_t j, int m)
 {
     for (int r = 0; r < t->rows; r++) {
         int64_t row = t->first + r;
@@ -319,8 +327,8 @@ INLINE void units_state(enum rnnd_cell cell, const struct rnnd_step *s, const st
     }
 }
 
-INLINE void tile_backward(enum rnnd_cell cell, const struct rnnd_step *s, const struct tile *t,
-                          const int64_t from[2], bool state)
+INLINE void tile_backward(enum rnnd_cell cell, const struct rnnd_step *s,
+                          const struct tile *t, const int64_t from[2], bool state)
 {
     for (int64_t u = from[0]; u < from[1]; u++) {
         int m = lanes_of(s->H, u), v = (int)(u - from[0]);
@@ -333,7 +341,7 @@ INLINE void tile_backward(enum rnnd_cell cell, const struct rnnd_step *s, const 
     }
 }
 
-/* ---- backward: tiles ---------------------------------------------------------------- */
+/* ---- backward: tiles ------------------------------------------------------------- */
 
 INLINE void prefetch_backward(enum rnnd_cell cell, const struct rnnd_step *s,
                               const struct tile *t, const int64_t from[2])
@@ -354,7 +362,8 @@ INLINE void prefetch_backward(enum rnnd_cell cell, const struct rnnd_step *s,
         prefetch_rows(s->h_prev + j, s->ldh, t, units);
 }
 
-/* The gate gradients of the later step times W_hh; those of q stand in a place of their own. */
+/* The gate gradients of the later step times W_hh; those of q stand in a place of their
+   own. */
 INLINE void tile_backward_product(enum rnnd_cell cell, const struct rnnd_step *s,
                                   struct tile *t, const struct panel *p,
                                   const struct ahead *x)

@@ -1,10 +1,11 @@
 /*
  * simd_ends.h - rows of losses and dropout.
  *
- * Part of simd.c. Sums over a row are kept in float over a short block and in double beyond.
+ * Part of simd.c. Sums over a row are kept in float over a short block and in double
+ * beyond.
  */
 
-/* ---- softmax and cross-entropy ------------------------------------------------------ */
+/* ---- softmax and cross-entropy --------------------------------------------------- */
 
 static float row_max(const float *x, int64_t n)
 {
@@ -72,7 +73,7 @@ static double softmax_ce(float *x, int64_t n, int32_t label, bool *correct)
     return log(sum) - ((double)own - max);
 }
 
-/* ---- other losses ------------------------------------------------------------------- */
+/* ---- other losses ---------------------------------------------------------------- */
 
 static double mse(float *x, const float *target, int64_t n)
 {
@@ -101,10 +102,10 @@ static double bce(float *x, const float *target, int64_t n)
     return total;
 }
 
-/* ---- dropout ------------------------------------------------------------------------ */
+/* ---- dropout --------------------------------------------------------------------- */
 
-static void dropout(float *out, const float *in, const struct rnnd_dropout *d, int64_t id,
-                    int64_t step)
+static void dropout(float *out, const float *in, const struct rnnd_dropout *d,
+                    int64_t id, int64_t step)
 {
     uint32_t threshold = rnnd_dropout_threshold(d->p);
     float scale = (float)(1.0 / (1.0 - d->p));

@@ -1,17 +1,21 @@
 /*
  * simd_outer.h - sums of outer products: the gradients of weights, C += A^T B.
  *
- * Part of simd.c. Rows are taken OUTER_ROWS at a time. The columns of one side are packed in
- * blocks of OUTER_BLOCK [k][OUTER_BLOCK], which the inner loop broadcasts, those of the other
- * in panels of vectors as in simd_product.h, one at a time; a panel stays in the first-level
- * cache while all blocks pass. B is the side of the vectors, unless it is narrow and its last
- * vector would be half empty: then A is, and C is made transposed first.
+ * Part of simd.c. Rows are taken OUTER_ROWS at a time. The columns of one side are
+ * packed in blocks of OUTER_BLOCK [k][OUTER_BLOCK], which the inner loop broadcasts,
+ * those of the other in panels of vectors as in simd_product.h, one at a time; a panel
+ * stays in the first-level cache while all blocks pass. B is the side of the vectors,
+ * unless it is narrow and its last vector would be half empty: then A is, and C is made
+ * transposed first.
  */
 
 /* The blocks of a group share one packed panel. */
 enum { OUTER_ROWS = 128, OUTER_BLOCK = 6, OUTER_GROUP = 64 };
 /* Floats of a packed block; copying whole vectors writes past its end. */
-enum { OUTER_STRIDE = OUTER_ROWS * OUTER_BLOCK + 16, OUTER_PANEL = OUTER_ROWS * TILE_VECTORS * VL };
+enum {
+    OUTER_STRIDE = OUTER_ROWS * OUTER_BLOCK + 16,
+    OUTER_PANEL = OUTER_ROWS * TILE_VECTORS * VL
+};
 /* Where C is made transposed: at most so many rows of so many columns. */
 enum { OUTER_NARROW = 64, OUTER_WIDTH = 512 };
 
@@ -35,7 +39,7 @@ INLINE const float *side_row(const struct side *s, int64_t k)
     return row ? row + s->first : NULL;
 }
 
-/* ---- the inner loop ----------------------------------------------------------------- */
+/* ---- the inner loop -------------------------------------------------------------- */
 
 SHAPES(outer, 1, 1, OUTER_BLOCK)
 SHAPES(outer, 2, 1, OUTER_BLOCK)
@@ -55,10 +59,10 @@ enum { OUTER_TILE = OUTER_BLOCK };
 enum { OUTER_TILE = OUTER_BLOCK / 2 }; /* fewer registers */
 #endif
 
-/* ---- packing ------------------------------------------------------------------------ */
+/* ---- packing --------------------------------------------------------------------- */
 
-/* Rows k .. k+K-1 in blocks. Whole vectors are copied, of which the next row of the block
-   overwrites the surplus. */
+/* Rows k .. k+K-1 in blocks. Whole vectors are copied, of which the next row of the
+   block overwrites the surplus. */
 static void outer_pack_blocks(float *out, const struct side *s, int64_t k, int64_t K)
 {
     for (int64_t i = 0; i < K; i++, out += OUTER_BLOCK) {
@@ -101,7 +105,7 @@ static void outer_pack_panel(float *out, const struct side *s, int64_t k, int64_
     }
 }
 
-/* ---- C += A^T B --------------------------------------------------------------------- */
+/* ---- C += A^T B ------------------------------------------------------------------ */
 
 /* Where a tile of C lies. */
 struct outer_tile {
@@ -142,7 +146,8 @@ static struct outer_rows outer_rows_at(int64_t k, int64_t all)
 
 /* Adds their products to c, whose rows are the columns of `blocks`. */
 static void outer_sums(float *c, int64_t ldc, const struct side *blocks,
-                       const struct side *panels, const struct outer_rows *o, float *work)
+                       const struct side *panels, const struct outer_rows *o,
+                       float *work)
 {
     float *panel = work, *packed = work + OUTER_PANEL;
     int64_t count = blocks_of(vectors_of(panels->cols), TILE_VECTORS);
@@ -159,11 +164,12 @@ static void outer_sums(float *c, int64_t ldc, const struct side *blocks,
                                    panels->cols - from[0] * VL,
                                    left < OUTER_TILE ? (int)left : OUTER_TILE,
                                    (int)(from[1] - from[0])};
-            const float *a = packed + row / OUTER_BLOCK * OUTER_STRIDE + row % OUTER_BLOCK;
+            const float *a =
+                packed + row / OUTER_BLOCK * OUTER_STRIDE + row % OUTER_BLOCK;
             struct ahead x = nothing_ahead(panel);
             if (o->ahead)
-                look_ahead(&x, 0, o->ahead, o->ahead_floats, p * tiles + i, count * tiles,
-                           o->K);
+                look_ahead(&x, 0, o->ahead, o->ahead_floats, p * tiles + i,
+                           count * tiles, o->K);
             outer_prefetch(&t);
             outers[t.rows - 1][t.nv - 1](sum, false, a, 1, o->K, panel, &x);
             outer_add(&t, sum);
@@ -171,12 +177,14 @@ static void outer_sums(float *c, int64_t ldc, const struct side *blocks,
     }
 }
 
-static void outer_direct(const struct rnnd_outer *o, struct side a, const struct side *b)
+static void outer_direct(const struct rnnd_outer *o, struct side a,
+                         const struct side *b)
 {
     enum { GROUP = OUTER_GROUP * OUTER_BLOCK };
     for (int64_t k = 0; k < o->k; k += OUTER_ROWS) {
         struct outer_rows rows = outer_rows_at(k, o->k);
-        int64_t next = outer_rows_at(k + rows.K, o->k).K * o->lda; /* the next rows of A */
+        int64_t next =
+            outer_rows_at(k + rows.K, o->k).K * o->lda; /* the next rows of A */
         for (a.first = 0; a.first < o->m; a.first += GROUP) {
             a.cols = o->m - a.first < GROUP ? o->m - a.first : GROUP;
             rows.ahead = a.p + (k + rows.K) * a.ld + next * a.first / o->m;
@@ -186,7 +194,8 @@ static void outer_direct(const struct rnnd_outer *o, struct side a, const struct
     }
 }
 
-static void outer_transposed(const struct rnnd_outer *o, struct side a, const struct side *b)
+static void outer_transposed(const struct rnnd_outer *o, struct side a,
+                             const struct side *b)
 {
     float *t = o->work, *work = t + OUTER_NARROW * OUTER_WIDTH;
     for (a.first = 0; a.first < o->m; a.first += OUTER_WIDTH) {

@@ -1,10 +1,11 @@
 /*
- * simd_product.h - the product inside a time step: a few rows times weights packed in panels.
+ * simd_product.h - the product inside a time step: a few rows times weights packed in
+ * panels.
  *
- * Part of simd.c. The weights of a layer are packed once a pass; a panel holds the nv <= 4
- * vectors of columns that one tile computes, [K][nv][VL], so the inner loop reads it from
- * front to back. A tile keeps rows x nv sums in registers and leaves them in memory for the
- * cell, which finds them in the first-level cache.
+ * Part of simd.c. The weights of a layer are packed once a pass; a panel holds the nv
+ * <= 4 vectors of columns that one tile computes, [K][nv][VL], so the inner loop reads
+ * it from front to back. A tile keeps rows x nv sums in registers and leaves them in
+ * memory for the cell, which finds them in the first-level cache.
  */
 
 enum { TILE_VECTORS = 4, TILE_ROWS = 8 };
@@ -23,7 +24,7 @@ struct tile {
     vf sum[TILE_ROWS * TILE_VECTORS]; /* [rows][nv] */
 };
 
-/* ---- the inner loop ----------------------------------------------------------------- */
+/* ---- the inner loop -------------------------------------------------------------- */
 
 #if defined(__clang__)
 #define UNROLL _Pragma("clang loop unroll(full)")
@@ -31,8 +32,8 @@ struct tile {
 #define UNROLL _Pragma("GCC unroll 8")
 #endif
 
-/* Two pieces of memory that will be wanted soon, asked for bit by bit while a tile is summed:
-   the processor alone does not see them coming. */
+/* Two pieces of memory that will be wanted soon, asked for bit by bit while a tile is
+   summed: the processor alone does not see them coming. */
 struct ahead {
     const char *p[2];
     int64_t step[2];               /* bytes for each k */
@@ -44,8 +45,8 @@ static struct ahead nothing_ahead(const float *any)
 }
 
 /* The i'th of count tiles of depth K asks for its share of floats from p on. */
-static void look_ahead(struct ahead *x, int which, const float *p, int64_t floats, int64_t i,
-                       int64_t count, int64_t K)
+static void look_ahead(struct ahead *x, int which, const float *p, int64_t floats,
+                       int64_t i, int64_t count, int64_t K)
 {
     int64_t bytes = floats * (int64_t)sizeof *p;
     x->p[which] = (const char *)p + bytes * i / count;
@@ -61,8 +62,8 @@ struct factors {
 };
 
 /* sum (+)= that product; rows and nv are constants where inlined. */
-INLINE void product(vf *sum, bool more, struct factors f, const struct ahead *x, int rows,
-                    int nv)
+INLINE void product(vf *sum, bool more, struct factors f, const struct ahead *x,
+                    int rows, int nv)
 {
     const char *p0 = x->p[0], *p1 = x->p[1];
     int64_t s0 = x->step[0], s1 = x->step[1];
@@ -98,8 +99,8 @@ INLINE void product(vf *sum, bool more, struct factors f, const struct ahead *x,
     }
 }
 
-/* One function for each shape, as far as possible without structs on the stack: reading them
-   back costs as much as a few steps of the sum. lda is the distance of rows. */
+/* One function for each shape, as far as possible without structs on the stack: reading
+   them back costs as much as a few steps of the sum. lda is the distance of rows. */
 typedef void product_of(vf *sum, bool more, const float *a, int64_t lda, int64_t K,
                         const float *b, const struct ahead *x);
 
@@ -113,8 +114,10 @@ typedef void product_of(vf *sum, bool more, const float *a, int64_t lda, int64_t
 #define SHAPES(name, rows, by_row, by_k)                                      \
     SHAPE(name, rows, 1, by_row, by_k) SHAPE(name, rows, 2, by_row, by_k)     \
     SHAPE(name, rows, 3, by_row, by_k) SHAPE(name, rows, 4, by_row, by_k)
-#define SHAPES_OF(name, rows) {name##_##rows##_1, name##_##rows##_2, name##_##rows##_3, \
-                               name##_##rows##_4}
+#define SHAPES_OF(name, rows)                                                          \
+    {                                                                                  \
+        name##_##rows##_1, name##_##rows##_2, name##_##rows##_3, name##_##rows##_4     \
+    }
 
 SHAPES(product, 1, lda, 1)
 SHAPES(product, 2, lda, 1)
@@ -131,8 +134,8 @@ static product_of *const products[TILE_ROWS][TILE_VECTORS] = {
     {NULL, NULL, product_7_3, NULL}, {NULL, NULL, product_8_3, NULL},
 };
 
-static void tile_product(struct tile *t, bool more, const float *a, int64_t lda, int64_t K,
-                         const float *b, const struct ahead *x)
+static void tile_product(struct tile *t, bool more, const float *a, int64_t lda,
+                         int64_t K, const float *b, const struct ahead *x)
 {
     products[t->rows - 1][t->nv - 1](t->sum, more, a + t->first * lda, lda, K, b, x);
 }
@@ -143,7 +146,7 @@ static void tile_zero(struct tile *t)
         t->sum[i] = vset(0);
 }
 
-/* ---- dividing work into tiles ------------------------------------------------------- */
+/* ---- dividing work into tiles ---------------------------------------------------- */
 
 /* Block i of `blocks` about equal ones of n. */
 INLINE int64_t block_at(int64_t n, int64_t i, int64_t blocks)
@@ -164,15 +167,15 @@ INLINE void tile_place(struct tile *t, int64_t rows, int64_t i, int64_t tiles, i
     t->nv = nv;
 }
 
-/* ---- packing ------------------------------------------------------------------------ */
+/* ---- packing --------------------------------------------------------------------- */
 
 static int64_t vectors_of(int64_t n)
 {
     return (n + VL - 1) / VL;
 }
 
-/* Vectors from[0] .. from[1]-1 of units belong to the panel'th of about equal panels: of the
-   backward product, or an RNN cell's forward one. */
+/* Vectors from[0] .. from[1]-1 of units belong to the panel'th of about equal panels:
+   of the backward product, or an RNN cell's forward one. */
 static void panel_vectors(int64_t H, int64_t panel, int64_t from[2])
 {
     int64_t vectors = vectors_of(H), panels = blocks_of(vectors, TILE_VECTORS);
@@ -180,8 +183,10 @@ static void panel_vectors(int64_t H, int64_t panel, int64_t from[2])
     from[1] = block_at(vectors, panel + 1, panels);
 }
 
-/* The same of a panel of the forward product: with several gates, those of one vector. */
-static void units_forward(enum rnnd_cell cell, int64_t H, int64_t panel, int64_t from[2])
+/* The same of a panel of the forward product: with several gates, those of one
+   vector. */
+static void units_forward(enum rnnd_cell cell, int64_t H, int64_t panel,
+                          int64_t from[2])
 {
     from[0] = panel;
     from[1] = panel + 1;
@@ -213,9 +218,9 @@ static int vectors_forward(enum rnnd_cell cell, int64_t H, const int64_t from[2]
     return (int)vectors_of((units - from[0] * VL) * rnnd_cell_gates(cell));
 }
 
-/* Columns are rows of W_hh: the G gates of a vector of units, or, with one gate, vectors of
-   units. The gates of a partial vector stand one behind the other, without a gap; what is left
-   of their last vector is never used. */
+/* Columns are rows of W_hh: the G gates of a vector of units, or, with one gate,
+   vectors of units. The gates of a partial vector stand one behind the other, without a
+   gap; what is left of their last vector is never used. */
 static void pack_forward(enum rnnd_cell cell, int64_t H, int64_t panel, float *out,
                          const float *w)
 {

@@ -1,8 +1,8 @@
 /*
  * simd_vector.h - sums over rows and vectors, and the optimisers.
  *
- * Part of simd.c. Plain loops that the compiler vectorises, but for the sums, whose order it
- * must not choose.
+ * Part of simd.c. Plain loops that the compiler vectorises, but for the sums, whose
+ * order it must not choose.
  */
 
 static void add(float *restrict out, const float *restrict x, int64_t n)
@@ -11,14 +11,14 @@ static void add(float *restrict out, const float *restrict x, int64_t n)
         out[j] += x[j];
 }
 
-/* ---- sums over rows ----------------------------------------------------------------- */
+/* ---- sums over rows -------------------------------------------------------------- */
 
 /* Vectors of a row that are summed together. */
 enum { SUM_VECTORS = 4, SUM_BLOCK = 64 };
 
 /* The columns of m elements from x, summed over at most SUM_BLOCK rows. */
-INLINE void sum_block(vf sum[SUM_VECTORS], const float *x, int64_t ld, const int32_t *index,
-                      int64_t rows, int64_t cols)
+INLINE void sum_block(vf sum[SUM_VECTORS], const float *x, int64_t ld,
+                      const int32_t *index, int64_t rows, int64_t cols)
 {
     for (int v = 0; v < SUM_VECTORS; v++)
         sum[v] = vset(0);
@@ -69,7 +69,7 @@ static void sum_rows(float *out, const float *x, int64_t ld, const int32_t *inde
         sum_cols(out + c, x + c, ld, index, rows, cols - c < WIDTH ? cols - c : WIDTH);
 }
 
-/* ---- vectors ------------------------------------------------------------------------ */
+/* ---- vectors --------------------------------------------------------------------- */
 
 static double sum_sq(const float *x, int64_t n)
 {
@@ -87,8 +87,8 @@ static double sum_sq(const float *x, int64_t n)
 }
 
 /* The scalars are rounded to float last. */
-static void sgd(const struct rnnd_sgd *s, int64_t n, float *restrict w, float *restrict g,
-                float *restrict momentum)
+static void sgd(const struct rnnd_sgd *s, int64_t n, float *restrict w,
+                float *restrict g, float *restrict momentum)
 {
     float lr = (float)s->lr, decay = (float)s->decay, gscale = (float)s->gscale;
     float keep = (float)s->momentum;

@@ -1,9 +1,9 @@
 /*
  * threads.c - shares an operation out over the threads of the back end.
  *
- * The only file that knows OpenMP and the processor's floating-point modes. Every thread
- * flushes denormals while it works (they cost a factor of 1.3 to 18 on long sequences) and
- * has its own mode back afterwards, the caller's included.
+ * The only file that knows OpenMP and the processor's floating-point modes. Every
+ * thread flushes denormals while it works (they cost a factor of 1.3 to 18 on long
+ * sequences) and has its own mode back afterwards, the caller's included.
  */
 #include "cpu.h"
 
@@ -16,7 +16,7 @@
 #include <immintrin.h>
 #endif
 
-/* ---- denormals ---------------------------------------------------------------------- */
+/* ---- denormals ------------------------------------------------------------------- */
 
 #if defined(__x86_64__)
 static uint64_t flush_denormals(void)
@@ -55,11 +55,11 @@ static void restore_mode(uint64_t was)
 }
 #endif
 
-/* ---- sharing ------------------------------------------------------------------------ */
+/* ---- sharing --------------------------------------------------------------------- */
 
 #ifdef _OPENMP
-/* Signals are the caller's: it knows what its handlers need. Those that a thread raises itself
-   stay with it. */
+/* Signals are the caller's: it knows what its handlers need. Those that a thread raises
+   itself stay with it. */
 static void leave_signals_to_caller(void)
 {
     static _Thread_local bool done;
@@ -75,9 +75,10 @@ static void leave_signals_to_caller(void)
 }
 #endif
 
-/* One part on this thread. A matrix library asks OpenMP how many threads it may take: one. */
-static void run_part(const struct rnnd_cpu *cpu, int part, int parts, rnnd__cpu_work *work,
-                     const void *arg)
+/* One part on this thread. A matrix library asks OpenMP how many threads it may take:
+   one. */
+static void run_part(const struct rnnd_cpu *cpu, int part, int parts,
+                     rnnd__cpu_work *work, const void *arg)
 {
     uint64_t mode = flush_denormals();
 #ifdef _OPENMP
@@ -100,7 +101,8 @@ void rnnd__cpu_share(const struct rnnd_cpu *cpu, int parts, rnnd__cpu_work *work
         return;
     }
 #ifdef _OPENMP
-    /* A team may come out smaller than asked for; static scheduling still runs every part. */
+    /* A team may come out smaller than asked for; static scheduling still runs every
+       part. */
 #pragma omp parallel for schedule(static, 1) num_threads(parts)
 #endif
     for (int part = 0; part < parts; part++)
@@ -109,7 +111,8 @@ void rnnd__cpu_share(const struct rnnd_cpu *cpu, int parts, rnnd__cpu_work *work
 
 int rnnd__cpu_parts(const struct rnnd_cpu *cpu, int64_t elements)
 {
-    const int64_t grain = 1 << 14; /* below this a thread's start costs more than it saves */
+    const int64_t grain =
+        1 << 14; /* below this a thread's start costs more than it saves */
     int64_t parts = 1 + elements / grain;
     return parts < cpu->threads ? (int)parts : cpu->threads;
 }

@@ -1,9 +1,10 @@
 /*
  * vec.h - vectors of floats as wide as the instruction set that a file is compiled for.
  *
- * GCC's vector extensions carry the arithmetic, so one source serves SSE2, AVX2, AVX-512 and
- * others; only partial loads and the clamps name instructions. exp, sigmoid, tanh and log1p
- * keep within 2 units in the last place and keep NaN. Included by simd.c only.
+ * GCC's vector extensions carry the arithmetic, so one source serves SSE2, AVX2,
+ * AVX-512 and others; only partial loads and the clamps name instructions. exp,
+ * sigmoid, tanh and log1p keep within 2 units in the last place and keep NaN. Included
+ * by simd.c only.
  */
 #ifndef RNND_VEC_H
 #define RNND_VEC_H
@@ -181,12 +182,13 @@ INLINE float vmax(vf x)
     return m;
 }
 
-/* e^x = 2^n (1 + p), |x| at most 88: *scale = 2^n, returns p. ln 2 comes in two parts, the
-   first short enough for n ln 2 to be exact; the polynomial is a minimax fit of
+/* e^x = 2^n (1 + p), |x| at most 88: *scale = 2^n, returns p. ln 2 comes in two parts,
+   the first short enough for n ln 2 to be exact; the polynomial is a minimax fit of
    (e^r - 1 - r) / r^2 over |r| <= ln(2)/2 with a relative error of 6e-9. */
 INLINE vf vexp_parts(vf x, vf *scale)
 {
-    const float magic = 0x1.8p23f; /* adding it rounds to an integer, kept in the low bits */
+    /* adding it rounds to an integer, kept in the low bits */
+    const float magic = 0x1.8p23f;
     vf shifted = x * 1.44269504f + magic;
     vf n = shifted - magic;
     vf r = x - n * 0.693359375f;
@@ -229,8 +231,8 @@ INLINE vf rnnd_relu_gradient(vf h, vf dh)
     return vselect(h <= 0.0f, vset(0.0f), dh);
 }
 
-/* log(1+x) for 0 <= x <= 1, as 2 artanh(s) with s = x / (2+x) <= 1/3; minimax fit of the odd
-   series with a relative error of 6e-10. */
+/* log(1+x) for 0 <= x <= 1, as 2 artanh(s) with s = x / (2+x) <= 1/3; minimax fit of
+   the odd series with a relative error of 6e-10. */
 INLINE vf vlog1p(vf x)
 {
     vf s = x / (2.0f + x), t = s * s;

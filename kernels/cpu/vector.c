@@ -1,5 +1,6 @@
 /*
- * vector.c - the norm and the optimisers over flat vectors, in one pass over memory each.
+ * vector.c - the norm and the optimisers over flat vectors, in one pass over memory
+ * each.
  */
 #include "cpu.h"
 
@@ -9,7 +10,8 @@ struct vector {
     float *part[4];
 };
 
-static void sum_sq_part(const struct rnnd_cpu *cpu, const void *arg, int part, int parts)
+static void sum_sq_part(const struct rnnd_cpu *cpu, const void *arg, int part,
+                        int parts)
 {
     const struct vector *v = arg;
     int64_t range[2];
@@ -18,7 +20,8 @@ static void sum_sq_part(const struct rnnd_cpu *cpu, const void *arg, int part, i
         cpu->simd->sum_sq(v->part[0] + range[0], range[1] - range[0]);
 }
 
-int rnnd__cpu_sum_sq(struct rnnd_backend *be, int64_t n, double *result, struct rnnd_buf x)
+int rnnd__cpu_sum_sq(struct rnnd_backend *be, int64_t n, double *result,
+                     struct rnnd_buf x)
 {
     const struct rnnd_cpu *cpu = rnnd__cpu(be);
     struct vector v = {n, NULL, {rnnd__floats(x)}};
@@ -39,15 +42,16 @@ static void sgd_part(const struct rnnd_cpu *cpu, const void *arg, int part, int 
     const struct vector *v = arg;
     int64_t range[2];
     rnnd__cpu_range(v->n, part, parts, range);
-    cpu->simd->sgd(v->s, range[1] - range[0], v->part[0] + range[0], v->part[1] + range[0],
-                   v->part[2] ? v->part[2] + range[0] : NULL);
+    cpu->simd->sgd(v->s, range[1] - range[0], v->part[0] + range[0],
+                   v->part[1] + range[0], v->part[2] ? v->part[2] + range[0] : NULL);
 }
 
 void rnnd__cpu_sgd(struct rnnd_backend *be, const struct rnnd_sgd *s, struct rnnd_buf w,
                    struct rnnd_buf g, struct rnnd_buf momentum)
 {
     const struct rnnd_cpu *cpu = rnnd__cpu(be);
-    struct vector v = {s->n, s, {rnnd__floats(w), rnnd__floats(g), rnnd__floats(momentum)}};
+    struct vector v = {
+        s->n, s, {rnnd__floats(w), rnnd__floats(g), rnnd__floats(momentum)}};
     rnnd__cpu_share(cpu, rnnd__cpu_parts(cpu, s->n), sgd_part, &v);
 }
 
@@ -62,8 +66,9 @@ static void adam_part(const struct rnnd_cpu *cpu, const void *arg, int part, int
     cpu->simd->adam(v->s, range[1] - range[0], at);
 }
 
-void rnnd__cpu_adam(struct rnnd_backend *be, const struct rnnd_adam *s, struct rnnd_buf w,
-                    struct rnnd_buf g, struct rnnd_buf m, struct rnnd_buf v)
+void rnnd__cpu_adam(struct rnnd_backend *be, const struct rnnd_adam *s,
+                    struct rnnd_buf w, struct rnnd_buf g, struct rnnd_buf m,
+                    struct rnnd_buf v)
 {
     const struct rnnd_cpu *cpu = rnnd__cpu(be);
     struct vector a = {s->n, s, {rnnd__floats(w), rnnd__floats(g), rnnd__floats(m),

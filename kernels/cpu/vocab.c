@@ -1,11 +1,12 @@
 /*
- * vocab.c - embedding rows in and out, and the softmax loss over classes or a vocabulary.
+ * vocab.c - embedding rows in and out, and the softmax loss over classes or a
+ * vocabulary.
  */
 #include "cpu.h"
 
 #include <string.h>
 
-/* ---- embedding ---------------------------------------------------------------------- */
+/* ---- embedding ------------------------------------------------------------------- */
 
 struct embed {
     int64_t R, E;
@@ -15,27 +16,34 @@ struct embed {
     const struct rnnd_segments *seg;
 };
 
-static void gather_part(const struct rnnd_cpu *cpu, const void *arg, int part, int parts)
+static void gather_part(const struct rnnd_cpu *cpu, const void *arg, int part,
+                        int parts)
 {
     const struct embed *e = arg;
     (void)cpu;
     int64_t range[2];
     rnnd__cpu_range(e->R, part, parts, range);
     for (int64_t r = range[0]; r < range[1]; r++)
-        memcpy(e->out + r * e->E, e->in + e->token[r] * e->E, (size_t)e->E * sizeof(float));
+        memcpy(e->out + r * e->E, e->in + e->token[r] * e->E,
+               (size_t)e->E * sizeof(float));
 }
 
-void rnnd__cpu_embed_gather(struct rnnd_backend *be, int64_t R, int64_t E, struct rnnd_buf out,
-                            struct rnnd_buf table, struct rnnd_buf token)
+void rnnd__cpu_embed_gather(struct rnnd_backend *be, int64_t R, int64_t E,
+                            struct rnnd_buf out, struct rnnd_buf table,
+                            struct rnnd_buf token)
 {
     const struct rnnd_cpu *cpu = rnnd__cpu(be);
-    struct embed e = {.R = R, .E = E, .out = rnnd__floats(out), .in = rnnd__floats(table),
+    struct embed e = {.R = R,
+                      .E = E,
+                      .out = rnnd__floats(out),
+                      .in = rnnd__floats(table),
                       .token = rnnd__ints(token)};
     rnnd__cpu_share(cpu, rnnd__cpu_parts(cpu, R * E), gather_part, &e);
 }
 
 /* A thread takes the segments that begin in its share of the rows. */
-static void scatter_part(const struct rnnd_cpu *cpu, const void *arg, int part, int parts)
+static void scatter_part(const struct rnnd_cpu *cpu, const void *arg, int part,
+                         int parts)
 {
     const struct embed *e = arg;
     const int32_t *rows = rnnd__ints(e->seg->rows), *token = rnnd__ints(e->seg->token);
@@ -50,8 +58,9 @@ static void scatter_part(const struct rnnd_cpu *cpu, const void *arg, int part, 
     }
 }
 
-void rnnd__cpu_embed_scatter_add(struct rnnd_backend *be, int64_t E, struct rnnd_buf dtable,
-                                 struct rnnd_buf dx, const struct rnnd_segments *seg)
+void rnnd__cpu_embed_scatter_add(struct rnnd_backend *be, int64_t E,
+                                 struct rnnd_buf dtable, struct rnnd_buf dx,
+                                 const struct rnnd_segments *seg)
 {
     const struct rnnd_cpu *cpu = rnnd__cpu(be);
     struct embed e = {.E = E, .out = rnnd__floats(dtable), .in = rnnd__floats(dx),
@@ -62,7 +71,7 @@ void rnnd__cpu_embed_scatter_add(struct rnnd_backend *be, int64_t E, struct rnnd
     rnnd__cpu_share(cpu, rnnd__cpu_parts(cpu, R * E), scatter_part, &e);
 }
 
-/* ---- softmax and cross-entropy ------------------------------------------------------ */
+/* ---- softmax and cross-entropy --------------------------------------------------- */
 
 struct classify {
     int64_t rows, cols;
@@ -70,7 +79,8 @@ struct classify {
     const int32_t *label;
 };
 
-static void softmax_part(const struct rnnd_cpu *cpu, const void *arg, int part, int parts)
+static void softmax_part(const struct rnnd_cpu *cpu, const void *arg, int part,
+                         int parts)
 {
     const struct classify *c = arg;
     struct rnnd_sums sums = {0, 0, 0};
