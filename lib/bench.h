@@ -16,7 +16,7 @@ struct rnnd_bench_result {
     double embedding, recurrent, head, optimizer, input;
     double cell;                   /* of recurrent: all but its products */
     double waiting;                /* for ranks with more to do */
-    double exposed, hidden;        /* sums over ranks: with nothing or other work to do */
+    double exposed, hidden; /* sums over ranks: with nothing or other work to do */
     double gemm_rate;              /* best of large products, flop/s of this rank */
     double gemm_flops;             /* that the updates needed on this rank */
     double straggler_predicted;    /* longest over mean cost of the ranks */

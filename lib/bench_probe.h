@@ -1,6 +1,6 @@
 /*
- * bench_probe.h - single operations of a back end, timed, for bench to set whole updates
- * against.
+ * bench_probe.h - single operations of a back end, timed, for bench to set whole
+ * updates against.
  *
  * Both keep the best of several tries: what the device does when nothing disturbs it.
  */
@@ -14,7 +14,7 @@
 RNND_CHECKED int rnnd_bench_gemm(struct rnnd_backend *be, double *rate);
 /* Seconds that the cells of one row take, forward and backward, without any product, in
    a batch of about that many rows. */
-RNND_CHECKED int rnnd_bench_cell(struct rnnd_backend *be, enum rnnd_cell cell, int64_t H,
-                                 int64_t rows, double *seconds);
+RNND_CHECKED int rnnd_bench_cell(struct rnnd_backend *be, enum rnnd_cell cell,
+                                 int64_t H, int64_t rows, double *seconds);
 
 #endif

@@ -72,8 +72,8 @@ RNND_CHECKED int rnnd_checkpoint_init(const char *path, struct rnnd_model *model
 RNND_CHECKED int rnnd_checkpoint_newest(const char *run_dir, char **path);
 /* Reads all of it; EFILE with file and object where it is damaged. */
 RNND_CHECKED int rnnd_checkpoint_verify(const char *path);
-/* Whether that finds nothing; a damaged file is named in the log. EFILE where nobody can
-   tell, as the file cannot be opened: to pass over it would lose what it holds. */
+/* Whether that finds nothing; a damaged file is named in the log. EFILE where nobody
+   can tell, as the file cannot be opened: to pass over it would lose what it holds. */
 RNND_CHECKED int rnnd_checkpoint_is_intact(const char *path, bool *out);
 /* run_dir/ckpt-UUUUUUUUUU.h5, malloc'ed, taken. */
 RNND_CHECKED int rnnd_checkpoint_path(const char *run_dir, int64_t update, char **path);

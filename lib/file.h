@@ -16,7 +16,8 @@ struct rnnd_file {
 };
 
 /* What a new file called path takes the place of: path, with links followed, also one
-   that leads nowhere yet; malloc'ed, taken. NULL where a device, a pipe or a folder has that name. */
+   that leads nowhere yet; malloc'ed, taken. NULL where a device, a pipe or a folder has
+   that name. */
 RNND_CHECKED int rnnd_file_target(const char *path, char **out);
 /* A new text file beside path, under a temporary name. */
 RNND_CHECKED int rnnd_file_create(const char *path, struct rnnd_file *out);

@@ -49,7 +49,8 @@ RNND_CHECKED int rnnd_hdf_shape(struct rnnd_hdf *file, const char *object,
 RNND_CHECKED int rnnd_hdf_read(struct rnnd_hdf *file, const char *object, int64_t first,
                                int64_t count, enum rnnd_hdf_type type, void *out);
 /* Where the rows of an array lie, one after the other: bytes before the first, and
-   bytes of each. False where they do not, but in chunks, in another file, or nowhere. */
+   bytes of each. False where they do not, but in chunks, in another file, or
+   nowhere. */
 bool rnnd_hdf_place(struct rnnd_hdf *file, const char *object, int64_t *offset,
                     int64_t *row);
 /* These bytes of the file will be read soon: the system may begin to. */

@@ -20,7 +20,7 @@ struct rnnd_deal {
 int64_t rnnd__plan_step_cost(int64_t weights);
 
 /* As rnnd_plan_share. */
-RNND_CHECKED int rnnd__plan_deal(const struct rnnd_deal *deal, int32_t *mine, int64_t *n,
-                                 double *straggler);
+RNND_CHECKED int rnnd__plan_deal(const struct rnnd_deal *deal, int32_t *mine,
+                                 int64_t *n, double *straggler);
 
 #endif

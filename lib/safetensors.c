@@ -177,9 +177,9 @@ static int check_cover(struct rnnd_statedict *sd, int64_t data, int64_t room)
         end += t->bytes;
     }
     if (end < data + room)
-        return rnnd_fail(RNND_EDATA,
-                         "%s: not safetensors: %lld bytes at the end belong to no array",
-                         sd->path, (long long)(data + room - end));
+        return rnnd_fail(
+            RNND_EDATA, "%s: not safetensors: %lld bytes at the end belong to no array",
+            sd->path, (long long)(data + room - end));
     return 0;
 }
 

@@ -80,7 +80,8 @@ static void say_path(const struct rnnd_setup *s)
     char text[160];
     if (strncmp(rnnd_backend_describe(s->be), "cuda", 4) != 0)
         return;
-    rnnd_backend_explain(s->be, o->cell, o->hidden, (o->batch + ranks - 1) / ranks, text);
+    rnnd_backend_explain(s->be, o->cell, o->hidden, (o->batch + ranks - 1) / ranks,
+                         text);
     rnnd_log_info("recurrent layers: %s", text);
 }
 

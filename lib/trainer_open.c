@@ -231,7 +231,9 @@ static int open_folder(struct rnnd_trainer *t)
     /* also where no checkpoint was left to go on from, and the run starts anew */
     RNND_TRY(rnnd_metrics_cut(path, t->at.update, t->at.validated));
     RNND_TRY(rnnd_metrics_open(path, &t->log));
-    return t->opt->tensorboard ? rnnd_tensorboard_open(path, t->at.update, &t->board) : 0;
+    if (!t->opt->tensorboard)
+        return 0;
+    return rnnd_tensorboard_open(path, t->at.update, &t->board);
 }
 
 int rnnd_trainer_open(struct rnnd_trainer *t, const struct rnnd_options *opt)

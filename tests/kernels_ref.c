@@ -1,5 +1,6 @@
 /*
- * kernels_ref.c - the recurrent layer in double, and the helpers of the tests of kernels.
+ * kernels_ref.c - the recurrent layer in double, and the helpers of the tests of
+ * kernels.
  */
 #include "kernels_ref.h"
 
@@ -13,7 +14,7 @@
 #include "cuda/plugin.h"
 #include "random.h"
 
-/* ---- back ends ---------------------------------------------------------------------- */
+/* ---- back ends ------------------------------------------------------------------- */
 
 const struct kernels_target kernels_targets[] = {
     {"cpu, 1 thread", NULL, 1, RNND_PATH_AUTO, RNND_FP32, 1e-5},
@@ -58,13 +59,15 @@ static const struct rnnd_cuda_plugin *plugin(void)
     return found;
 }
 
-static int open_target(const struct kernels_target *t, struct rnnd_backend **out, char *error)
+static int open_target(const struct kernels_target *t, struct rnnd_backend **out,
+                       char *error)
 {
-    struct rnnd_backend_config config = {.threads = t->threads, .precision = t->precision,
-                                         .rnn_path = t->path};
+    struct rnnd_backend_config config = {
+        .threads = t->threads, .precision = t->precision, .rnn_path = t->path};
     if (t->threads > 0)
         return rnnd_cpu_open(&config, out, error);
-    snprintf(error, 256, "no plug-in: RNND_CUDA_PLUGIN is not set, the emulated one not built");
+    snprintf(error, 256,
+             "no plug-in: RNND_CUDA_PLUGIN is not set, the emulated one not built");
     return plugin() ? plugin()->open(&config, out, error) : -1;
 }
 
@@ -136,7 +139,7 @@ float *rig_get(struct rig *rig, struct rnnd_buf buf, int64_t floats)
     return x;
 }
 
-/* ---- numbers ------------------------------------------------------------------------ */
+/* ---- numbers --------------------------------------------------------------------- */
 
 float *numbers(uint64_t seed, int64_t count, double scale)
 {
@@ -154,8 +157,10 @@ static double rounded(enum rnnd_precision precision, double x)
     int bits = precision == RNND_BF16 ? 8 : precision == RNND_TF32 ? 11 : 0, exponent;
     if (bits == 0 || x == 0 || !isfinite(x))
         return x;
-    double scaled = ldexp(frexp(x, &exponent), bits); /* |scaled| in [2^(bits-1), 2^bits) */
-    return ldexp(precision == RNND_BF16 ? rint(scaled) : round(scaled), exponent - bits);
+    /* |scaled| in [2^(bits-1), 2^bits). */
+    double scaled = ldexp(frexp(x, &exponent), bits);
+    return ldexp(precision == RNND_BF16 ? rint(scaled) : round(scaled),
+                 exponent - bits);
 }
 
 double *to_double(const float *x, int64_t count)
@@ -176,13 +181,15 @@ double distance(const float *a, const double *b, int64_t count)
     return bottom > 0 ? sqrt(top / bottom) : sqrt(top);
 }
 
-/* ---- packed batches ----------------------------------------------------------------- */
+/* ---- packed batches -------------------------------------------------------------- */
 
 void packed_make(struct rnnd_packed *b, struct rig *rig, const int32_t *len, int64_t N)
 {
     int64_t T = N > 0 ? len[0] : 0;
-    int32_t *n = calloc((size_t)T + 1, sizeof *n), *l = calloc((size_t)N + 1, sizeof *l);
-    int64_t *off = calloc((size_t)T + 1, sizeof *off), *id = calloc((size_t)N + 1, sizeof *id);
+    int32_t *n = calloc((size_t)T + 1, sizeof *n),
+            *l = calloc((size_t)N + 1, sizeof *l);
+    int64_t *off = calloc((size_t)T + 1, sizeof *off),
+            *id = calloc((size_t)N + 1, sizeof *id);
     for (int64_t j = 0; j < N; j++) {
         l[j] = len[j];
         id[j] = 100 + 7 * j;
@@ -209,7 +216,7 @@ void packed_free(struct rnnd_packed *b)
     free((void *)b->id);
 }
 
-/* ---- recurrent layer ---------------------------------------------------------------- */
+/* ---- recurrent layer ------------------------------------------------------------- */
 
 static double *zeros(int64_t count)
 {
@@ -218,7 +225,8 @@ static double *zeros(int64_t count)
 
 void ref_rnn_alloc(struct ref_rnn *r)
 {
-    int64_t H = r->H, GH = rnnd_cell_gates(r->cell) * H, N = r->batch->N, R = r->batch->R;
+    int64_t H = r->H, GH = rnnd_cell_gates(r->cell) * H, N = r->batch->N,
+            R = r->batch->R;
     r->y = zeros(R * H);
     r->hn = zeros(N * H);
     r->cn = zeros(N * H);
@@ -233,8 +241,8 @@ void ref_rnn_alloc(struct ref_rnn *r)
 
 void ref_rnn_free(struct ref_rnn *r)
 {
-    double *out[] = {r->y, r->hn, r->cn, r->dx, r->dw_hh, r->db_ih, r->db_hh, r->dh0, r->dc0,
-                     r->w};
+    double *out[] = {r->y,     r->hn,    r->cn,  r->dx,  r->dw_hh,
+                     r->db_ih, r->db_hh, r->dh0, r->dc0, r->w};
     for (size_t i = 0; i < sizeof out / sizeof *out; i++)
         free(out[i]);
 }
@@ -244,8 +252,9 @@ static double sigmoid(double x)
     return 1 / (1 + exp(-x));
 }
 
-/* One sequence: states s = 0 .. len, of which 0 is the initial one, and what each step keeps:
-   gates [len,G*H] and q = W_hn h + b_hn of the GRU [len,H]. factor: h as products take it. */
+/* One sequence: states s = 0 .. len, of which 0 is the initial one, and what each step
+   keeps: gates [len,G*H] and q = W_hn h + b_hn of the GRU [len,H]. factor: h as
+   products take it. */
 struct path {
     int64_t sequence, len;
     double *h, *factor, *c, *gates, *q;
@@ -258,11 +267,13 @@ static int64_t row(const struct ref_rnn *r, int64_t j, int64_t s)
     return r->batch->off[t] + j;
 }
 
-static void step_forward(const struct ref_rnn *r, struct path *p, int64_t s, const double *x)
+static void step_forward(const struct ref_rnn *r, struct path *p, int64_t s,
+                         const double *x)
 {
     int64_t H = r->H, G = rnnd_cell_gates(r->cell);
     const double *h = p->h + s * H, *c = p->c + s * H;
-    double *h1 = p->h + (s + 1) * H, *c1 = p->c + (s + 1) * H, *a = p->gates + s * G * H;
+    double *h1 = p->h + (s + 1) * H, *c1 = p->c + (s + 1) * H,
+           *a = p->gates + s * G * H;
     double *factor = p->factor + s * H;
     for (int64_t k = 0; k < H; k++)
         factor[k] = rounded(r->precision, h[k]);
@@ -296,8 +307,13 @@ static void step_forward(const struct ref_rnn *r, struct path *p, int64_t s, con
 static struct path sequence_forward(struct ref_rnn *r, int64_t j)
 {
     int64_t H = r->H, GH = rnnd_cell_gates(r->cell) * H, len = r->batch->len[j];
-    struct path p = {j, len, zeros((len + 1) * H), zeros((len + 1) * H), zeros((len + 1) * H),
-                     zeros(len * GH), zeros(len * H)};
+    struct path p = {j,
+                     len,
+                     zeros((len + 1) * H),
+                     zeros((len + 1) * H),
+                     zeros((len + 1) * H),
+                     zeros(len * GH),
+                     zeros(len * H)};
     size_t bytes = (size_t)H * sizeof(double);
     if (r->h0)
         memcpy(p.h, r->h0 + j * H, bytes);
@@ -336,7 +352,8 @@ void ref_rnn_forward(struct ref_rnn *r)
     }
 }
 
-static double relu_slope(const struct ref_rnn *r, const struct path *p, int64_t s, int64_t k)
+static double relu_slope(const struct ref_rnn *r, const struct path *p, int64_t s,
+                         int64_t k)
 {
     double side = p->gates[s * r->H + k];
     if (r->taken && fabs(side) < r->near_zero)
@@ -344,10 +361,10 @@ static double relu_slope(const struct ref_rnn *r, const struct path *p, int64_t 
     return side > 0;
 }
 
-/* da, dq: gradient of the sums of the input side and of the recurrent side. dh becomes the
-   part that goes straight to the state before, dc that of the cell state before. */
-static void step_backward(const struct ref_rnn *r, const struct path *p, int64_t s, double *da,
-                          double *dq, double *dh, double *dc)
+/* da, dq: gradient of the sums of the input side and of the recurrent side. dh becomes
+   the part that goes straight to the state before, dc that of the cell state before. */
+static void step_backward(const struct ref_rnn *r, const struct path *p, int64_t s,
+                          double *da, double *dq, double *dh, double *dc)
 {
     int64_t H = r->H, G = rnnd_cell_gates(r->cell);
     const double *h = p->h + s * H, *h1 = h + H, *c = p->c + s * H, *c1 = c + H;

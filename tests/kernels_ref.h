@@ -82,7 +82,7 @@ struct ref_rnn {
     const double *x;               /* [R,G*H] products with the inputs */
     const double *w_hh, *b_ih, *b_hh, *h0, *c0;
     const double *dy, *dhn, *dcn;
-    const float *taken;            /* [R,H] y of a back end, NULL = none: where a sum of */
+    const float *taken; /* [R,H] y of a back end, NULL = none: where a sum of */
     double near_zero;              /* rnn_relu is this near to 0, it says the side */
     double *y, *hn, *cn;           /* out */
     double *dx, *dw_hh, *db_ih, *db_hh, *dh0, *dc0; /* out, accumulates */

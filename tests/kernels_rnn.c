@@ -10,7 +10,8 @@
 
 #include "kernels_ref.h"
 
-static const enum rnnd_cell cells[] = {RNND_RNN_TANH, RNND_RNN_RELU, RNND_LSTM, RNND_GRU};
+static const enum rnnd_cell cells[] = {RNND_RNN_TANH, RNND_RNN_RELU, RNND_LSTM,
+                                       RNND_GRU};
 static const char *const cell_names[] = {"rnn_tanh", "rnn_relu", "lstm", "gru"};
 
 /* What a case gives to the layer. */
@@ -33,11 +34,12 @@ struct inputs {
     double *d[9];
 };
 
-static void inputs_make(struct inputs *in, const struct setup *s, const struct rnnd_packed *b)
+static void inputs_make(struct inputs *in, const struct setup *s,
+                        const struct rnnd_packed *b)
 {
     int64_t H = s->H, GH = rnnd_cell_gates(s->cell) * H;
-    int64_t size[9] = {b->R * GH, GH * H, GH, GH, b->N * H, b->N * H, b->R * H, b->N * H,
-                       b->N * H};
+    int64_t size[9] = {b->R * GH, GH * H,   GH,       GH,      b->N * H,
+                       b->N * H,  b->R * H, b->N * H, b->N * H};
     float **f[9] = {&in->x, &in->w_hh, &in->b_ih, &in->b_hh, &in->h0, &in->c0, &in->dy,
                     &in->dhn, &in->dcn};
     for (int i = 0; i < 9; i++) {
@@ -61,10 +63,19 @@ static struct ref_rnn reference(const struct setup *s, const struct rnnd_packed 
 {
     bool lstm = s->cell == RNND_LSTM;
     struct ref_rnn r = {
-        .cell = s->cell, .precision = precision, .reverse = s->reverse, .H = s->H, .batch = b,
-        .x = in->d[0], .w_hh = in->d[1], .b_ih = in->d[2], .b_hh = in->d[3],
-        .h0 = s->with & H0 ? in->d[4] : NULL, .c0 = s->with & H0 && lstm ? in->d[5] : NULL,
-        .dy = s->with & DY ? in->d[6] : NULL, .dhn = s->with & DN ? in->d[7] : NULL,
+        .cell = s->cell,
+        .precision = precision,
+        .reverse = s->reverse,
+        .H = s->H,
+        .batch = b,
+        .x = in->d[0],
+        .w_hh = in->d[1],
+        .b_ih = in->d[2],
+        .b_hh = in->d[3],
+        .h0 = s->with & H0 ? in->d[4] : NULL,
+        .c0 = s->with & H0 && lstm ? in->d[5] : NULL,
+        .dy = s->with & DY ? in->d[6] : NULL,
+        .dhn = s->with & DN ? in->d[7] : NULL,
         .dcn = s->with & DN && lstm ? in->d[8] : NULL,
     };
     ref_rnn_alloc(&r);
@@ -72,8 +83,8 @@ static struct ref_rnn reference(const struct setup *s, const struct rnnd_packed 
 }
 
 /* Rows of H floats into rows of ld, the rest a NaN that must not matter. */
-static struct rnnd_buf put_rows(struct rig *rig, const float *x, int64_t rows, int64_t H,
-                                int64_t ld)
+static struct rnnd_buf put_rows(struct rig *rig, const float *x, int64_t rows,
+                                int64_t H, int64_t ld)
 {
     float *wide = malloc(sizeof(float) * (size_t)(rows * ld + 1));
     for (int64_t i = 0; i < rows * ld; i++)
@@ -90,7 +101,8 @@ struct outputs {
 
 static void outputs_free(struct outputs *o)
 {
-    float *f[9] = {o->y, o->hn, o->cn, o->dx, o->dw_hh, o->db_ih, o->db_hh, o->dh0, o->dc0};
+    float *f[9] = {o->y,     o->hn,    o->cn,  o->dx, o->dw_hh,
+                   o->db_ih, o->db_hh, o->dh0, o->dc0};
     for (int i = 0; i < 9; i++)
         free(f[i]);
 }
@@ -109,17 +121,27 @@ static struct rnnd_rnn layer(struct rig *rig, const struct setup *s,
     bool lstm = s->cell == RNND_LSTM;
     float *zero = calloc((size_t)(GH * H + GH), sizeof *zero);
     struct rnnd_rnn r = {
-        .cell = s->cell, .reverse = s->reverse, .H = H, .batch = b, .ldy = ld,
-        .w_hh = rig_put(rig, in->w_hh, GH * H * 4), .b_ih = rig_put(rig, in->b_ih, GH * 4),
-        .b_hh = rig_put(rig, in->b_hh, GH * 4), .gates = rig_put(rig, in->x, b->R * GH * 4),
-        .y = rig_nan(rig, b->R * ld), .keep = rig_nan(rig, b->R * H),
+        .cell = s->cell,
+        .reverse = s->reverse,
+        .H = H,
+        .batch = b,
+        .ldy = ld,
+        .w_hh = rig_put(rig, in->w_hh, GH * H * 4),
+        .b_ih = rig_put(rig, in->b_ih, GH * 4),
+        .b_hh = rig_put(rig, in->b_hh, GH * 4),
+        .gates = rig_put(rig, in->x, b->R * GH * 4),
+        .y = rig_nan(rig, b->R * ld),
+        .keep = rig_nan(rig, b->R * H),
         .h0 = s->with & H0 ? rig_put(rig, in->h0, NH * 4) : none(),
         .c0 = s->with & H0 && lstm ? rig_put(rig, in->c0, NH * 4) : none(),
-        .hn = rig_nan(rig, NH), .cn = lstm ? rig_nan(rig, NH) : none(),
+        .hn = rig_nan(rig, NH),
+        .cn = lstm ? rig_nan(rig, NH) : none(),
         .dhn = s->with & DN ? rig_put(rig, in->dhn, NH * 4) : none(),
         .dcn = s->with & DN && lstm ? rig_put(rig, in->dcn, NH * 4) : none(),
-        .dh0 = rig_nan(rig, NH), .dc0 = lstm ? rig_nan(rig, NH) : none(),
-        .dw_hh = rig_put(rig, zero, GH * H * 4), .db_ih = rig_put(rig, zero, GH * 4),
+        .dh0 = rig_nan(rig, NH),
+        .dc0 = lstm ? rig_nan(rig, NH) : none(),
+        .dw_hh = rig_put(rig, zero, GH * H * 4),
+        .db_ih = rig_put(rig, zero, GH * 4),
         .db_hh = rig_put(rig, zero, GH * 4),
     };
     float *dy = s->with & DY ? in->dy : calloc((size_t)(b->R * H + 1), sizeof *dy);
@@ -189,8 +211,9 @@ static void check_close(const char *what, const struct setup *s, const float *a,
 {
     const struct kernels_target *t = &kernels_targets[s->target];
     double d = distance(a, b, count);
-    ck_assert_msg(d <= t->tolerance, "%s of %s%s, H %ld, N %ld, with %d, on %s: off by %g",
-                  what, cell_names[s->cell], s->reverse ? " reverse" : "", (long)s->H,
+    ck_assert_msg(d <= t->tolerance,
+                  "%s of %s%s, H %ld, N %ld, with %d, on %s: off by %g", what,
+                  cell_names[s->cell], s->reverse ? " reverse" : "", (long)s->H,
                   (long)s->N, s->with, t->name, d);
 }
 
@@ -218,13 +241,15 @@ static void check_gradients(const struct setup *s, const struct outputs *o,
 }
 
 /* With the factors of products rounded as the target rounds them only the order of sums
-   differs: all tensors of all cells keep the target's tolerance, over any number of steps. */
+   differs: all tensors of all cells keep the target's tolerance, over any number of
+   steps. */
 static void check_as_rounded(const struct setup *s, const struct inputs *in,
                              const struct rnnd_packed *b, const struct outputs *o)
 {
     const struct kernels_target *t = &kernels_targets[s->target];
     struct ref_rnn r = reference(s, b, in, t->precision);
-    if (s->cell == RNND_RNN_RELU) { /* the side of 0 that a sum fell to decides a gradient */
+    /* The side of 0 that a sum fell to decides a gradient. */
+    if (s->cell == RNND_RNN_RELU) {
         r.taken = o->y;
         r.near_zero = t->tolerance;
     }
@@ -234,8 +259,8 @@ static void check_as_rounded(const struct setup *s, const struct inputs *in,
     ref_rnn_free(&r);
 }
 
-/* Without rounding, as the CPU computes. A gradient of a few units is a product of a few
-   rounded numbers, each off by up to 2^-9 (bf16): nothing averages that out. */
+/* Without rounding, as the CPU computes. A gradient of a few units is a product of a
+   few rounded numbers, each off by up to 2^-9 (bf16): nothing averages that out. */
 static void check_as_exact(const struct setup *s, const struct ref_rnn *r,
                            const struct outputs *o)
 {
@@ -327,7 +352,7 @@ static void check_all(const int32_t *len, int64_t N, const int64_t *H, int sizes
     rigs_close(&rigs);
 }
 
-/* ---- the tests ---------------------------------------------------------------------- */
+/* ---- the tests ------------------------------------------------------------------- */
 
 /* The oracle itself: its gradients against finite differences of its forward pass. */
 static double difference(struct ref_rnn *r, double *at)
@@ -356,13 +381,16 @@ START_TEST(reference_gradients_are_finite_differences)
         struct ref_rnn r = reference(&s, &batch, &in, RNND_FP32);
         ref_rnn_backward(&r);
         int64_t GH = rnnd_cell_gates(s.cell) * 3, lstm = s.cell == RNND_LSTM;
-        struct { double *at, *grad; int64_t count; } p[] = {
-            {in.d[0], r.dx, batch.R * GH}, {in.d[1], r.dw_hh, GH * 3}, {in.d[2], r.db_ih, GH},
-            {in.d[3], r.db_hh, GH}, {in.d[4], r.dh0, 15}, {in.d[5], r.dc0, lstm ? 15 : 0},
+        struct { double *at, *grad; int64_t count;
+        } p[] = {
+            {in.d[0], r.dx, batch.R * GH}, {in.d[1], r.dw_hh, GH * 3},
+            {in.d[2], r.db_ih, GH},        {in.d[3], r.db_hh, GH},
+            {in.d[4], r.dh0, 15},          {in.d[5], r.dc0, lstm ? 15 : 0},
         };
         for (int k = 0; k < 6; k++)
             for (int64_t i = 0; i < p[k].count; i++)
-                ck_assert_double_eq_tol(difference(&r, p[k].at + i), p[k].grad[i], 1e-7);
+                ck_assert_double_eq_tol(difference(&r, p[k].at + i), p[k].grad[i],
+                                        1e-7);
         ref_rnn_free(&r);
         inputs_free(&in);
         packed_free(&batch);
@@ -381,7 +409,8 @@ END_TEST
 START_TEST(wide_batches_match)
 {
     static const int64_t H[] = {20, 128};
-    int32_t len[37]; /* of a persistent layer several groups of rows, and several tiles */
+    /* Of a persistent layer several groups of rows, and several tiles. */
+    int32_t len[37];
     for (int j = 0; j < 37; j++)
         len[j] = 30 - (j * j) / 48;
     check_all(len, 37, H, brief() ? 1 : 2);
@@ -419,7 +448,8 @@ START_TEST(small_batches_match)
 }
 END_TEST
 
-/* What the back end says of a layer: the path that was asked for, or another and why. */
+/* What the back end says of a layer: the path that was asked for, or another and
+   why. */
 static void check_explanation(struct rig *rig, const struct kernels_target *t,
                               enum rnnd_cell cell, int64_t H)
 {
@@ -428,8 +458,8 @@ static void check_explanation(struct rig *rig, const struct kernels_target *t,
     rig->op->rnn_explain(rig->be, cell, H, 3, text);
     bool asked = strncmp(text, names[t->path], strlen(names[t->path])) == 0;
     bool told = sscanf(text, "stepwise: %15s", why) == 1 && strcmp(why, "as") != 0;
-    ck_assert_msg(asked || told, "%s with %ld units on %s: %s", cell_names[cell], (long)H,
-                  t->name, text);
+    ck_assert_msg(asked || told, "%s with %ld units on %s: %s", cell_names[cell],
+                  (long)H, t->name, text);
 }
 
 START_TEST(all_sizes_match)
@@ -444,14 +474,16 @@ START_TEST(all_sizes_match)
             check_setup(&s, &rigs);
             for (int i = 0; i < kernels_targets_count; i++)
                 if (rigs.open[i] && kernels_targets[i].threads == 0)
-                    check_explanation(&rigs.rig[i], &kernels_targets[i], cells[c], H[h]);
+                    check_explanation(&rigs.rig[i], &kernels_targets[i], cells[c],
+                                      H[h]);
         }
     rigs_close(&rigs);
 }
 END_TEST
 
-/* Rows at the end of 2^27 that are not there: of 80 gates and 160 columns each, so that places
-   pass 2^32 elements. A place that is cut to 32 bits is no memory, or another's. */
+/* Rows at the end of 2^27 that are not there: of 80 gates and 160 columns each, so that
+   places pass 2^32 elements. A place that is cut to 32 bits is no memory, or
+   another's. */
 START_TEST(places_pass_32_bits)
 {
     const int64_t far = (int64_t)1 << 27;
@@ -466,7 +498,8 @@ START_TEST(places_pass_32_bits)
         packed_make(&near, &rig, len, 4);
         packed_make(&away, &rig, len, 4);
         inputs_make(&in, &s, &near);
-        struct rnnd_rnn r = layer(&rig, &s, &near, &in), f = layer(&rig, &s, &near, &in);
+        struct rnnd_rnn r = layer(&rig, &s, &near, &in),
+                        f = layer(&rig, &s, &near, &in);
         int64_t GH = rnnd_cell_gates(s.cell) * s.H, *off = (int64_t *)away.off;
         for (int64_t t = 0; t <= away.T; t++)
             off[t] += far;
@@ -500,7 +533,8 @@ START_TEST(long_sequences_match)
     struct rigs rigs = rigs_open();
     for (int i = 0; i < 3 && !brief(); i++) {
         const int32_t len[] = {lengths[i], 70};
-        struct setup s = {i == 1 ? RNND_GRU : RNND_LSTM, i == 1, 8, len, 2, DY | DN, 0.3, 0};
+        struct setup s = {
+            i == 1 ? RNND_GRU : RNND_LSTM, i == 1, 8, len, 2, DY | DN, 0.3, 0};
         check_setup(&s, &rigs);
     }
     rigs_close(&rigs);
@@ -519,11 +553,13 @@ static void check_same(const struct setup *s, const struct outputs *a,
     };
     for (size_t i = 0; i < sizeof t / sizeof *t; i++)
         ck_assert_msg(!t[i].a || memcmp(t[i].a, t[i].b, (size_t)t[i].count * 4) == 0,
-                      "%s of %s%s, H %ld, on %s differs", t[i].name, cell_names[s->cell],
-                      s->reverse ? " reverse" : "", (long)H, kernels_targets[s->target].name);
+                      "%s of %s%s, H %ld, on %s differs", t[i].name,
+                      cell_names[s->cell], s->reverse ? " reverse" : "", (long)H,
+                      kernels_targets[s->target].name);
 }
 
-/* Both directions in one call, into the two halves of y, against each alone: bit by bit. */
+/* Both directions in one call, into the two halves of y, against each alone: bit by
+   bit. */
 static void check_both(struct rig *rig, struct setup s)
 {
     struct rnnd_packed batch;
@@ -555,8 +591,8 @@ static void check_both(struct rig *rig, struct setup s)
     packed_free(&batch);
 }
 
-/* On the emulated GPU with RNND_SIMT_SMS=6 two persistent loops of 20 units have room side by
-   side, and of 50 units they have not. */
+/* On the emulated GPU with RNND_SIMT_SMS=6 two persistent loops of 20 units have room
+   side by side, and of 50 units they have not. */
 START_TEST(both_directions_are_those_alone)
 {
     static const int64_t H[] = {20, 50};
@@ -565,7 +601,8 @@ START_TEST(both_directions_are_those_alone)
         len[j] = j < 18 ? 12 - (j * j) / 30 : 0;
     for (int c = 0; c < 8; c++) {
         struct rig rig;
-        setenv("RNND_CUDA_GATES", c % 2 ? "apart" : "together", 1); /* whatever the room */
+        /* Whatever the room. */
+        setenv("RNND_CUDA_GATES", c % 2 ? "apart" : "together", 1);
         bool open = rig_open(&rig, _i);
         unsetenv("RNND_CUDA_GATES");
         if (!open)
@@ -579,7 +616,8 @@ START_TEST(both_directions_are_those_alone)
 END_TEST
 
 /* The layer once more in its own buffers, from the inputs given. */
-static struct outputs run_again(struct rig *rig, const struct rnnd_rnn *r, const float *x)
+static struct outputs run_again(struct rig *rig, const struct rnnd_rnn *r,
+                                const float *x)
 {
     enum { MOST = 4 * 18 * 18 };
     static const float zero[MOST];
@@ -592,8 +630,9 @@ static struct outputs run_again(struct rig *rig, const struct rnnd_rnn *r, const
     return run(rig, r);
 }
 
-/* The same buffers again and again with other inputs, as windows of a text come: what is
-   replayed (CUDA graphs) computes anew. Against layers in buffers of their own, bit by bit. */
+/* The same buffers again and again with other inputs, as windows of a text come: what
+   is replayed (CUDA graphs) computes anew. Against layers in buffers of their own, bit
+   by bit. */
 START_TEST(loops_that_come_again_compute_anew)
 {
     static const int32_t len[] = {6, 6, 6};
@@ -624,13 +663,15 @@ START_TEST(loops_that_come_again_compute_anew)
 }
 END_TEST
 
-/* More shapes in turn than are kept (64 graphs, two each), each three times in a row. */
+/* More shapes in turn than are kept (64 graphs, two each), each three times in a
+   row. */
 START_TEST(many_shapes_take_turns)
 {
     enum { SHAPES = 40, N = 2 };
     int32_t len[N] = {SHAPES + 4, SHAPES + 4};
     struct rig rig;
-    if (kernels_targets[_i].path == RNND_PATH_PERSISTENT) /* one launch: no graphs, and slow */
+    /* One launch: no graphs, and slow. */
+    if (kernels_targets[_i].path == RNND_PATH_PERSISTENT)
         return;
     if (!rig_open(&rig, _i))
         return;
@@ -661,8 +702,8 @@ START_TEST(many_shapes_take_turns)
 }
 END_TEST
 
-/* A sequence gives the same numbers alone as beside others: the same bits on paths whose
-   products do not depend on the rows beside. */
+/* A sequence gives the same numbers alone as beside others: the same bits on paths
+   whose products do not depend on the rows beside. */
 START_TEST(neighbours_do_not_matter)
 {
     static const int32_t len[] = {40, 6, 6, 2};
@@ -670,7 +711,8 @@ START_TEST(neighbours_do_not_matter)
     if (!rig_open(&rig, _i))
         return;
     const struct kernels_target *target = &kernels_targets[_i];
-    bool alike = target->path == RNND_PATH_SMALL || target->path == RNND_PATH_PERSISTENT;
+    bool alike =
+        target->path == RNND_PATH_SMALL || target->path == RNND_PATH_PERSISTENT;
     float slack = alike ? 0 : (float)(target->tolerance / 1e-5);
     for (int c = 0; c < 8; c++) {
         struct setup s = {cells[c / 2], c % 2, 20, len, 4, H0 | DY | DN, 0.2, 0};
@@ -692,7 +734,8 @@ START_TEST(neighbours_do_not_matter)
         memcpy(in1.c0, in.c0 + H, (size_t)H * 4);
         memcpy(in1.dhn, in.dhn + H, (size_t)H * 4);
         memcpy(in1.dcn, in.dcn + H, (size_t)H * 4);
-        struct rnnd_rnn r = layer(&rig, &s, &batch, &in), r1 = layer(&rig, &alone, &own, &in1);
+        struct rnnd_rnn r = layer(&rig, &s, &batch, &in),
+                        r1 = layer(&rig, &alone, &own, &in1);
         struct outputs o = run(&rig, &r), o1 = run(&rig, &r1);
         for (int64_t k = 0; k < H; k++) {
             ck_assert(fabsf(o.hn[H + k] - o1.hn[k]) <= 1e-6f * slack);
@@ -700,8 +743,8 @@ START_TEST(neighbours_do_not_matter)
         }
         for (int64_t t = 0; t < 6; t++)
             for (int64_t k = 0; k < GH; k++)
-                ck_assert(fabsf(o.dx[(batch.off[t] + 1) * GH + k] - o1.dx[t * GH + k]) <=
-                          1e-5f * slack);
+                ck_assert(fabsf(o.dx[(batch.off[t] + 1) * GH + k] - o1.dx[t * GH + k])
+                          <= 1e-5f * slack);
         outputs_free(&o);
         outputs_free(&o1);
         inputs_free(&in);
@@ -739,8 +782,8 @@ START_TEST(final_state_of_an_empty_sequence_is_its_initial_state)
 }
 END_TEST
 
-/* All weights 0, b_hn = 1: h = 0.5 tanh(0.5) where the reset gate stands after the product,
-   0.3808 where it stands before. */
+/* All weights 0, b_hn = 1: h = 0.5 tanh(0.5) where the reset gate stands after the
+   product, 0.3808 where it stands before. */
 START_TEST(gru_resets_after_the_product)
 {
     static const int32_t len[] = {1};
@@ -751,11 +794,19 @@ START_TEST(gru_resets_after_the_product)
     struct rnnd_packed batch;
     packed_make(&batch, &rig, len, 1);
     struct rnnd_rnn r = {
-        .cell = RNND_GRU, .H = 1, .batch = &batch, .w_hh = rig_put(&rig, zero, 12),
-        .b_ih = rig_put(&rig, zero, 12), .b_hh = rig_put(&rig, b_hh, 12),
-        .gates = rig_put(&rig, zero, 12), .y = rig_nan(&rig, 1), .ldy = 1,
-        .keep = rig_nan(&rig, 1), .hn = rig_nan(&rig, 1),
-        .scratch = rig_nan(&rig, (int64_t)rig.op->rnn_scratch(rig.be, RNND_GRU, 1, 1, 1)),
+        .cell = RNND_GRU,
+        .H = 1,
+        .batch = &batch,
+        .w_hh = rig_put(&rig, zero, 12),
+        .b_ih = rig_put(&rig, zero, 12),
+        .b_hh = rig_put(&rig, b_hh, 12),
+        .gates = rig_put(&rig, zero, 12),
+        .y = rig_nan(&rig, 1),
+        .ldy = 1,
+        .keep = rig_nan(&rig, 1),
+        .hn = rig_nan(&rig, 1),
+        .scratch =
+            rig_nan(&rig, (int64_t)rig.op->rnn_scratch(rig.be, RNND_GRU, 1, 1, 1)),
     };
     rig.op->rnn_forward(rig.be, &r);
     float *hn = rig_get(&rig, r.hn, 1);
@@ -831,8 +882,8 @@ START_TEST(sigmoid_and_tanh_are_accurate)
 }
 END_TEST
 
-/* A NaN in one sequence stays a NaN there and in the weights' gradient, and leaves the other
-   sequences alone; an infinite weight must not crash. */
+/* A NaN in one sequence stays a NaN there and in the weights' gradient, and leaves the
+   other sequences alone; an infinite weight must not crash. */
 START_TEST(nan_survives)
 {
     static const int32_t len[] = {7, 5};
@@ -883,7 +934,8 @@ START_TEST(runs_repeat_bit_for_bit)
         int64_t GH = rnnd_cell_gates(s.cell) * 48;
         packed_make(&batch, &rig, len, 33);
         inputs_make(&in, &s, &batch);
-        struct rnnd_rnn r = layer(&rig, &s, &batch, &in), r2 = layer(&rig, &s, &batch, &in);
+        struct rnnd_rnn r = layer(&rig, &s, &batch, &in),
+                        r2 = layer(&rig, &s, &batch, &in);
         struct outputs a = run(&rig, &r), b = run(&rig, &r2);
         ck_assert_mem_eq(a.y, b.y, (size_t)(batch.R * 48) * 4);
         ck_assert_mem_eq(a.dx, b.dx, (size_t)(batch.R * GH) * 4);

@@ -58,7 +58,8 @@ START_TEST(memory_moves)
 }
 END_TEST
 
-/* More than lies in pinned memory on its way at a time; and the source is free at once. */
+/* More than lies in pinned memory on its way at a time; and the source is free at
+   once. */
 START_TEST(long_uploads_arrive)
 {
     OPEN(rig);

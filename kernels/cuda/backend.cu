@@ -1,8 +1,9 @@
 /*
- * backend.cu - opening a CUDA device, its memory, its stream, and the table of its operations.
+ * backend.cu - opening a CUDA device, its memory, its stream, and the table of its
+ * operations.
  *
- * All work goes to one stream in order. Uploads pass through pinned memory, so that only
- * download and sync wait. The first failure is kept and voids later work.
+ * All work goes to one stream in order. Uploads pass through pinned memory, so that
+ * only download and sync wait. The first failure is kept and voids later work.
  */
 #include "cuda_backend.cuh"
 
@@ -13,15 +14,15 @@
 /* Half of what is pinned; a batch of features is a few of them. */
 static const size_t stage_bytes = (size_t)4 << 20;
 
-/* ---- failures and sums -------------------------------------------------------------- */
+/* ---- failures and sums ----------------------------------------------------------- */
 
 static void keep(struct rnnd_cuda *cuda, const char *what, const char *why)
 {
     if (cuda->base.status != 0)
         return;
     cuda->base.status = RNND__CUDA_EDEVICE;
-    snprintf(cuda->base.error, sizeof cuda->base.error, "cuda %d: %s: %s", cuda->device, what,
-             why);
+    snprintf(cuda->base.error, sizeof cuda->base.error, "cuda %d: %s: %s", cuda->device,
+             what, why);
 }
 
 bool rnnd__cuda_ok(struct rnnd_cuda *cuda, cudaError_t status, const char *what)
@@ -57,11 +58,13 @@ __global__ void __launch_bounds__(RNND__BLOCK)
 
 void rnnd__cuda_add_sums(struct rnnd_cuda *cuda, int parts, struct rnnd_buf sums)
 {
-    rnnd__cuda_ok(cuda, launch(add_partial_sums, dim3(1), dim3(RNND__BLOCK), 0, cuda->stream,
-                               (double *)sums.dev, cuda->partial, parts), "sums of a loss");
+    rnnd__cuda_ok(cuda,
+                  launch(add_partial_sums, dim3(1), dim3(RNND__BLOCK), 0, cuda->stream,
+                         (double *)sums.dev, cuda->partial, parts),
+                  "sums of a loss");
 }
 
-/* ---- memory ------------------------------------------------------------------------- */
+/* ---- memory ---------------------------------------------------------------------- */
 
 static int cuda_alloc(struct rnnd_backend *be, struct rnnd_buf *out, size_t bytes)
 {
@@ -73,11 +76,12 @@ static int cuda_alloc(struct rnnd_backend *be, struct rnnd_buf *out, size_t byte
     }
     (void)cudaGetLastError();
     if (status == cudaErrorMemoryAllocation || status == cudaErrorInvalidValue)
-        snprintf(be->error, sizeof be->error, "out of memory: %zu bytes on cuda %d", bytes,
-                 rnnd__cuda(be)->device);
+        snprintf(be->error, sizeof be->error, "out of memory: %zu bytes on cuda %d",
+                 bytes, rnnd__cuda(be)->device);
     else
-        snprintf(be->error, sizeof be->error, "cuda %d: allocating %zu bytes of memory: %s",
-                 rnnd__cuda(be)->device, bytes, cudaGetErrorString(status));
+        snprintf(be->error, sizeof be->error,
+                 "cuda %d: allocating %zu bytes of memory: %s", rnnd__cuda(be)->device,
+                 bytes, cudaGetErrorString(status));
     return RNND__CUDA_EDEVICE;
 }
 
@@ -107,8 +111,10 @@ static char *stage_room(struct rnnd_cuda *cuda, size_t bytes, size_t *room)
     return p;
 }
 
-/* What is in the stage goes on its way; a stage that is full is not touched before then. */
-static bool stage_send(struct rnnd_cuda *cuda, char *dst, const char *from, size_t bytes)
+/* What is in the stage goes on its way; a stage that is full is not touched before
+   then. */
+static bool stage_send(struct rnnd_cuda *cuda, char *dst, const char *from,
+                       size_t bytes)
 {
     if (!rnnd__cuda_ok(cuda, cudaMemcpyAsync(dst, from, bytes, cudaMemcpyHostToDevice,
                                              cuda->stream), "upload"))
@@ -145,13 +151,16 @@ static void look_for_lost(struct rnnd_cuda *cuda)
     if (!cuda->watches || !rnnd__cuda_sound(cuda))
         return;
     cuda->watches = false;
-    if (!rnnd__cuda_ok(cuda, cudaMemcpyAsync(cuda->lost_seen, cuda->lost, sizeof(uint32_t),
-                                             cudaMemcpyDeviceToHost, cuda->stream),
-                       "asking for lost blocks") ||
-        !rnnd__cuda_ok(cuda, cudaStreamSynchronize(cuda->stream), "waiting for the device"))
+    if (!rnnd__cuda_ok(cuda,
+                       cudaMemcpyAsync(cuda->lost_seen, cuda->lost, sizeof(uint32_t),
+                                       cudaMemcpyDeviceToHost, cuda->stream),
+                       "asking for lost blocks")
+        || !rnnd__cuda_ok(cuda, cudaStreamSynchronize(cuda->stream),
+                          "waiting for the device"))
         return;
     if (*cuda->lost_seen)
-        keep(cuda, "a persistent recurrent layer", "a block waited in vain for another; "
+        keep(cuda, "a persistent recurrent layer",
+             "a block waited in vain for another; "
              "--rnn-path stepwise does without");
 }
 
@@ -165,7 +174,8 @@ int rnnd__cuda_sync(struct rnnd_backend *be)
     return status;
 }
 
-int rnnd__cuda_download(struct rnnd_backend *be, void *dst, struct rnnd_buf src, size_t bytes)
+int rnnd__cuda_download(struct rnnd_backend *be, void *dst, struct rnnd_buf src,
+                        size_t bytes)
 {
     struct rnnd_cuda *cuda = rnnd__cuda(be);
     if (bytes > 0 && rnnd__cuda_sound(cuda))
@@ -179,15 +189,18 @@ void rnnd__cuda_copy(struct rnnd_backend *be, struct rnnd_buf dst, struct rnnd_b
 {
     struct rnnd_cuda *cuda = rnnd__cuda(be);
     if (bytes > 0 && rnnd__cuda_sound(cuda))
-        rnnd__cuda_ok(cuda, cudaMemcpyAsync(dst.dev, src.dev, bytes, cudaMemcpyDeviceToDevice,
-                                            cuda->stream), "copy");
+        rnnd__cuda_ok(cuda,
+                      cudaMemcpyAsync(dst.dev, src.dev, bytes, cudaMemcpyDeviceToDevice,
+                                      cuda->stream),
+                      "copy");
 }
 
 void rnnd__cuda_zero(struct rnnd_backend *be, struct rnnd_buf dst, size_t bytes)
 {
     struct rnnd_cuda *cuda = rnnd__cuda(be);
     if (bytes > 0 && rnnd__cuda_sound(cuda))
-        rnnd__cuda_ok(cuda, cudaMemsetAsync(dst.dev, 0, bytes, cuda->stream), "zeroing");
+        rnnd__cuda_ok(cuda, cudaMemsetAsync(dst.dev, 0, bytes, cuda->stream),
+                      "zeroing");
 }
 
 static void *cuda_host(struct rnnd_backend *be, struct rnnd_buf buf)
@@ -196,7 +209,7 @@ static void *cuda_host(struct rnnd_backend *be, struct rnnd_buf buf)
     return NULL;
 }
 
-/* ---- opening and closing ------------------------------------------------------------ */
+/* ---- opening and closing --------------------------------------------------------- */
 
 static const char *cuda_describe(const struct rnnd_backend *be)
 {
@@ -281,8 +294,9 @@ static const char *precision_name(enum rnnd_precision precision)
 static bool learn_device(struct rnnd_cuda *cuda)
 {
     cudaDeviceProp p;
-    if (!rnnd__cuda_ok(cuda, cudaSetDevice(cuda->device), "taking the device") ||
-        !rnnd__cuda_ok(cuda, cudaGetDeviceProperties(&p, cuda->device), "its properties"))
+    if (!rnnd__cuda_ok(cuda, cudaSetDevice(cuda->device), "taking the device")
+        || !rnnd__cuda_ok(cuda, cudaGetDeviceProperties(&p, cuda->device),
+                          "its properties"))
         return false;
     cuda->arch = 10 * p.major + p.minor;
     cuda->multiprocessors = p.multiProcessorCount;
@@ -296,27 +310,37 @@ static bool open_stages(struct rnnd_cuda *cuda)
 {
     for (int i = 0; i < RNND__STAGES; i++) {
         struct rnnd_stage *s = &cuda->stage[i];
-        if (!rnnd__cuda_ok(cuda, cudaHostAlloc((void **)&s->host, stage_bytes,
-                                               cudaHostAllocDefault), "pinned memory") ||
-            !rnnd__cuda_ok(cuda, cudaEventCreateWithFlags(&s->used, cudaEventDisableTiming),
-                           "an event"))
+        if (!rnnd__cuda_ok(
+                cuda,
+                cudaHostAlloc((void **)&s->host, stage_bytes, cudaHostAllocDefault),
+                "pinned memory")
+            || !rnnd__cuda_ok(
+                cuda, cudaEventCreateWithFlags(&s->used, cudaEventDisableTiming),
+                "an event"))
             return false;
     }
-    return rnnd__cuda_ok(cuda, cudaHostAlloc((void **)&cuda->answer, sizeof *cuda->answer,
-                                             cudaHostAllocDefault), "pinned memory") &&
-           rnnd__cuda_ok(cuda, cudaHostAlloc((void **)&cuda->lost_seen, sizeof(uint32_t),
-                                             cudaHostAllocDefault), "pinned memory");
+    return rnnd__cuda_ok(cuda,
+                         cudaHostAlloc((void **)&cuda->answer, sizeof *cuda->answer,
+                                       cudaHostAllocDefault),
+                         "pinned memory")
+           && rnnd__cuda_ok(cuda,
+                            cudaHostAlloc((void **)&cuda->lost_seen, sizeof(uint32_t),
+                                          cudaHostAllocDefault),
+                            "pinned memory");
 }
 
-/* The workspace that cuBLAS asks for on these devices. Setting the stream forgets it. */
+/* The workspace that cuBLAS asks for on these devices. Setting the stream forgets
+   it. */
 static bool open_blas(struct rnnd_cuda *cuda)
 {
     size_t bytes = (size_t)(cuda->arch >= 90 ? 32 : 4) << 20;
-    return rnnd__cublas_ok(cuda, cublasCreate(&cuda->blas), "cuBLAS") &&
-           rnnd__cublas_ok(cuda, cublasSetStream(cuda->blas, cuda->stream), "cuBLAS") &&
-           rnnd__cuda_ok(cuda, cudaMalloc(&cuda->workspace, bytes), "cuBLAS's workspace") &&
-           rnnd__cublas_ok(cuda, cublasSetWorkspace(cuda->blas, cuda->workspace, bytes),
-                           "cuBLAS's workspace");
+    return rnnd__cublas_ok(cuda, cublasCreate(&cuda->blas), "cuBLAS")
+           && rnnd__cublas_ok(cuda, cublasSetStream(cuda->blas, cuda->stream), "cuBLAS")
+           && rnnd__cuda_ok(cuda, cudaMalloc(&cuda->workspace, bytes),
+                            "cuBLAS's workspace")
+           && rnnd__cublas_ok(cuda,
+                              cublasSetWorkspace(cuda->blas, cuda->workspace, bytes),
+                              "cuBLAS's workspace");
 }
 
 static bool open_parts(struct rnnd_cuda *cuda)
@@ -325,23 +349,29 @@ static bool open_parts(struct rnnd_cuda *cuda)
         return false;
     if (cuda->precision != RNND_FP32 && cuda->arch < 80) {
         cuda->base.status = RNND__CUDA_EUSAGE;
-        snprintf(cuda->base.error, sizeof cuda->base.error,
-                 "--precision %s needs a GPU of sm_80 or later, cuda %d is sm_%d: use fp32",
-                 precision_name(cuda->precision), cuda->device, cuda->arch);
+        snprintf(
+            cuda->base.error, sizeof cuda->base.error,
+            "--precision %s needs a GPU of sm_80 or later, cuda %d is sm_%d: use fp32",
+            precision_name(cuda->precision), cuda->device, cuda->arch);
         return false;
     }
-    return rnnd__cuda_ok(cuda, cudaStreamCreateWithFlags(&cuda->stream,
-                                                         cudaStreamNonBlocking), "a stream") &&
-           rnnd__cuda_ok(cuda, cudaMalloc((void **)&cuda->partial,
-                                          RNND__PARTIALS * sizeof(double)), "memory") &&
-           rnnd__cuda_ok(cuda, cudaMalloc((void **)&cuda->lost, sizeof(uint32_t)), "memory") &&
-           rnnd__cuda_ok(cuda, cudaMemsetAsync(cuda->lost, 0, sizeof(uint32_t),
-                                               cuda->stream), "memory") &&
-           open_stages(cuda) && open_blas(cuda) && rnnd__graphs_open(cuda);
+    return rnnd__cuda_ok(
+               cuda, cudaStreamCreateWithFlags(&cuda->stream, cudaStreamNonBlocking),
+               "a stream")
+           && rnnd__cuda_ok(
+               cuda,
+               cudaMalloc((void **)&cuda->partial, RNND__PARTIALS * sizeof(double)),
+               "memory")
+           && rnnd__cuda_ok(cuda, cudaMalloc((void **)&cuda->lost, sizeof(uint32_t)),
+                            "memory")
+           && rnnd__cuda_ok(
+               cuda, cudaMemsetAsync(cuda->lost, 0, sizeof(uint32_t), cuda->stream),
+               "memory")
+           && open_stages(cuda) && open_blas(cuda) && rnnd__graphs_open(cuda);
 }
 
-static int cuda_open(const struct rnnd_backend_config *config, struct rnnd_backend **out,
-                     char *error)
+static int cuda_open(const struct rnnd_backend_config *config,
+                     struct rnnd_backend **out, char *error)
 {
     struct rnnd_cuda *cuda = (struct rnnd_cuda *)calloc(1, sizeof *cuda);
     if (!cuda) {
@@ -364,7 +394,7 @@ static int cuda_open(const struct rnnd_backend_config *config, struct rnnd_backe
     return 0;
 }
 
-/* ---- what devices there are --------------------------------------------------------- */
+/* ---- what devices there are ------------------------------------------------------ */
 
 /* Any error means that there is none: a missing or old driver is told in many ways. */
 static int device_count(int *count, char *error)

@@ -1,10 +1,10 @@
 /*
  * comm_nccl.cu - sums over the devices of all ranks by NCCL, on a stream of their own.
  *
- * A sum starts when the back end's stream has come to where it was asked for, and runs beside
- * what that stream is given afterwards. Ring, one protocol and a fixed number of channels, no
- * NVLS: the same run gives the same bits. Few channels leave processors to the kernels beside.
- * Never waits: the caller polls, and keeps a deadline.
+ * A sum starts when the back end's stream has come to where it was asked for, and runs
+ * beside what that stream is given afterwards. Ring, one protocol and a fixed number of
+ * channels, no NVLS: the same run gives the same bits. Few channels leave processors to
+ * the kernels beside. Never waits: the caller polls, and keeps a deadline.
  */
 #include "comm_nccl.h"
 
@@ -63,7 +63,8 @@ int rnnd__nccl_id(void *id, char *error)
     return status;
 }
 
-static int open_comm(struct rnnd_nccl *n, const void *id, int rank, int size, char *error)
+static int open_comm(struct rnnd_nccl *n, const void *id, int rank, int size,
+                     char *error)
 {
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
     ncclUniqueId unique;
@@ -74,22 +75,25 @@ static int open_comm(struct rnnd_nccl *n, const void *id, int rank, int size, ch
                        ncclCommInitRankConfig(&n->comm, size, unique, rank, &config));
 }
 
-/* The highest priority: a sum that can run is not kept waiting by the kernels beside. */
+/* The highest priority: a sum that can run is not kept waiting by the kernels
+   beside. */
 static int open_stream(struct rnnd_nccl *n, char *error)
 {
     int least, greatest, status;
     status = cuda_status(error, "priorities",
                          cudaDeviceGetStreamPriorityRange(&least, &greatest));
     if (status == 0)
-        status = cuda_status(error, "a stream",
-                             cudaStreamCreateWithPriority(&n->stream, cudaStreamNonBlocking,
-                                                          greatest));
+        status = cuda_status(
+            error, "a stream",
+            cudaStreamCreateWithPriority(&n->stream, cudaStreamNonBlocking, greatest));
     if (status == 0)
-        status = cuda_status(error, "an event",
-                             cudaEventCreateWithFlags(&n->ready, cudaEventDisableTiming));
+        status =
+            cuda_status(error, "an event",
+                        cudaEventCreateWithFlags(&n->ready, cudaEventDisableTiming));
     if (status == 0)
-        status = cuda_status(error, "an event",
-                             cudaEventCreateWithFlags(&n->done, cudaEventDisableTiming));
+        status =
+            cuda_status(error, "an event",
+                        cudaEventCreateWithFlags(&n->done, cudaEventDisableTiming));
     return status;
 }
 
@@ -122,18 +126,21 @@ int rnnd__nccl_open(struct rnnd_backend *be, const void *id, int rank, int size,
     return 0;
 }
 
-int rnnd__nccl_sum_begin(struct rnnd_nccl *n, struct rnnd_buf buf, int64_t count, char *error)
+int rnnd__nccl_sum_begin(struct rnnd_nccl *n, struct rnnd_buf buf, int64_t count,
+                         char *error)
 {
-    int status = cuda_status(error, "a sum", cudaEventRecord(n->ready, n->cuda->stream));
+    int status =
+        cuda_status(error, "a sum", cudaEventRecord(n->ready, n->cuda->stream));
 #if RNND_FAULT == 3 /* a sum does not wait for the gradients */
 #else
     if (status == 0)
-        status = cuda_status(error, "a sum", cudaStreamWaitEvent(n->stream, n->ready, 0));
+        status =
+            cuda_status(error, "a sum", cudaStreamWaitEvent(n->stream, n->ready, 0));
 #endif
     if (status == 0)
-        status = nccl_status(error, "a sum", ncclAllReduce(buf.dev, buf.dev, (size_t)count,
-                                                           ncclFloat32, ncclSum, n->comm,
-                                                           n->stream));
+        status = nccl_status(error, "a sum",
+                             ncclAllReduce(buf.dev, buf.dev, (size_t)count, ncclFloat32,
+                                           ncclSum, n->comm, n->stream));
     if (status == 0)
         status = cuda_status(error, "a sum", cudaEventRecord(n->done, n->stream));
     if (status == 0)

@@ -1,6 +1,6 @@
 /*
- * cuda_backend.cuh - what the files of the CUDA back end share: its struct, its stream, its
- * products, and how a launch that failed is kept.
+ * cuda_backend.cuh - what the files of the CUDA back end share: its struct, its stream,
+ * its products, and how a launch that failed is kept.
  *
  * Nothing outside kernels/cuda/ includes it. One process drives one device.
  */
@@ -18,14 +18,16 @@ enum { RNND__CUDA_EUSAGE = -2, RNND__CUDA_EDEVICE = -5, RNND__CUDA_ECOMM = -6 };
 
 enum {
     RNND__BLOCK = 256,         /* threads of a block where nothing else is said */
-    RNND__PARTIALS = 1 << 17,  /* doubles that a sum in two stages may leave between them */
+    /* Doubles that a sum in two stages may leave between them. */
+    RNND__PARTIALS = 1 << 17,
     RNND__SUM_BLOCKS = 1024,   /* blocks of such a sum at most */
     RNND__STAGES = 2,
     RNND__NCCL_CHANNELS = 8,   /* multiprocessors that a sum over ranks may hold */
     RNND__GRAPH_KEY = 24       /* words */
 };
 
-/* Pinned memory through which uploads pass, so that none of them waits for the device. */
+/* Pinned memory through which uploads pass, so that none of them waits for the
+   device. */
 struct rnnd_stage {
     char *host;
     cudaEvent_t used;          /* when the device has read it */
@@ -37,16 +39,16 @@ struct rnnd_cuda {
     size_t shared;             /* bytes of shared memory that a block may ask for */
     enum rnnd_precision precision;
     enum rnnd_rnn_path path;   /* asked for */
-    const char *gates;         /* RNND_CUDA_GATES: of the persistent path, NULL = as it pays */
+    const char *gates; /* RNND_CUDA_GATES: of the persistent path, NULL = as it pays */
     cudaStream_t stream;
     cublasHandle_t blas;
     cublasComputeType_t compute;
-    void *workspace;           /* of cuBLAS: one size, so that it picks the same kernels */
+    void *workspace; /* of cuBLAS: one size, so that it picks the same kernels */
     double *partial;           /* device [RNND__PARTIALS] */
     double *answer;            /* pinned [1] */
-    uint32_t *lost;            /* device [1]: a block waited for one that did not come */
+    uint32_t *lost; /* device [1]: a block waited for one that did not come */
     uint32_t *lost_seen;       /* pinned [1] */
-    bool watches;              /* a kernel that may say so was started since the last sync */
+    bool watches; /* a kernel that may say so was started since the last sync */
     struct rnnd_stage stage[RNND__STAGES];
     int staging;               /* the one being filled */
     size_t filled;
@@ -95,7 +97,7 @@ static inline dim3 rnnd__blocks(int64_t n)
     return dim3((unsigned)rnnd__least(rnnd__ratio_up(n, RNND__BLOCK), 1 << 20));
 }
 
-/* ---- inside kernels ----------------------------------------------------------------- */
+/* ---- inside kernels -------------------------------------------------------------- */
 
 /* This thread among all of a launch, and how many those are. */
 __device__ __forceinline__ int64_t thread_index()
@@ -124,7 +126,8 @@ __device__ __forceinline__ rnnd_place place_of(int64_t i, int64_t cols)
 }
 
 /* The step that a packed row belongs to: the last t with off[t] <= row. */
-__device__ __forceinline__ int64_t step_of_row(const int64_t *off, int64_t T, int64_t row)
+__device__ __forceinline__ int64_t step_of_row(const int64_t *off, int64_t T,
+                                               int64_t row)
 {
     int64_t low = 0, high = T;
     while (high - low > 1) {
@@ -137,7 +140,8 @@ __device__ __forceinline__ int64_t step_of_row(const int64_t *off, int64_t T, in
     return low;
 }
 
-/* The sum over all threads of a block, whole warps, to all of them: in one fixed order. */
+/* The sum over all threads of a block, whole warps, to all of them: in one fixed
+   order. */
 __device__ __forceinline__ double block_sum(double x)
 {
     SHARED_ARRAY(double, warp_sum, [32]);
@@ -154,7 +158,7 @@ __device__ __forceinline__ double block_sum(double x)
     return sum;
 }
 
-/* ---- backend.cu --------------------------------------------------------------------- */
+/* ---- backend.cu ------------------------------------------------------------------ */
 
 /* Whether work may go on: false after a failure, which the next wait returns. */
 static inline bool rnnd__cuda_sound(const struct rnnd_cuda *cuda)
@@ -167,27 +171,29 @@ bool rnnd__cuda_ok(struct rnnd_cuda *cuda, cudaError_t status, const char *what)
 bool rnnd__cublas_ok(struct rnnd_cuda *cuda, cublasStatus_t status, const char *what);
 /* sums (struct rnnd_sums) += [parts] of the three in cuda->partial. */
 void rnnd__cuda_add_sums(struct rnnd_cuda *cuda, int parts, struct rnnd_buf sums);
-int rnnd__cuda_download(struct rnnd_backend *, void *dst, struct rnnd_buf src, size_t bytes);
+int rnnd__cuda_download(struct rnnd_backend *, void *dst, struct rnnd_buf src,
+                        size_t bytes);
 void rnnd__cuda_copy(struct rnnd_backend *, struct rnnd_buf dst, struct rnnd_buf src,
                      size_t bytes);
 void rnnd__cuda_zero(struct rnnd_backend *, struct rnnd_buf dst, size_t bytes);
 int rnnd__cuda_sync(struct rnnd_backend *);
 
-/* ---- graph.cu ----------------------------------------------------------------------- */
+/* ---- graph.cu -------------------------------------------------------------------- */
 
 /* RNND_CUDA_GRAPHS=no: none are made, as where a capture has failed. */
 bool rnnd__graphs_open(struct rnnd_cuda *cuda);
 void rnnd__graphs_close(struct rnnd_cuda *cuda);
-/* work(be, arg), which only launches, or the graph of it where the key has come before. The
-   key holds all that the launches depend on, pointers too; its rest is 0. */
+/* work(be, arg), which only launches, or the graph of it where the key has come before.
+   The key holds all that the launches depend on, pointers too; its rest is 0. */
 void rnnd__graph_run(struct rnnd_cuda *cuda, const int64_t (&key)[RNND__GRAPH_KEY],
-                     void (*work)(struct rnnd_backend *, const void *arg), const void *arg);
+                     void (*work)(struct rnnd_backend *, const void *arg),
+                     const void *arg);
 
-/* ---- the entries of the table, by file ---------------------------------------------- */
+/* ---- the entries of the table, by file ------------------------------------------- */
 
 /* matrix.cu */
-void rnnd__cuda_matmul(struct rnnd_backend *, const struct rnnd_matmul *, struct rnnd_buf C,
-                       struct rnnd_buf A, struct rnnd_buf B);
+void rnnd__cuda_matmul(struct rnnd_backend *, const struct rnnd_matmul *,
+                       struct rnnd_buf C, struct rnnd_buf A, struct rnnd_buf B);
 void rnnd__cuda_add_bias(struct rnnd_backend *, int64_t rows, int64_t cols,
                          struct rnnd_buf y, struct rnnd_buf bias);
 void rnnd__cuda_col_sum(struct rnnd_backend *, int64_t rows, int64_t cols,
@@ -196,8 +202,8 @@ void rnnd__cuda_col_sum(struct rnnd_backend *, int64_t rows, int64_t cols,
 void rnnd__cuda_sum_rows(struct rnnd_cuda *, int64_t rows, int64_t cols, int64_t ld,
                          float *out, const float *x);
 /* rnn.cu */
-size_t rnnd__cuda_rnn_scratch(struct rnnd_backend *, enum rnnd_cell, int64_t H, int64_t N,
-                              int64_t R);
+size_t rnnd__cuda_rnn_scratch(struct rnnd_backend *, enum rnnd_cell, int64_t H,
+                              int64_t N, int64_t R);
 void rnnd__cuda_rnn_forward(struct rnnd_backend *, const struct rnnd_rnn *);
 void rnnd__cuda_rnn_backward(struct rnnd_backend *, const struct rnnd_rnn *);
 void rnnd__cuda_rnn_explain(struct rnnd_backend *, enum rnnd_cell, int64_t H, int64_t N,
@@ -206,25 +212,29 @@ void rnnd__cuda_rnn_explain(struct rnnd_backend *, enum rnnd_cell, int64_t H, in
 void rnnd__cuda_embed_gather(struct rnnd_backend *, int64_t R, int64_t E,
                              struct rnnd_buf out, struct rnnd_buf table,
                              struct rnnd_buf token);
-void rnnd__cuda_embed_scatter_add(struct rnnd_backend *, int64_t E, struct rnnd_buf dtable,
-                                  struct rnnd_buf dx, const struct rnnd_segments *);
+void rnnd__cuda_embed_scatter_add(struct rnnd_backend *, int64_t E,
+                                  struct rnnd_buf dtable, struct rnnd_buf dx,
+                                  const struct rnnd_segments *);
 void rnnd__cuda_softmax_ce(struct rnnd_backend *, int64_t rows, int64_t cols,
                            struct rnnd_buf scores, struct rnnd_buf sums,
                            struct rnnd_buf label);
 /* ends.cu */
-void rnnd__cuda_pool(struct rnnd_backend *, const struct rnnd_pooling *, struct rnnd_buf out,
-                     struct rnnd_buf argmax, struct rnnd_buf y);
+void rnnd__cuda_pool(struct rnnd_backend *, const struct rnnd_pooling *,
+                     struct rnnd_buf out, struct rnnd_buf argmax, struct rnnd_buf y);
 void rnnd__cuda_pool_backward(struct rnnd_backend *, const struct rnnd_pooling *,
                               struct rnnd_buf dy, struct rnnd_buf dout,
                               struct rnnd_buf argmax);
 void rnnd__cuda_dropout(struct rnnd_backend *, const struct rnnd_dropout *,
                         struct rnnd_buf out, struct rnnd_buf in);
 void rnnd__cuda_mse(struct rnnd_backend *, int64_t rows, int64_t cols,
-                    struct rnnd_buf scores, struct rnnd_buf sums, struct rnnd_buf target);
+                    struct rnnd_buf scores, struct rnnd_buf sums,
+                    struct rnnd_buf target);
 void rnnd__cuda_bce(struct rnnd_backend *, int64_t rows, int64_t cols,
-                    struct rnnd_buf scores, struct rnnd_buf sums, struct rnnd_buf target);
+                    struct rnnd_buf scores, struct rnnd_buf sums,
+                    struct rnnd_buf target);
 /* vector.cu */
-int rnnd__cuda_sum_sq(struct rnnd_backend *, int64_t n, double *result, struct rnnd_buf x);
+int rnnd__cuda_sum_sq(struct rnnd_backend *, int64_t n, double *result,
+                      struct rnnd_buf x);
 void rnnd__cuda_sgd(struct rnnd_backend *, const struct rnnd_sgd *, struct rnnd_buf w,
                     struct rnnd_buf g, struct rnnd_buf momentum);
 void rnnd__cuda_adam(struct rnnd_backend *, const struct rnnd_adam *, struct rnnd_buf w,

@@ -1,8 +1,10 @@
 /*
- * dialect.cuh - the words in which kernels are written, for nvcc and for the emulated GPU.
+ * dialect.cuh - the words in which kernels are written, for nvcc and for the emulated
+ * GPU.
  *
- * Takes sm_75 to sm_120; under g++ tests/simt/simt.h gives the same words their meaning. What
- * is not here or in CUDA's list below is not used, so that the emulator proves what runs.
+ * Takes sm_75 to sm_120; under g++ tests/simt/simt.h gives the same words their
+ * meaning. What is not here or in CUDA's list below is not used, so that the emulator
+ * proves what runs.
  *
  * CUDA's own, as its guide defines them
  *   threadIdx blockIdx blockDim gridDim, blocks one-dimensional; __launch_bounds__
@@ -27,12 +29,13 @@
  *   UNROLL NO_UNROLL                     before a loop
  *   launch launch_cooperative            kernels with their arguments' types checked
  *
- * Never: <<<>>>, the default stream, volatile, spinning on anything but ld_acquire, fences,
- * static kernels or kernels in an anonymous namespace, static variables in kernels, half2 or
- * bfloat162 members in structs passed by value, a grid dimension that carries time steps.
+ * Never: <<<>>>, the default stream, volatile, spinning on anything but ld_acquire,
+ * fences, static kernels or kernels in an anonymous namespace, static variables in
+ * kernels, half2 or bfloat162 members in structs passed by value, a grid dimension that
+ * carries time steps.
  *
- * mma_bf16 and mma_tf32 exist from sm_80 on; on sm_75 they trap and the planner never chooses
- * a kernel with them. copy_async copies at once there.
+ * mma_bf16 and mma_tf32 exist from sm_80 on; on sm_75 they trap and the planner never
+ * chooses a kernel with them. copy_async copies at once there.
  */
 #ifndef RNND_DIALECT_CUH
 #define RNND_DIALECT_CUH
@@ -51,7 +54,7 @@ typedef __nv_bfloat16 bf16;
 
 #ifdef __CUDACC__
 
-/* ---- shared memory ------------------------------------------------------------------ */
+/* ---- shared memory --------------------------------------------------------------- */
 
 #define SHARED_ARRAY(T, name, dims) __shared__ __align__(16) T name dims
 
@@ -62,7 +65,7 @@ typedef __nv_bfloat16 bf16;
 #define UNROLL _Pragma("unroll")
 #define NO_UNROLL _Pragma("unroll 1")
 
-/* ---- flags between blocks ----------------------------------------------------------- */
+/* ---- flags between blocks -------------------------------------------------------- */
 
 __device__ __forceinline__ uint32_t ld_acquire(const uint32_t *p)
 {
@@ -71,7 +74,8 @@ __device__ __forceinline__ uint32_t ld_acquire(const uint32_t *p)
     return v;
 }
 
-/* What this thread wrote, or knows by a barrier to be written, is seen by whoever acquires. */
+/* What this thread wrote, or knows by a barrier to be written, is seen by whoever
+   acquires. */
 __device__ __forceinline__ void st_release(uint32_t *p, uint32_t v)
 {
     asm volatile("st.release.gpu.u32 [%0], %1;" : : "l"(p), "r"(v) : "memory");
@@ -82,11 +86,11 @@ __device__ __forceinline__ void assert_cooperative()
 {
 }
 
-/* ---- asynchronous copies ------------------------------------------------------------ */
+/* ---- asynchronous copies --------------------------------------------------------- */
 
-/* Copies `bytes` (4, 8 or 16, both ends aligned to them) from global to shared memory, the
-   first `valid` of them; the rest becomes zero and is not read. Only 16 goes past L1: what
-   other blocks wrote during this launch is fetched by 16. */
+/* Copies `bytes` (4, 8 or 16, both ends aligned to them) from global to shared memory,
+   the first `valid` of them; the rest becomes zero and is not read. Only 16 goes past
+   L1: what other blocks wrote during this launch is fetched by 16. */
 template <int bytes>
 __device__ __forceinline__ void copy_async(void *shared, const void *global,
                                            int valid = bytes)
@@ -115,8 +119,8 @@ __device__ __forceinline__ void copy_commit()
 #endif
 }
 
-/* Waits until at most `pending` of this thread's latest groups are on their way. Others see
-   the data after a barrier. */
+/* Waits until at most `pending` of this thread's latest groups are on their way. Others
+   see the data after a barrier. */
 template <int pending>
 __device__ __forceinline__ void copy_wait()
 {
@@ -125,7 +129,7 @@ __device__ __forceinline__ void copy_wait()
 #endif
 }
 
-/* ---- matrix products of a warp ------------------------------------------------------ */
+/* ---- matrix products of a warp --------------------------------------------------- */
 
 /* D = A B + C by all 32 lanes; A [16,16], B [16,8], C and D [16,8]. Lane 4 g + q holds
      a[0] A[g][2q..2q+1]    a[1] A[g+8][2q..]   a[2] A[g][2q+8..]   a[3] A[g+8][2q+8..]
@@ -167,18 +171,18 @@ __device__ __forceinline__ void mma_tf32(float (&d)[4], const uint32_t (&a)[4],
 #include "simt.h"
 #endif
 
-/* ---- barriers between blocks: the same code on both --------------------------------- */
+/* ---- barriers between blocks: the same code on both ------------------------------ */
 
 /* Polls before a block that does not come is given up: some 10 s on a GPU. */
 #ifndef RNND_SPIN_LIMIT
 #define RNND_SPIN_LIMIT (1u << 24)
 #endif
 
-/* The blocks 0 .. members-1 of a group meet: what their threads wrote before is seen by all of
-   them after it, by loads that go past L1. flags [members] in global memory, older than epoch
-   (zero) before the launch; epoch grows by 1 with each barrier, the same in all members. All
-   threads of the block call it. False in all of them if a member did not come: the kernel
-   says so in device memory and ends. */
+/* The blocks 0 .. members-1 of a group meet: what their threads wrote before is seen by
+   all of them after it, by loads that go past L1. flags [members] in global memory,
+   older than epoch (zero) before the launch; epoch grows by 1 with each barrier, the
+   same in all members. All threads of the block call it. False in all of them if a
+   member did not come: the kernel says so in device memory and ends. */
 __device__ __forceinline__ bool group_barrier(uint32_t *flags, int members, int member,
                                               uint32_t epoch)
 {
@@ -201,10 +205,11 @@ __device__ __forceinline__ bool group_barrier(uint32_t *flags, int members, int 
 __device__ __forceinline__ bool grid_barrier(uint32_t *flags, uint32_t epoch)
 {
     int member = (int)(blockIdx.x + gridDim.x * (blockIdx.y + gridDim.y * blockIdx.z));
-    return group_barrier(flags, (int)(gridDim.x * gridDim.y * gridDim.z), member, epoch);
+    return group_barrier(flags, (int)(gridDim.x * gridDim.y * gridDim.z), member,
+                         epoch);
 }
 
-/* ---- rounding ----------------------------------------------------------------------- */
+/* ---- rounding -------------------------------------------------------------------- */
 
 /* To nearest, ties to even. */
 __host__ __device__ __forceinline__ bf16 to_bf16(float x)
@@ -254,24 +259,26 @@ __device__ __forceinline__ float from_tf32(uint32_t x)
     return __uint_as_float(x);
 }
 
-/* ---- launching ---------------------------------------------------------------------- */
+/* ---- launching ------------------------------------------------------------------- */
 
 template <class T>
 struct rnnd_as_declared {
     typedef T type;
 };
 
-/* kernel<<<grid, block, shared, stream>>>(args…), with the arguments converted to what the
-   kernel takes. The arguments are copied before it returns. */
+/* kernel<<<grid, block, shared, stream>>>(args…), with the arguments converted to what
+   the kernel takes. The arguments are copied before it returns. */
 template <class... P>
 inline cudaError_t launch(void (*kernel)(P...), dim3 grid, dim3 block, size_t shared,
-                          cudaStream_t stream, typename rnnd_as_declared<P>::type... args)
+                          cudaStream_t stream,
+                          typename rnnd_as_declared<P>::type... args)
 {
     void *list[] = {static_cast<void *>(&args)..., nullptr};
     return cudaLaunchKernel(kernel, grid, block, list, shared, stream);
 }
 
-/* The same with all blocks on the device at once, or cudaErrorCooperativeLaunchTooLarge. */
+/* The same with all blocks on the device at once, or
+   cudaErrorCooperativeLaunchTooLarge. */
 template <class... P>
 inline cudaError_t launch_cooperative(void (*kernel)(P...), dim3 grid, dim3 block,
                                       size_t shared, cudaStream_t stream,
@@ -282,7 +289,8 @@ inline cudaError_t launch_cooperative(void (*kernel)(P...), dim3 grid, dim3 bloc
 }
 
 #ifndef __CUDACC__
-/* The emulator's reports name the kernel and its launch. A macro does not expand in itself. */
+/* The emulator's reports name the kernel and its launch. A macro does not expand in
+   itself. */
 #define launch(kernel, ...) (simt::name_launch(#kernel), launch(kernel, __VA_ARGS__))
 #define launch_cooperative(kernel, ...) \
     (simt::name_launch(#kernel), launch_cooperative(kernel, __VA_ARGS__))

@@ -1,11 +1,11 @@
 /*
- * ends.cu - what lies between the recurrent layers and the loss: pooling over time, dropout,
- * and the losses on values.
+ * ends.cu - what lies between the recurrent layers and the loss: pooling over time,
+ * dropout, and the losses on values.
  */
 #include "cuda_backend.cuh"
 #include "random.h"
 
-/* ---- pooling ------------------------------------------------------------------------ */
+/* ---- pooling --------------------------------------------------------------------- */
 
 struct rnnd_pool_shape {
     enum rnnd_pool pool;
@@ -20,8 +20,8 @@ static rnnd_pool_shape pool_shape(const struct rnnd_pooling *s)
             rnnd__ints(s->batch->d_len)};
 }
 
-/* Where the last state of a column's direction stands: forward ends at the last step, reverse
-   at the first. */
+/* Where the last state of a column's direction stands: forward ends at the last step,
+   reverse at the first. */
 __device__ __forceinline__ int64_t last_step(const rnnd_pool_shape &s, rnnd_place p,
                                              int64_t len)
 {
@@ -86,9 +86,11 @@ void rnnd__cuda_pool(struct rnnd_backend *be, const struct rnnd_pooling *s,
     struct rnnd_cuda *cuda = rnnd__cuda(be);
     rnnd_pool_shape shape = pool_shape(s);
     if (shape.N > 0 && rnnd__cuda_sound(cuda))
-        rnnd__cuda_ok(cuda, launch(pool_columns, rnnd__blocks(shape.N * shape.cols),
-                                   dim3(RNND__BLOCK), 0, cuda->stream, rnnd__floats(out),
-                                   rnnd__ints(argmax), rnnd__floats(y), shape), "pooling");
+        rnnd__cuda_ok(cuda,
+                      launch(pool_columns, rnnd__blocks(shape.N * shape.cols),
+                             dim3(RNND__BLOCK), 0, cuda->stream, rnnd__floats(out),
+                             rnnd__ints(argmax), rnnd__floats(y), shape),
+                      "pooling");
 }
 
 __global__ void __launch_bounds__(RNND__BLOCK)
@@ -118,12 +120,14 @@ void rnnd__cuda_pool_backward(struct rnnd_backend *be, const struct rnnd_pooling
     struct rnnd_cuda *cuda = rnnd__cuda(be);
     rnnd_pool_shape shape = pool_shape(s);
     if (shape.N > 0 && rnnd__cuda_sound(cuda))
-        rnnd__cuda_ok(cuda, launch(pool_columns_backward, rnnd__blocks(shape.N * shape.cols),
-                                   dim3(RNND__BLOCK), 0, cuda->stream, rnnd__floats(dy),
-                                   rnnd__floats(dout), rnnd__ints(argmax), shape), "pooling");
+        rnnd__cuda_ok(cuda,
+                      launch(pool_columns_backward, rnnd__blocks(shape.N * shape.cols),
+                             dim3(RNND__BLOCK), 0, cuda->stream, rnnd__floats(dy),
+                             rnnd__floats(dout), rnnd__ints(argmax), shape),
+                      "pooling");
 }
 
-/* ---- dropout ------------------------------------------------------------------------ */
+/* ---- dropout --------------------------------------------------------------------- */
 
 struct rnnd_drop {
     uint64_t key;
@@ -167,12 +171,13 @@ void rnnd__cuda_dropout(struct rnnd_backend *be, const struct rnnd_dropout *s,
                    rnnd__longs(b->d_off), rnnd__longs(b->d_id)};
     int64_t threads = d.rows * rnnd__ratio_up(d.cols, 4);
     if (threads > 0 && rnnd__cuda_sound(cuda))
-        rnnd__cuda_ok(cuda, launch(drop_units, rnnd__blocks(threads), dim3(RNND__BLOCK), 0,
-                                   cuda->stream, rnnd__floats(out), rnnd__floats(in), d),
+        rnnd__cuda_ok(cuda,
+                      launch(drop_units, rnnd__blocks(threads), dim3(RNND__BLOCK), 0,
+                             cuda->stream, rnnd__floats(out), rnnd__floats(in), d),
                       "dropout");
 }
 
-/* ---- losses on values --------------------------------------------------------------- */
+/* ---- losses on values ------------------------------------------------------------ */
 
 /* (x - t)^2, of which the mean over the row is the loss; x becomes the gradient. */
 __device__ __forceinline__ double mse_of(float *x, float target, float factor)
@@ -193,7 +198,8 @@ __device__ __forceinline__ double bce_of(float *x, float target)
 
 /* A row's loss; the row becomes its gradient. All threads of the block call it. */
 template <bool mse>
-__device__ __forceinline__ double value_row(float *row, const float *target, int64_t cols)
+__device__ __forceinline__ double value_row(float *row, const float *target,
+                                            int64_t cols)
 {
     float factor = 2.0f / (float)cols;
     double sum = 0;
@@ -233,26 +239,31 @@ __global__ void __launch_bounds__(1024)
 
 template <bool mse>
 static void value_losses(struct rnnd_cuda *cuda, int64_t rows, int64_t cols,
-                         struct rnnd_buf scores, struct rnnd_buf sums, struct rnnd_buf target)
+                         struct rnnd_buf scores, struct rnnd_buf sums,
+                         struct rnnd_buf target)
 {
     unsigned threads = cols <= 128 ? 32 : RNND__BLOCK;
     int blocks = (int)rnnd__least(rows, RNND__SUM_BLOCKS);
     if (rows == 0 || !rnnd__cuda_sound(cuda))
         return;
-    if (rnnd__cuda_ok(cuda, launch(value_loss<mse>, dim3((unsigned)blocks), dim3(threads), 0,
-                                   cuda->stream, cuda->partial, rnnd__floats(scores),
-                                   rnnd__floats(target), rows, cols), "loss"))
+    if (rnnd__cuda_ok(cuda,
+                      launch(value_loss<mse>, dim3((unsigned)blocks), dim3(threads), 0,
+                             cuda->stream, cuda->partial, rnnd__floats(scores),
+                             rnnd__floats(target), rows, cols),
+                      "loss"))
         rnnd__cuda_add_sums(cuda, blocks, sums);
 }
 
 void rnnd__cuda_mse(struct rnnd_backend *be, int64_t rows, int64_t cols,
-                    struct rnnd_buf scores, struct rnnd_buf sums, struct rnnd_buf target)
+                    struct rnnd_buf scores, struct rnnd_buf sums,
+                    struct rnnd_buf target)
 {
     value_losses<true>(rnnd__cuda(be), rows, cols, scores, sums, target);
 }
 
 void rnnd__cuda_bce(struct rnnd_backend *be, int64_t rows, int64_t cols,
-                    struct rnnd_buf scores, struct rnnd_buf sums, struct rnnd_buf target)
+                    struct rnnd_buf scores, struct rnnd_buf sums,
+                    struct rnnd_buf target)
 {
     value_losses<false>(rnnd__cuda(be), rows, cols, scores, sums, target);
 }

@@ -1,10 +1,11 @@
 /*
  * graph.cu - series of launches that come again, replayed as CUDA graphs.
  *
- * Takes a key, which holds all that the launches depend on, and the function that launches;
- * gives the same work to the stream by one call where the key was seen before: the first time
- * it is launched as it is, the second time it is captured. Where a capture fails there are no
- * more graphs, and everything is launched as it is. Knows nothing of what it replays.
+ * Takes a key, which holds all that the launches depend on, and the function that
+ * launches; gives the same work to the stream by one call where the key was seen
+ * before: the first time it is launched as it is, the second time it is captured. Where
+ * a capture fails there are no more graphs, and everything is launched as it is. Knows
+ * nothing of what it replays.
  */
 #include "cuda_backend.cuh"
 
@@ -59,9 +60,10 @@ static bool is_key_of(const struct rnnd_graph *g, const int64_t *key)
     return g->used > 0 && memcmp(g->key, key, bytes) == 0;
 }
 
-/* The graph of a key, which may be new: then it takes the place that was not used for the
-   longest time. */
-static struct rnnd_graph *graph_of(struct rnnd_graphs *all, const int64_t *key, bool *known)
+/* The graph of a key, which may be new: then it takes the place that was not used for
+   the longest time. */
+static struct rnnd_graph *graph_of(struct rnnd_graphs *all, const int64_t *key,
+                                   bool *known)
 {
     struct rnnd_graph *oldest = all->list, *found = NULL;
     for (int i = 0; i < MOST_GRAPHS && !found; i++) {
@@ -86,7 +88,8 @@ static bool capture(struct rnnd_cuda *cuda, struct rnnd_graph *g,
                     void (*work)(struct rnnd_backend *, const void *), const void *arg)
 {
     cudaGraph_t graph = NULL;
-    if (cudaStreamBeginCapture(cuda->stream, cudaStreamCaptureModeThreadLocal) != cudaSuccess)
+    if (cudaStreamBeginCapture(cuda->stream, cudaStreamCaptureModeThreadLocal)
+        != cudaSuccess)
         return false;
     work(&cuda->base, arg);
     bool good = cudaStreamEndCapture(cuda->stream, &graph) == cudaSuccess &&

@@ -6,7 +6,7 @@
  */
 #include "cuda_backend.cuh"
 
-/* ---- products ----------------------------------------------------------------------- */
+/* ---- products -------------------------------------------------------------------- */
 
 /* C = beta C: a product over nothing. */
 __global__ void __launch_bounds__(RNND__BLOCK)
@@ -19,27 +19,31 @@ __global__ void __launch_bounds__(RNND__BLOCK)
     }
 }
 
-void rnnd__cuda_matmul(struct rnnd_backend *be, const struct rnnd_matmul *s, struct rnnd_buf C,
-                       struct rnnd_buf A, struct rnnd_buf B)
+void rnnd__cuda_matmul(struct rnnd_backend *be, const struct rnnd_matmul *s,
+                       struct rnnd_buf C, struct rnnd_buf A, struct rnnd_buf B)
 {
     struct rnnd_cuda *cuda = rnnd__cuda(be);
     if (s->m == 0 || s->n == 0 || !rnnd__cuda_sound(cuda))
         return;
     if (s->k == 0) {
-        rnnd__cuda_ok(cuda, launch(scale_matrix, rnnd__blocks(s->m * s->n), dim3(RNND__BLOCK),
-                                   0, cuda->stream, rnnd__floats(C), s->m, s->n, s->ldc,
-                                   s->beta), "matrix product");
+        rnnd__cuda_ok(cuda,
+                      launch(scale_matrix, rnnd__blocks(s->m * s->n), dim3(RNND__BLOCK),
+                             0, cuda->stream, rnnd__floats(C), s->m, s->n, s->ldc,
+                             s->beta),
+                      "matrix product");
         return;
     }
-    rnnd__cublas_ok(cuda, cublasGemmEx(cuda->blas, s->tb ? CUBLAS_OP_T : CUBLAS_OP_N,
-                                       s->ta ? CUBLAS_OP_T : CUBLAS_OP_N, (int)s->n,
-                                       (int)s->m, (int)s->k, &s->alpha, B.dev, CUDA_R_32F,
-                                       (int)s->ldb, A.dev, CUDA_R_32F, (int)s->lda, &s->beta,
-                                       C.dev, CUDA_R_32F, (int)s->ldc, cuda->compute,
-                                       CUBLAS_GEMM_DEFAULT), "matrix product");
+    rnnd__cublas_ok(cuda,
+                    cublasGemmEx(cuda->blas, s->tb ? CUBLAS_OP_T : CUBLAS_OP_N,
+                                 s->ta ? CUBLAS_OP_T : CUBLAS_OP_N, (int)s->n,
+                                 (int)s->m, (int)s->k, &s->alpha, B.dev, CUDA_R_32F,
+                                 (int)s->ldb, A.dev, CUDA_R_32F, (int)s->lda, &s->beta,
+                                 C.dev, CUDA_R_32F, (int)s->ldc, cuda->compute,
+                                 CUBLAS_GEMM_DEFAULT),
+                    "matrix product");
 }
 
-/* ---- biases ------------------------------------------------------------------------- */
+/* ---- biases ---------------------------------------------------------------------- */
 
 __global__ void __launch_bounds__(RNND__BLOCK)
     add_bias_rows(float *y, const float *bias, int64_t rows, int64_t cols)
@@ -58,7 +62,7 @@ void rnnd__cuda_add_bias(struct rnnd_backend *be, int64_t rows, int64_t cols,
                                    rnnd__floats(bias), rows, cols), "bias");
 }
 
-/* ---- column sums, in two stages ----------------------------------------------------- */
+/* ---- column sums, in two stages -------------------------------------------------- */
 
 enum { TILE = 32, LANES = RNND__BLOCK / TILE, SHORT = 16 };
 
@@ -76,7 +80,8 @@ __global__ void __launch_bounds__(RNND__BLOCK)
     int64_t part = blockIdx.x / s.tiles;
     int64_t col = (int64_t)(blockIdx.x - part * s.tiles) * TILE + threadIdx.x % TILE;
     int lane = (int)threadIdx.x / TILE;
-    int64_t begin = part * s.each, end = begin + s.each < s.rows ? begin + s.each : s.rows;
+    int64_t begin = part * s.each,
+            end = begin + s.each < s.rows ? begin + s.each : s.rows;
     double sum = 0;
     for (int64_t r = begin + lane; r < end && col < s.cols;) {
         float few = 0;
@@ -121,17 +126,22 @@ void rnnd__cuda_sum_rows(struct rnnd_cuda *cuda, int64_t rows, int64_t cols, int
     rnnd_col_sum s = {rows, cols, ld, rnnd__ratio_up(rows, parts),
                       (int)rnnd__ratio_up(cols, TILE), 0};
     s.parts = (int)rnnd__ratio_up(rows, s.each);
-    if (!rnnd__cuda_ok(cuda, launch(sum_columns, dim3((unsigned)(s.tiles * s.parts)),
-                                    dim3(RNND__BLOCK), 0, cuda->stream, out, cuda->partial, x,
-                                    s), "column sums") || s.parts == 1)
+    if (!rnnd__cuda_ok(cuda,
+                       launch(sum_columns, dim3((unsigned)(s.tiles * s.parts)),
+                              dim3(RNND__BLOCK), 0, cuda->stream, out, cuda->partial, x,
+                              s),
+                       "column sums")
+        || s.parts == 1)
         return;
-    rnnd__cuda_ok(cuda, launch(add_column_parts, rnnd__blocks(cols), dim3(RNND__BLOCK), 0,
-                               cuda->stream, out, cuda->partial, cols, s.parts),
+    rnnd__cuda_ok(cuda,
+                  launch(add_column_parts, rnnd__blocks(cols), dim3(RNND__BLOCK), 0,
+                         cuda->stream, out, cuda->partial, cols, s.parts),
                   "column sums");
 }
 
 void rnnd__cuda_col_sum(struct rnnd_backend *be, int64_t rows, int64_t cols,
                         struct rnnd_buf out, struct rnnd_buf x)
 {
-    rnnd__cuda_sum_rows(rnnd__cuda(be), rows, cols, cols, rnnd__floats(out), rnnd__floats(x));
+    rnnd__cuda_sum_rows(rnnd__cuda(be), rows, cols, cols, rnnd__floats(out),
+                        rnnd__floats(x));
 }

@@ -1,10 +1,12 @@
 /*
  * plugin.h - what rnn_dist_cuda.so offers: the one symbol that lib/device.c looks up.
  *
- * Takes and gives plain C, no type of CUDA, so that the program is built without a toolkit.
- * The plug-in imports nothing of the program. The emulated plug-in (tests/simt/) is the same.
+ * Takes and gives plain C, no type of CUDA, so that the program is built without a
+ * toolkit. The plug-in imports nothing of the program. The emulated plug-in
+ * (tests/simt/) is the same.
  *
- * As in backend.h: 0 or a negative status, with text in error[256]; results untouched then.
+ * As in backend.h: 0 or a negative status, with text in error[256]; results untouched
+ * then.
  */
 #ifndef RNND_PLUGIN_H
 #define RNND_PLUGIN_H
@@ -20,7 +22,8 @@ enum { RNND_NCCL_ID_BYTES = 128 };
 
 struct rnnd_cuda_device {
     char name[256];
-    char identity[64];       /* the same in all processes that see this device, and only then */
+    /* The same in all processes that see this device, and only then. */
+    char identity[64];
     int arch;                /* 10 * major + minor */
     int multiprocessors;
     int64_t memory;          /* bytes */
@@ -39,16 +42,17 @@ struct rnnd_cuda_plugin {
     int (*open)(const struct rnnd_backend_config *config, struct rnnd_backend **out,
                 char *error);
 
-    /* One rank draws the id [RNND_NCCL_ID_BYTES] and hands it to all; they open together. */
+    /* One rank draws the id [RNND_NCCL_ID_BYTES] and hands it to all; they open
+       together. */
     int (*nccl_id)(void *id, char *error);
     int (*nccl_open)(struct rnnd_backend *be, const void *id, int rank, int size,
                      struct rnnd_nccl **out, char *error);
-    /* Starts the sum over all ranks of buf [count] floats, in place, behind what the back
-       end's stream was given so far; same order and counts on all ranks. */
+    /* Starts the sum over all ranks of buf [count] floats, in place, behind what the
+       back end's stream was given so far; same order and counts on all ranks. */
     int (*nccl_sum_begin)(struct rnnd_nccl *, struct rnnd_buf buf, int64_t count,
                           char *error);
-    /* 1: all sums are done, and the back end's stream sees them. 0: not yet. Never waits, so
-       that the caller can keep a deadline. */
+    /* 1: all sums are done, and the back end's stream sees them. 0: not yet. Never
+       waits, so that the caller can keep a deadline. */
     int (*nccl_sum_poll)(struct rnnd_nccl *, char *error);
     /* Instead of close, where a peer is lost. */
     void (*nccl_abort)(struct rnnd_nccl *);

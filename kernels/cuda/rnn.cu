@@ -1,10 +1,11 @@
 /*
- * rnn.cu - the time loop of one recurrent layer in one direction, forward beside backward:
- * its stepwise path, which takes any cell, size and precision, and the choice between paths.
+ * rnn.cu - the time loop of one recurrent layer in one direction, forward beside
+ * backward: its stepwise path, which takes any cell, size and precision, and the choice
+ * between paths.
  *
- * A step is one product of cuBLAS over the rows alive and one kernel with the cells. The host
- * knows how many rows those are, so nothing waits inside the loop; loops of one shape that come
- * again are replayed as graphs.
+ * A step is one product of cuBLAS over the rows alive and one kernel with the cells.
+ * The host knows how many rows those are, so nothing waits inside the loop; loops of
+ * one shape that come again are replayed as graphs.
  */
 #include "rnn.cuh"
 #include "rnn_cells.cuh"
@@ -12,7 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ---- scratch ------------------------------------------------------------------------ */
+/* ---- scratch --------------------------------------------------------------------- */
 
 static int64_t line_up(int64_t floats)
 {
@@ -38,7 +39,8 @@ size_t rnnd__cuda_rnn_scratch(struct rnnd_backend *be, enum rnnd_cell cell, int6
            rnnd__persistent_scratch(cell, H, N);
 }
 
-static void begin(struct rnnd_backend *be, float *to, struct rnnd_buf from, int64_t floats)
+static void begin(struct rnnd_backend *be, float *to, struct rnnd_buf from,
+                  int64_t floats)
 {
     struct rnnd_buf dst = {(char *)to};
     if (rnnd_buf_is_null(from))
@@ -48,8 +50,8 @@ static void begin(struct rnnd_backend *be, float *to, struct rnnd_buf from, int6
 }
 
 /* The running states of a direction begin as given, or at zero. */
-static void begin_states(struct rnnd_backend *be, const struct rnnd_rnn *r, struct rnnd_buf h,
-                         struct rnnd_buf c)
+static void begin_states(struct rnnd_backend *be, const struct rnnd_rnn *r,
+                         struct rnnd_buf h, struct rnnd_buf c)
 {
     rnnd_rnn_scratch x = rnnd__scratch_of(r);
     begin(be, x.h, h, r->batch->N * r->H);
@@ -58,8 +60,8 @@ static void begin_states(struct rnnd_backend *be, const struct rnnd_rnn *r, stru
 }
 
 /* Those that end are wanted, or not. */
-static void end_states(struct rnnd_backend *be, const struct rnnd_rnn *r, struct rnnd_buf h,
-                       struct rnnd_buf c)
+static void end_states(struct rnnd_backend *be, const struct rnnd_rnn *r,
+                       struct rnnd_buf h, struct rnnd_buf c)
 {
     rnnd_rnn_scratch x = rnnd__scratch_of(r);
     size_t bytes = (size_t)(r->batch->N * r->H) * sizeof(float);
@@ -69,7 +71,7 @@ static void end_states(struct rnnd_backend *be, const struct rnnd_rnn *r, struct
         rnnd__cuda_copy(be, c, {(char *)x.c}, bytes);
 }
 
-/* ---- cells forward ------------------------------------------------------------------ */
+/* ---- cells forward --------------------------------------------------------------- */
 
 template <enum rnnd_cell cell>
 __global__ void __launch_bounds__(RNND__BLOCK) cells_forward(rnnd_cell_forward s)
@@ -101,7 +103,7 @@ static forward_kernel *forward_of(enum rnnd_cell cell)
     }
 }
 
-/* ---- forward ------------------------------------------------------------------------ */
+/* ---- forward --------------------------------------------------------------------- */
 
 static void step_forward(struct rnnd_backend *be, const struct rnnd_rnn *r,
                          const rnnd_rnn_scratch &x, int64_t t)
@@ -109,12 +111,28 @@ static void step_forward(struct rnnd_backend *be, const struct rnnd_rnn *r,
     struct rnnd_cuda *cuda = rnnd__cuda(be);
     int64_t H = r->H, GH = rnnd_cell_gates(r->cell) * H, row = r->batch->off[t];
     int64_t rows = r->batch->n[t];
-    struct rnnd_matmul m = {.ta = false, .tb = true, .m = rows, .n = GH, .k = H, .alpha = 1,
-                            .beta = 0, .lda = H, .ldb = H, .ldc = GH};
-    rnnd_cell_forward s = {
-        rows, H, r->ldy, rnnd__floats(r->gates) + row * GH, rnnd__floats(r->y) + row * r->ldy,
-        rnnd_buf_is_null(r->keep) ? NULL : rnnd__floats(r->keep) + row * H, x.h, x.c,
-        x.product, rnnd__floats(r->b_ih), rnnd__floats(r->b_hh)};
+    struct rnnd_matmul m = {.ta = false,
+                            .tb = true,
+                            .m = rows,
+                            .n = GH,
+                            .k = H,
+                            .alpha = 1,
+                            .beta = 0,
+                            .lda = H,
+                            .ldb = H,
+                            .ldc = GH};
+    rnnd_cell_forward s = {rows,
+                           H,
+                           r->ldy,
+                           rnnd__floats(r->gates) + row * GH,
+                           rnnd__floats(r->y) + row * r->ldy,
+                           rnnd_buf_is_null(r->keep) ? NULL
+                                                     : rnnd__floats(r->keep) + row * H,
+                           x.h,
+                           x.c,
+                           x.product,
+                           rnnd__floats(r->b_ih),
+                           rnnd__floats(r->b_hh)};
     rnnd__cuda_matmul(be, &m, {(char *)x.product}, {(char *)x.h}, r->w_hh);
     if (rnnd__cuda_sound(cuda))
         rnnd__cuda_ok(cuda, launch(forward_of(r->cell), rnnd__blocks(rows * H),
@@ -130,7 +148,7 @@ static void forward_steps(struct rnnd_backend *be, const void *arg)
         step_forward(be, r, x, r->reverse ? T - 1 - s : s);
 }
 
-/* ---- cells backward ----------------------------------------------------------------- */
+/* ---- cells backward -------------------------------------------------------------- */
 
 template <enum rnnd_cell cell>
 __global__ void __launch_bounds__(RNND__BLOCK) cells_backward(rnnd_cell_backward s)
@@ -160,14 +178,15 @@ static backward_kernel *backward_of(enum rnnd_cell cell)
     }
 }
 
-/* ---- backward ----------------------------------------------------------------------- */
+/* ---- backward -------------------------------------------------------------------- */
 
 static const float *or_null(struct rnnd_buf buf, int64_t at)
 {
     return rnnd_buf_is_null(buf) ? NULL : rnnd__floats(buf) + at;
 }
 
-/* dh for the states before, from the gate gradients; GRU: added to what went straight. */
+/* dh for the states before, from the gate gradients; GRU: added to what went
+   straight. */
 static void product_backward(struct rnnd_backend *be, const struct rnnd_rnn *r,
                              const rnnd_rnn_scratch &x, int64_t t)
 {
@@ -175,8 +194,15 @@ static void product_backward(struct rnnd_backend *be, const struct rnnd_rnn *r,
     bool gru = r->cell == RNND_GRU;
     struct rnnd_buf gates = rnnd_at(r->gates, r->batch->off[t] * GH);
     struct rnnd_buf d = {(char *)x.product}, dh = {(char *)x.h};
-    struct rnnd_matmul m = {.ta = false, .tb = false, .m = r->batch->n[t], .n = H, .k = GH,
-                            .alpha = 1, .beta = gru ? 1.0f : 0.0f, .lda = GH, .ldb = H,
+    struct rnnd_matmul m = {.ta = false,
+                            .tb = false,
+                            .m = r->batch->n[t],
+                            .n = H,
+                            .k = GH,
+                            .alpha = 1,
+                            .beta = gru ? 1.0f : 0.0f,
+                            .lda = GH,
+                            .ldb = H,
                             .ldc = H};
     rnnd__cuda_matmul(be, &m, dh, gru ? d : gates, r->w_hh);
 }
@@ -226,13 +252,20 @@ __global__ void __launch_bounds__(RNND__BLOCK)
 }
 
 /* Parameter gradients of gates from .. to-1, whose gradients are g [R,ldg]. */
-static void weight_gradients(struct rnnd_backend *be, const struct rnnd_rnn *r, int64_t from,
-                             int64_t to, struct rnnd_buf g, int64_t ldg)
+static void weight_gradients(struct rnnd_backend *be, const struct rnnd_rnn *r,
+                             int64_t from, int64_t to, struct rnnd_buf g, int64_t ldg)
 {
     int64_t H = r->H;
     struct rnnd_buf h_prev = {(char *)rnnd__scratch_of(r).h_prev};
-    struct rnnd_matmul m = {.ta = true, .tb = false, .m = (to - from) * H, .n = H,
-                            .k = r->batch->R, .alpha = 1, .beta = 1, .lda = ldg, .ldb = H,
+    struct rnnd_matmul m = {.ta = true,
+                            .tb = false,
+                            .m = (to - from) * H,
+                            .n = H,
+                            .k = r->batch->R,
+                            .alpha = 1,
+                            .beta = 1,
+                            .lda = ldg,
+                            .ldb = H,
                             .ldc = H};
     rnnd__cuda_matmul(be, &m, rnnd_at(r->dw_hh, from * H * H), g, h_prev);
 }
@@ -248,8 +281,10 @@ static void parameter_gradients(struct rnnd_backend *be, const struct rnnd_rnn *
                             rnnd__ints(b->d_n), rnnd__floats(r->y), or_null(r->h0, 0)};
     if (b->R == 0 || !rnnd__cuda_sound(cuda))
         return;
-    rnnd__cuda_ok(cuda, launch(gather_before, rnnd__blocks(b->R * H), dim3(RNND__BLOCK), 0,
-                               cuda->stream, rnnd__scratch_of(r).h_prev, s), "states");
+    rnnd__cuda_ok(cuda,
+                  launch(gather_before, rnnd__blocks(b->R * H), dim3(RNND__BLOCK), 0,
+                         cuda->stream, rnnd__scratch_of(r).h_prev, s),
+                  "states");
     rnnd__cuda_sum_rows(cuda, b->R, GH, GH, rnnd__floats(r->db_ih), gates);
     if (r->cell == RNND_GRU) { /* the recurrent side's view of n differs by r */
         weight_gradients(be, r, 0, 2, r->gates, GH);
@@ -276,7 +311,7 @@ static void backward_steps(struct rnnd_backend *be, const void *arg)
     }
 }
 
-/* ---- as a graph --------------------------------------------------------------------- */
+/* ---- as a graph ------------------------------------------------------------------ */
 
 /* A graph has two nodes a step; fewer steps are not worth it, more take much memory. */
 enum { LEAST_GRAPH_STEPS = 4, MOST_GRAPH_STEPS = 2048 };
@@ -286,12 +321,14 @@ static int64_t word_of(struct rnnd_buf buf)
     return (int64_t)(intptr_t)buf.dev;
 }
 
-/* The steps of a direction. Where all steps have the same rows, as in windows of a text, the
-   next batch is likely to be the same to the launches; ragged ones rarely come twice. */
+/* The steps of a direction. Where all steps have the same rows, as in windows of a
+   text, the next batch is likely to be the same to the launches; ragged ones rarely
+   come twice. */
 static void stepwise(struct rnnd_backend *be, const struct rnnd_rnn *r, bool back)
 {
     const struct rnnd_packed *b = r->batch;
-    void (*steps)(struct rnnd_backend *, const void *) = back ? backward_steps : forward_steps;
+    void (*steps)(struct rnnd_backend *, const void *) =
+        back ? backward_steps : forward_steps;
     const int64_t key[RNND__GRAPH_KEY] = {
         back, r->cell, r->reverse, r->H, r->ldy, b->N, b->T, b->R, word_of(r->w_hh),
         word_of(r->b_ih), word_of(r->b_hh), word_of(r->gates), word_of(r->y),
@@ -304,7 +341,7 @@ static void stepwise(struct rnnd_backend *be, const struct rnnd_rnn *r, bool bac
         steps(be, r);
 }
 
-/* ---- which path --------------------------------------------------------------------- */
+/* ---- which path ------------------------------------------------------------------ */
 
 /* What the planner decides, and says. */
 struct rnnd_loop_plan {
@@ -313,7 +350,8 @@ struct rnnd_loop_plan {
     char why[160];
 };
 
-/* Beyond so many rows a product of cuBLAS is worth its launch: planned, not measured yet. */
+/* Beyond so many rows a product of cuBLAS is worth its launch: planned, not measured
+   yet. */
 static int64_t most_rows(const struct rnnd_cuda *cuda)
 {
     return cuda->precision == RNND_BF16 ? 256 : 128;
@@ -322,8 +360,10 @@ static int64_t most_rows(const struct rnnd_cuda *cuda)
 static rnnd_loop_plan small_plan(enum rnnd_cell cell, int64_t H)
 {
     rnnd_loop_plan p = {RNND_PATH_SMALL, {}, ""};
-    snprintf(p.why, sizeof p.why, "small: the weights of %lld units (of up to %lld) stay in "
-             "one multiprocessor", (long long)H, (long long)rnnd__small_units(cell));
+    snprintf(p.why, sizeof p.why,
+             "small: the weights of %lld units (of up to %lld) stay in "
+             "one multiprocessor",
+             (long long)H, (long long)rnnd__small_units(cell));
     return p;
 }
 
@@ -337,14 +377,17 @@ static rnnd_loop_plan stepwise_plan(const char *why)
 static rnnd_loop_plan persistent_plan(const rnnd_persistent_plan &persistent, int64_t H)
 {
     rnnd_loop_plan p = {RNND_PATH_PERSISTENT, persistent, ""};
-    snprintf(p.why, sizeof p.why, "persistent: %d blocks hold the weights of %lld units, %d "
-             "group%s of rows%s", persistent.members, (long long)H, persistent.groups,
-             persistent.groups == 1 ? "" : "s", persistent.apart ? ", gates apart" : "");
+    snprintf(p.why, sizeof p.why,
+             "persistent: %d blocks hold the weights of %lld units, %d "
+             "group%s of rows%s",
+             persistent.members, (long long)H, persistent.groups,
+             persistent.groups == 1 ? "" : "s",
+             persistent.apart ? ", gates apart" : "");
     return p;
 }
 
-static rnnd_loop_plan plan_for(const struct rnnd_cuda *cuda, enum rnnd_cell cell, int64_t H,
-                               int64_t N, int directions)
+static rnnd_loop_plan plan_for(const struct rnnd_cuda *cuda, enum rnnd_cell cell,
+                               int64_t H, int64_t N, int directions)
 {
     bool small = H <= rnnd__small_units(cell), any = cuda->path == RNND_PATH_AUTO;
     char why[96];
@@ -352,11 +395,14 @@ static rnnd_loop_plan plan_for(const struct rnnd_cuda *cuda, enum rnnd_cell cell
         return stepwise_plan("as asked for");
     if (small && cuda->path != RNND_PATH_PERSISTENT)
         return small_plan(cell, H);
-    snprintf(why, sizeof why, "%lld units, of which one multiprocessor holds the weights of "
-             "%lld", (long long)H, (long long)rnnd__small_units(cell));
+    snprintf(why, sizeof why,
+             "%lld units, of which one multiprocessor holds the weights of "
+             "%lld",
+             (long long)H, (long long)rnnd__small_units(cell));
     if (cuda->path == RNND_PATH_SMALL)
         return stepwise_plan(why);
-    rnnd_persistent_plan persistent = rnnd__persistent_plan(cuda, cell, H, N, directions);
+    rnnd_persistent_plan persistent =
+        rnnd__persistent_plan(cuda, cell, H, N, directions);
     if (persistent.groups == 0)
         return stepwise_plan(persistent.why);
     if (any && N > most_rows(cuda))
@@ -364,8 +410,8 @@ static rnnd_loop_plan plan_for(const struct rnnd_cuda *cuda, enum rnnd_cell cell
     return persistent_plan(persistent, H);
 }
 
-void rnnd__cuda_rnn_explain(struct rnnd_backend *be, enum rnnd_cell cell, int64_t H, int64_t N,
-                            char *text)
+void rnnd__cuda_rnn_explain(struct rnnd_backend *be, enum rnnd_cell cell, int64_t H,
+                            int64_t N, char *text)
 {
     rnnd_loop_plan p = plan_for(rnnd__cuda(be), cell, H, N, 1);
     memcpy(text, p.why, sizeof p.why);
@@ -375,14 +421,16 @@ void rnnd__cuda_rnn_explain(struct rnnd_backend *be, enum rnnd_cell cell, int64_
     p = plan_for(rnnd__cuda(be), cell, H, N, 2);
     size_t end = strlen(text);
     if (p.persistent.directions == 1)
-        snprintf(text + end, sizeof p.why - end, "; of two directions one after the other, as "
+        snprintf(text + end, sizeof p.why - end,
+                 "; of two directions one after the other, as "
                  "both do not fit");
     else if (p.persistent.groups < groups)
-        snprintf(text + end, sizeof p.why - end, "; of two directions at once %d group%s each",
-                 p.persistent.groups, p.persistent.groups == 1 ? "" : "s");
+        snprintf(text + end, sizeof p.why - end,
+                 "; of two directions at once %d group%s each", p.persistent.groups,
+                 p.persistent.groups == 1 ? "" : "s");
 }
 
-/* ---- entries ------------------------------------------------------------------------ */
+/* ---- entries --------------------------------------------------------------------- */
 
 static rnnd_loop_plan plan_of(struct rnnd_backend *be, const struct rnnd_rnn *r)
 {

@@ -1,9 +1,11 @@
 /*
- * rnn.cuh - what the ways to run a time loop share: its scratch, and a step's arguments.
+ * rnn.cuh - what the ways to run a time loop share: its scratch, and a step's
+ * arguments.
  *
- * All keep the running states in the scratch, a row per sequence: a sequence that has ended,
- * or has no step, leaves its final state there, and one that starts later (reverse) finds its
- * initial one. So forward and reverse differ in the order of steps alone.
+ * All keep the running states in the scratch, a row per sequence: a sequence that has
+ * ended, or has no step, leaves its final state there, and one that starts later
+ * (reverse) finds its initial one. So forward and reverse differ in the order of steps
+ * alone.
  */
 #ifndef RNND_RNN_CUH
 #define RNND_RNN_CUH
@@ -13,7 +15,7 @@
 /* In floats, each part on a line of its own. */
 struct rnnd_rnn_scratch {
     float *h, *c;              /* [N,H] running states; backward: their gradients */
-    float *product;            /* [N,G*H] forward: h W_hh^T. Backward, GRU: gradients of it */
+    float *product; /* [N,G*H] forward: h W_hh^T. Backward, GRU: gradients of it */
     float *h_prev;             /* [R,H] states before every row, for dW_hh */
     uint32_t *persistent;      /* rnnd__persistent_scratch() */
 };
@@ -30,11 +32,12 @@ static inline rnnd_before rnnd__before(const struct rnnd_rnn *r, int64_t t)
 {
     const struct rnnd_packed *b = r->batch;
     if (r->reverse)
-        return t + 1 < b->T ? rnnd_before{b->off[t + 1], b->n[t + 1]} : rnnd_before{0, 0};
+        return t + 1 < b->T ? rnnd_before{b->off[t + 1], b->n[t + 1]}
+                            : rnnd_before{0, 0};
     return t > 0 ? rnnd_before{b->off[t - 1], b->n[t]} : rnnd_before{0, 0};
 }
 
-/* ---- rnn_small.cu: few units, any precision asked for --------------------------------- */
+/* ---- rnn_small.cu: few units, any precision asked for ---------------------------- */
 
 /* The most units that a block holds the weights of. */
 int64_t rnnd__small_units(enum rnnd_cell cell);
@@ -43,7 +46,7 @@ int64_t rnnd__small_units(enum rnnd_cell cell);
 void rnnd__small_forward(struct rnnd_backend *, const struct rnnd_rnn *);
 void rnnd__small_backward(struct rnnd_backend *, const struct rnnd_rnn *);
 
-/* ---- rnn_persistent.cu: bf16 and tf32, where the weights fit into shared memory ------- */
+/* ---- rnn_persistent.cu: bf16 and tf32, where the weights fit into shared memory -- */
 
 enum { RNND__MOST_BLOCKS = 1024 };
 
@@ -54,9 +57,11 @@ struct rnnd_persistent_plan {
     char why[128];             /* not */
 };
 
-/* For a layer of so many directions: in one launch if there is room for a group of each. */
-rnnd_persistent_plan rnnd__persistent_plan(const struct rnnd_cuda *cuda, enum rnnd_cell cell,
-                                           int64_t H, int64_t N, int directions);
+/* For a layer of so many directions: in one launch if there is room for a group of
+   each. */
+rnnd_persistent_plan rnnd__persistent_plan(const struct rnnd_cuda *cuda,
+                                           enum rnnd_cell cell, int64_t H, int64_t N,
+                                           int directions);
 /* Bytes. */
 size_t rnnd__persistent_scratch(enum rnnd_cell cell, int64_t H, int64_t N);
 /* The loop, the other direction's too, on running states that have begun. */

@@ -1,6 +1,6 @@
 /*
- * rnn_cells.cuh - one unit of one row of a step, forward beside backward: what the loops that
- * run over global memory do between two products.
+ * rnn_cells.cuh - one unit of one row of a step, forward beside backward: what the
+ * loops that run over global memory do between two products.
  */
 #ifndef RNND_RNN_CELLS_CUH
 #define RNND_RNN_CELLS_CUH
@@ -13,7 +13,7 @@ __host__ __device__ constexpr int cell_gates(enum rnnd_cell cell)
     return cell == RNND_LSTM ? 4 : cell == RNND_GRU ? 3 : 1;
 }
 
-/* ---- forward ------------------------------------------------------------------------ */
+/* ---- forward --------------------------------------------------------------------- */
 
 /* The rows of one step. */
 struct rnnd_cell_forward {
@@ -24,8 +24,8 @@ struct rnnd_cell_forward {
     const float *b_ih, *b_hh;
 };
 
-/* What a unit's gates are made of besides the product, biases in it; of the GRU's n the two
-   sides apart: inputs in 2, the bias of the product in 3. */
+/* What a unit's gates are made of besides the product, biases in it; of the GRU's n the
+   two sides apart: inputs in 2, the bias of the product in 3. */
 struct rnnd_unit_inputs {
     float gate[4];
 };
@@ -49,8 +49,8 @@ __device__ __forceinline__ rnnd_unit_inputs unit_inputs(const rnnd_cell_forward 
     return in;
 }
 
-__device__ __forceinline__ float lstm_unit(const rnnd_cell_forward &s, int64_t row, int64_t k,
-                                           const rnnd_unit_inputs &in,
+__device__ __forceinline__ float lstm_unit(const rnnd_cell_forward &s, int64_t row,
+                                           int64_t k, const rnnd_unit_inputs &in,
                                            const float (&product)[4])
 {
     int64_t at = row * s.H + k;
@@ -66,8 +66,8 @@ __device__ __forceinline__ float lstm_unit(const rnnd_cell_forward &s, int64_t r
     return h;
 }
 
-__device__ __forceinline__ float gru_unit(const rnnd_cell_forward &s, int64_t row, int64_t k,
-                                          const rnnd_unit_inputs &in,
+__device__ __forceinline__ float gru_unit(const rnnd_cell_forward &s, int64_t row,
+                                          int64_t k, const rnnd_unit_inputs &in,
                                           const float (&product)[4])
 {
     int64_t at = row * s.H + k;
@@ -102,10 +102,10 @@ __device__ __forceinline__ float unit_forward(const rnnd_cell_forward &s, int64_
     return h;
 }
 
-/* ---- backward ----------------------------------------------------------------------- */
+/* ---- backward -------------------------------------------------------------------- */
 
-/* The rows of one step; rows below `old` come from rows of another, the rest from the initial
-   states, which may be none. */
+/* The rows of one step; rows below `old` come from rows of another, the rest from the
+   initial states, which may be none. */
 struct rnnd_cell_backward {
     int64_t rows, H, ldy, old;
     float *gates, *keep;           /* of the step */
@@ -115,23 +115,26 @@ struct rnnd_cell_backward {
     const float *y_before, *keep_before, *h0, *c0;
 };
 
-__device__ __forceinline__ float before(const float *rows, int64_t ld, const float *initial,
-                                        const rnnd_cell_backward &s, int64_t row, int64_t k)
+__device__ __forceinline__ float before(const float *rows, int64_t ld,
+                                        const float *initial,
+                                        const rnnd_cell_backward &s, int64_t row,
+                                        int64_t k)
 {
     if (row < s.old)
         return rows[row * ld + k];
     return initial ? initial[row * s.H + k] : 0.0f;
 }
 
-__device__ __forceinline__ void lstm_unit_backward(const rnnd_cell_backward &s, int64_t row,
-                                                   int64_t k, float dh, float (&d)[4])
+__device__ __forceinline__ void lstm_unit_backward(const rnnd_cell_backward &s,
+                                                   int64_t row, int64_t k, float dh,
+                                                   float (&d)[4])
 {
     int64_t at = row * s.H + k;
     float *gates = s.gates + row * 4 * s.H + k;
     rnnd_lstm cell = {gates[0], gates[s.H], gates[2 * s.H], gates[3 * s.H]};
     float dc = s.dc[at];
-    rnnd_lstm_backward(&cell, before(s.keep_before, s.H, s.c0, s, row, k), s.keep[at], dh,
-                       &dc);
+    rnnd_lstm_backward(&cell, before(s.keep_before, s.H, s.c0, s, row, k), s.keep[at],
+                       dh, &dc);
     gates[0] = d[0] = cell.i;
     gates[s.H] = d[1] = cell.f;
     gates[2 * s.H] = d[2] = cell.g;
@@ -140,8 +143,9 @@ __device__ __forceinline__ void lstm_unit_backward(const rnnd_cell_backward &s, 
     s.dh[at] = 0;
 }
 
-__device__ __forceinline__ void gru_unit_backward(const rnnd_cell_backward &s, int64_t row,
-                                                  int64_t k, float dh, float (&d)[4])
+__device__ __forceinline__ void gru_unit_backward(const rnnd_cell_backward &s,
+                                                  int64_t row, int64_t k, float dh,
+                                                  float (&d)[4])
 {
     int64_t at = row * s.H + k;
     float *gates = s.gates + row * 3 * s.H + k;
@@ -155,8 +159,8 @@ __device__ __forceinline__ void gru_unit_backward(const rnnd_cell_backward &s, i
     s.dh[at] = dh;
 }
 
-/* From the running gradient of a unit's state to those of its gates on the recurrent side, d;
-   what goes straight to the state before (GRU) stays in dh, else 0. */
+/* From the running gradient of a unit's state to those of its gates on the recurrent
+   side, d; what goes straight to the state before (GRU) stays in dh, else 0. */
 template <enum rnnd_cell cell>
 __device__ __forceinline__ void unit_backward(const rnnd_cell_backward &s, int64_t row,
                                               int64_t k, float (&d)[4])

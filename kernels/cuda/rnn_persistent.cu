@@ -1,17 +1,19 @@
 /*
- * rnn_persistent.cu - the time loop in one launch: blocks that stay on their processors hold
- * all recurrent weights in shared memory, and multiply by tensor cores in bf16 or tf32.
+ * rnn_persistent.cu - the time loop in one launch: blocks that stay on their processors
+ * hold all recurrent weights in shared memory, and multiply by tensor cores in bf16 or
+ * tf32.
  *
- * Blocks form groups. A group holds the weights once, 16 units a block, and owns every so-many
- * tiles of 8 rows; groups do not meet. Within a group each step ends with one barrier: what
- * the next product reads (states forward, gate gradients backward) lies in one of two buffers
- * in turn, so that nobody writes what others still read. Backward the gates may be split up:
- * then a block takes one gate for the units of as many blocks as there are gates, its squad,
- * which reads its part of the gate gradients only; a second barrier, of the squad, stands
- * before the sum over the gates. Both directions of a layer go in one
- * launch, groups of their own each, where there is room. Units stand on the side of the
- * product that counts 16, rows on the side that counts 8: a batch that shrinks costs less.
- * Sums are in fp32 and in one order; masters, cell states and gradients stay fp32.
+ * Blocks form groups. A group holds the weights once, 16 units a block, and owns every
+ * so-many tiles of 8 rows; groups do not meet. Within a group each step ends with one
+ * barrier: what the next product reads (states forward, gate gradients backward) lies
+ * in one of two buffers in turn, so that nobody writes what others still read. Backward
+ * the gates may be split up: then a block takes one gate for the units of as many
+ * blocks as there are gates, its squad, which reads its part of the gate gradients
+ * only; a second barrier, of the squad, stands before the sum over the gates. Both
+ * directions of a layer go in one launch, groups of their own each, where there is
+ * room. Units stand on the side of the product that counts 16, rows on the side that
+ * counts 8: a batch that shrinks costs less. Sums are in fp32 and in one order;
+ * masters, cell states and gradients stay fp32.
  */
 #include "rnn.cuh"
 
@@ -27,7 +29,7 @@ struct rnnd_persistent_direction {
     const float *w_hh, *b_ih, *b_hh, *h0, *c0, *dy;
     float *gates, *y, *keep, *h, *c;
     uint32_t *exchange;            /* two buffers */
-    float *share;                  /* [N,G*H] with gates apart: what each gives to a state */
+    float *share; /* [N,G*H] with gates apart: what each gives to a state */
     uint32_t *flags;               /* of groups, then of squads */
 };
 
@@ -35,7 +37,7 @@ struct rnnd_persistent_direction {
 struct rnnd_persistent {
     bool apart;                    /* backward, gates are split up */
     int members, groups;           /* blocks of a group, groups of a direction */
-    int words, ksteps;             /* of a row of H, padded; products of 8 words in it */
+    int words, ksteps; /* of a row of H, padded; products of 8 words in it */
     int64_t N, T, H, ldy;
     const int64_t *off;
     const int32_t *n;
@@ -50,8 +52,10 @@ struct rnnd_persistent_layer {
     rnnd_persistent_direction other;
 };
 
-/* A copy: an index that is known at run time would cost a trip to memory at each use. */
-__device__ __forceinline__ rnnd_persistent own_direction(const rnnd_persistent_layer &layer)
+/* A copy: an index that is known at run time would cost a trip to memory at each
+   use. */
+__device__ __forceinline__ rnnd_persistent
+own_direction(const rnnd_persistent_layer &layer)
 {
     rnnd_persistent p = layer.p;
 #if RNND_FAULT == 16 /* both directions of a layer are the first */
@@ -62,10 +66,11 @@ __device__ __forceinline__ rnnd_persistent own_direction(const rnnd_persistent_l
     return p;
 }
 
-/* ---- products ----------------------------------------------------------------------- */
+/* ---- products -------------------------------------------------------------------- */
 
 template <bool bf16>
-__device__ __forceinline__ void multiply(float (&d)[4], const uint4 &a, const uint32_t (&b)[2])
+__device__ __forceinline__ void multiply(float (&d)[4], const uint4 &a,
+                                         const uint32_t (&b)[2])
 {
     uint32_t left[4] = {a.x, a.y, a.z, a.w};
     if (bf16)
@@ -86,10 +91,10 @@ __device__ __forceinline__ uint32_t word_of(const float *row, int64_t next, int6
     return bf16_pair(low, high);
 }
 
-/* This block's weights as the lanes of a warp take them: for each tile of 16 and each step
-   along k four words a lane. Forward a tile is a gate's 16 units, k their inputs; backward
-   there is one tile, the 16 units, and k goes through the gates, or with gates apart a tile
-   for each 16 units of the squad, and k goes through one gate. */
+/* This block's weights as the lanes of a warp take them: for each tile of 16 and each
+   step along k four words a lane. Forward a tile is a gate's 16 units, k their inputs;
+   backward there is one tile, the 16 units, and k goes through the gates, or with gates
+   apart a tile for each 16 units of the squad, and k goes through one gate. */
 template <bool bf16, bool back>
 __device__ __forceinline__ void load_weights(uint4 *w, const rnnd_persistent &p, int G,
                                              int member)
@@ -98,7 +103,8 @@ __device__ __forceinline__ void load_weights(uint4 *w, const rnnd_persistent &p,
         int lane = i % 32, k = i / 32 % p.ksteps, tile = i / 32 / p.ksteps;
         bool apart = back && p.apart;
         int gate = apart ? member % G : tile;
-        int64_t unit = (int64_t)(apart ? member / G * G + tile : member) * UNITS + lane / 4;
+        int64_t unit =
+            (int64_t)(apart ? member / G * G + tile : member) * UNITS + lane / 4;
         uint32_t word[4];
         UNROLL
         for (int e = 0; e < 4; e++) {
@@ -114,8 +120,9 @@ __device__ __forceinline__ void load_weights(uint4 *w, const rnnd_persistent &p,
     }
 }
 
-/* Eight rows of what other blocks wrote, to shared memory: past L1, since this block may have
-   read the same addresses two steps ago. Rows are 16 bytes longer there: no bank conflicts. */
+/* Eight rows of what other blocks wrote, to shared memory: past L1, since this block
+   may have read the same addresses two steps ago. Rows are 16 bytes longer there: no
+   bank conflicts. */
 __device__ __forceinline__ void stage_rows(uint32_t *stage, const uint32_t *from,
                                            int64_t row_words, int words)
 {
@@ -144,14 +151,16 @@ __device__ __forceinline__ void multiply_staged(float (&sum)[tiles][4], const ui
     }
 }
 
-/* Each warp's share of the sums, where all can add them up: [16 units][8 rows] a tile. */
+/* Each warp's share of the sums, where all can add them up: [16 units][8 rows] a
+   tile. */
 template <int tiles>
 __device__ __forceinline__ void put_parts(float *part, const float (&sum)[tiles][4])
 {
     int lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32;
     UNROLL
     for (int m = 0; m < tiles; m++) {
-        float *to = part + (warp * tiles + m) * FRAGMENT + lane / 4 * ROWS + lane % 4 * 2;
+        float *to =
+            part + (warp * tiles + m) * FRAGMENT + lane / 4 * ROWS + lane % 4 * 2;
         to[0] = sum[m][0];
         to[1] = sum[m][1];
         to[8 * ROWS] = sum[m][2];
@@ -195,7 +204,8 @@ __device__ __forceinline__ rnnd_persistent_memory memory_of(uint32_t *words, int
             reinterpret_cast<float *>(stage + ROWS * (p.words + 4))};
 }
 
-/* Who this thread answers for in a tile: the first half of the threads have a unit each. */
+/* Who this thread answers for in a tile: the first half of the threads have a unit
+   each. */
 struct rnnd_owner {
     bool busy;
     int unit, row;                 /* in the block's units, in the tile */
@@ -224,8 +234,8 @@ __device__ __forceinline__ bool meet(const rnnd_persistent &p, int group, int me
     __syncthreads();
     return epoch > 0;
 #endif
-    return met(p, group_barrier(p.d.flags + (int64_t)group * p.members, p.members, member,
-                                epoch));
+    return met(p, group_barrier(p.d.flags + (int64_t)group * p.members, p.members,
+                                member, epoch));
 }
 
 /* Its G blocks that share their units. */
@@ -237,10 +247,11 @@ __device__ __forceinline__ bool meet_squad(const rnnd_persistent &p, int G, int 
     return epoch > 0;
 #endif
     int64_t first = (int64_t)group * p.members + member / G * G;
-    return met(p, group_barrier(p.d.flags + RNND__MOST_BLOCKS + first, G, member % G, epoch));
+    return met(
+        p, group_barrier(p.d.flags + RNND__MOST_BLOCKS + first, G, member % G, epoch));
 }
 
-/* ---- forward ------------------------------------------------------------------------ */
+/* ---- forward --------------------------------------------------------------------- */
 
 __device__ __forceinline__ rnnd_cell_forward step_of(const rnnd_persistent &p, int G,
                                                      int64_t t, int64_t rows)
@@ -286,7 +297,8 @@ __device__ __forceinline__ void forward_tile(const rnnd_persistent &p,
 }
 
 template <enum rnnd_cell cell, bool bf16>
-__global__ void __launch_bounds__(THREADS, 1) persistent_forward(rnnd_persistent_layer layer)
+__global__ void __launch_bounds__(THREADS, 1)
+    persistent_forward(rnnd_persistent_layer layer)
 {
     SHARED_DYN(uint32_t, words);
     const int G = cell_gates(cell);
@@ -298,7 +310,8 @@ __global__ void __launch_bounds__(THREADS, 1) persistent_forward(rnnd_persistent
     __syncthreads();
     for (int64_t i = 0; i < p.T; i++) {
         int64_t t = p.d.reverse ? p.T - 1 - i : i, rows = __ldg(p.n + t);
-        if (rows <= (int64_t)group * ROWS) /* none of this group's is alive: not yet, or for */
+        /* None of this group's is alive: not yet, or for. */
+        if (rows <= (int64_t)group * ROWS)
             continue;                      /* good */
         rnnd_cell_forward s = step_of(p, G, t, rows);
         for (int64_t tile = group; tile * ROWS < rows; tile += p.groups)
@@ -308,7 +321,8 @@ __global__ void __launch_bounds__(THREADS, 1) persistent_forward(rnnd_persistent
     }
 }
 
-/* Both buffers begin with the initial states: rows that start later (reverse) find them. */
+/* Both buffers begin with the initial states: rows that start later (reverse) find
+   them. */
 template <bool bf16>
 __global__ void __launch_bounds__(RNND__BLOCK) exchange_states(rnnd_persistent p)
 {
@@ -320,10 +334,11 @@ __global__ void __launch_bounds__(RNND__BLOCK) exchange_states(rnnd_persistent p
     }
 }
 
-/* ---- backward ----------------------------------------------------------------------- */
+/* ---- backward -------------------------------------------------------------------- */
 
-__device__ __forceinline__ rnnd_cell_backward step_back_of(const rnnd_persistent &p, int G,
-                                                           int64_t t, int64_t rows)
+__device__ __forceinline__ rnnd_cell_backward step_back_of(const rnnd_persistent &p,
+                                                           int G, int64_t t,
+                                                           int64_t rows)
 {
     int64_t row = __ldg(p.off + t), from = p.d.reverse ? t + 1 : t - 1;
     bool first = from < 0 || from >= p.T;
@@ -339,8 +354,8 @@ __device__ __forceinline__ rnnd_cell_backward step_back_of(const rnnd_persistent
 /* The gate gradients of a tile, to memory and to the other blocks. */
 template <enum rnnd_cell cell, bool bf16>
 __device__ __forceinline__ void backward_cells(const rnnd_persistent &p,
-                                               const rnnd_cell_backward &s, int64_t tile,
-                                               int member, uint32_t epoch)
+                                               const rnnd_cell_backward &s,
+                                               int64_t tile, int member, uint32_t epoch)
 {
     const int G = cell_gates(cell);
     rnnd_owner o = owner_of(p, member);
@@ -357,13 +372,13 @@ __device__ __forceinline__ void backward_cells(const rnnd_persistent &p,
 
 /* What they make of the states before, for this block's units. */
 template <enum rnnd_cell cell, bool bf16>
-__device__ __forceinline__ void backward_product(const rnnd_persistent &p,
-                                                 const rnnd_persistent_memory &m,
-                                                 const rnnd_cell_backward &s, int64_t tile,
-                                                 int member, uint32_t epoch)
+__device__ __forceinline__ void
+backward_product(const rnnd_persistent &p, const rnnd_persistent_memory &m,
+                 const rnnd_cell_backward &s, int64_t tile, int member, uint32_t epoch)
 {
     const int G = cell_gates(cell);
-    const uint32_t *from = p.d.exchange + epoch % 2 * p.buffer + tile * ROWS * G * p.words;
+    const uint32_t *from =
+        p.d.exchange + epoch % 2 * p.buffer + tile * ROWS * G * p.words;
     rnnd_owner o = owner_of(p, member);
     int64_t row = tile * ROWS + o.row;
     float sum[1][4] = {};
@@ -377,7 +392,8 @@ __device__ __forceinline__ void backward_product(const rnnd_persistent &p,
         s.dh[row * p.H + o.k] += add_parts<1>(m.part, 0, o.unit, o.row);
 }
 
-/* Gates apart: what this block's gate gives to the states before, for the squad's units. */
+/* Gates apart: what this block's gate gives to the states before, for the squad's
+   units. */
 template <enum rnnd_cell cell, bool bf16>
 __device__ __forceinline__ void gate_product(const rnnd_persistent &p,
                                              const rnnd_persistent_memory &m,
@@ -403,8 +419,9 @@ __device__ __forceinline__ void gate_product(const rnnd_persistent &p,
 
 /* And their sum, for this block's units, in the order of gates. */
 template <enum rnnd_cell cell>
-__device__ __forceinline__ void add_gates(const rnnd_persistent &p, const rnnd_cell_backward &s,
-                                          int64_t tile, int member)
+__device__ __forceinline__ void add_gates(const rnnd_persistent &p,
+                                          const rnnd_cell_backward &s, int64_t tile,
+                                          int member)
 {
     const int G = cell_gates(cell);
     rnnd_owner o = owner_of(p, member);
@@ -419,8 +436,8 @@ __device__ __forceinline__ void add_gates(const rnnd_persistent &p, const rnnd_c
     s.dh[row * p.H + o.k] += sum;
 }
 
-/* From the gate gradients, which all blocks of the group have given, to the states before;
-   false if a block did not come. */
+/* From the gate gradients, which all blocks of the group have given, to the states
+   before; false if a block did not come. */
 template <enum rnnd_cell cell, bool bf16>
 __device__ __forceinline__ bool states_before(const rnnd_persistent &p,
                                               const rnnd_persistent_memory &m,
@@ -442,7 +459,8 @@ __device__ __forceinline__ bool states_before(const rnnd_persistent &p,
 }
 
 template <enum rnnd_cell cell, bool bf16>
-__global__ void __launch_bounds__(THREADS, 1) persistent_backward(rnnd_persistent_layer layer)
+__global__ void __launch_bounds__(THREADS, 1)
+    persistent_backward(rnnd_persistent_layer layer)
 {
     SHARED_DYN(uint32_t, words);
     const int G = cell_gates(cell);
@@ -466,7 +484,7 @@ __global__ void __launch_bounds__(THREADS, 1) persistent_backward(rnnd_persisten
     }
 }
 
-/* ---- whether it can ----------------------------------------------------------------- */
+/* ---- whether it can -------------------------------------------------------------- */
 
 typedef void persistent_kernel(rnnd_persistent_layer);
 
@@ -515,17 +533,20 @@ static int64_t blocks_at_once(const struct rnnd_cuda *cuda, persistent_kernel *k
 {
     int blocks = 0;
     if (cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                             (int)shared) != cudaSuccess ||
-        cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, (const void *)kernel, THREADS,
-                                                      shared) != cudaSuccess) {
+                             (int)shared)
+            != cudaSuccess
+        || cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, (const void *)kernel,
+                                                         THREADS, shared)
+               != cudaSuccess) {
         (void)cudaGetLastError();
         return 0;
     }
-    return blocks > 0 ? cuda->multiprocessors : 0; /* one each: it has the memory to itself */
+    /* One each: it has the memory to itself. */
+    return blocks > 0 ? cuda->multiprocessors : 0;
 }
 
-/* Of both passes, beside a sum under way that may hold processors: blocks that wait for each
-   other need theirs. */
+/* Of both passes, beside a sum under way that may hold processors: blocks that wait for
+   each other need theirs. */
 static int blocks_for(const struct rnnd_cuda *cuda, enum rnnd_cell cell, size_t shared)
 {
     int64_t forward = blocks_at_once(cuda, kernel_for(cuda, cell, false), shared);
@@ -534,21 +555,22 @@ static int blocks_for(const struct rnnd_cuda *cuda, enum rnnd_cell cell, size_t 
     return (int)rnnd__most(0, rnnd__least(forward, backward) - reserve);
 }
 
-/* Two directions share the processors where each gets a group: a launch then waits at half as
-   many barriers as one direction after the other. */
-static void plan_groups(rnnd_persistent_plan *plan, int blocks, int64_t tiles, int directions)
+/* Two directions share the processors where each gets a group: a launch then waits at
+   half as many barriers as one direction after the other. */
+static void plan_groups(rnnd_persistent_plan *plan, int blocks, int64_t tiles,
+                        int directions)
 {
     plan->directions = directions * plan->members <= blocks ? directions : 1;
     plan->groups = (int)rnnd__least(blocks / (plan->members * plan->directions),
                                     rnnd__most(1, tiles));
 }
 
-/* With gates apart a block reads less of the gate gradients in a step, and waits at one more
-   barrier: about 1.2 us, in which a multiprocessor reads these bytes (64 a clock; both are
-   others' figures, not measured here). It must not cost a group, as squads must be full.
-   RNND_CUDA_GATES=apart or together is for tests and measurements. */
-static void plan_gates(rnnd_persistent_plan *plan, const struct rnnd_cuda *cuda, int blocks,
-                       int64_t tiles, int G, int words)
+/* With gates apart a block reads less of the gate gradients in a step, and waits at one
+   more barrier: about 1.2 us, in which a multiprocessor reads these bytes (64 a clock;
+   both are others' figures, not measured here). It must not cost a group, as squads
+   must be full. RNND_CUDA_GATES=apart or together is for tests and measurements. */
+static void plan_gates(rnnd_persistent_plan *plan, const struct rnnd_cuda *cuda,
+                       int blocks, int64_t tiles, int G, int words)
 {
     const int64_t worth = 128 << 10;
     bool must = cuda->gates && strcmp(cuda->gates, "apart") == 0;
@@ -564,27 +586,33 @@ static void plan_gates(rnnd_persistent_plan *plan, const struct rnnd_cuda *cuda,
         *plan = apart;
 }
 
-rnnd_persistent_plan rnnd__persistent_plan(const struct rnnd_cuda *cuda, enum rnnd_cell cell,
-                                           int64_t H, int64_t N, int directions)
+rnnd_persistent_plan rnnd__persistent_plan(const struct rnnd_cuda *cuda,
+                                           enum rnnd_cell cell, int64_t H, int64_t N,
+                                           int directions)
 {
     rnnd_persistent_plan plan = {(int)rnnd__ratio_up(H, UNITS), 0, 1, false, ""};
     int64_t tiles = rnnd__ratio_up(N, ROWS);
     int G = rnnd_cell_gates(cell), words = words_of(cuda->precision, H);
     size_t shared = shared_bytes(G, words);
     if (cuda->arch < 80 || cuda->precision == RNND_FP32) {
-        snprintf(plan.why, sizeof plan.why, "the persistent path is for bf16 and tf32 on "
+        snprintf(plan.why, sizeof plan.why,
+                 "the persistent path is for bf16 and tf32 on "
                  "sm_80 or later");
     } else if (shared > cuda->shared) {
-        snprintf(plan.why, sizeof plan.why, "16 of %lld units need %zu KiB of shared memory, "
-                 "a block has %zu", (long long)H, shared >> 10, cuda->shared >> 10);
+        snprintf(plan.why, sizeof plan.why,
+                 "16 of %lld units need %zu KiB of shared memory, "
+                 "a block has %zu",
+                 (long long)H, shared >> 10, cuda->shared >> 10);
     } else {
         int blocks = blocks_for(cuda, cell, shared);
         plan_groups(&plan, blocks, tiles, directions);
         if (plan.groups > 0)
             plan_gates(&plan, cuda, blocks, tiles, G, words);
         else
-            snprintf(plan.why, sizeof plan.why, "%lld units need %d blocks at once, there "
-                     "are %d", (long long)H, plan.members, blocks);
+            snprintf(plan.why, sizeof plan.why,
+                     "%lld units need %d blocks at once, there "
+                     "are %d",
+                     (long long)H, plan.members, blocks);
     }
     return plan;
 }
@@ -597,15 +625,26 @@ size_t rnnd__persistent_scratch(enum rnnd_cell cell, int64_t H, int64_t N)
            sizeof(uint32_t);
 }
 
-/* ---- launching ---------------------------------------------------------------------- */
+/* ---- launching ------------------------------------------------------------------- */
 
 static rnnd_persistent_direction direction_of(const struct rnnd_rnn *r)
 {
     rnnd_rnn_scratch x = rnnd__scratch_of(r);
-    return {r->reverse, rnnd__floats(r->w_hh), rnnd__floats(r->b_ih), rnnd__floats(r->b_hh),
-            rnnd__floats(r->h0), rnnd__floats(r->c0), rnnd__floats(r->dy),
-            rnnd__floats(r->gates), rnnd__floats(r->y), rnnd__floats(r->keep), x.h, x.c,
-            x.persistent + 2 * RNND__MOST_BLOCKS, x.product, x.persistent};
+    return {r->reverse,
+            rnnd__floats(r->w_hh),
+            rnnd__floats(r->b_ih),
+            rnnd__floats(r->b_hh),
+            rnnd__floats(r->h0),
+            rnnd__floats(r->c0),
+            rnnd__floats(r->dy),
+            rnnd__floats(r->gates),
+            rnnd__floats(r->y),
+            rnnd__floats(r->keep),
+            x.h,
+            x.c,
+            x.persistent + 2 * RNND__MOST_BLOCKS,
+            x.product,
+            x.persistent};
 }
 
 static rnnd_persistent persistent_of(struct rnnd_cuda *cuda, const struct rnnd_rnn *r,
@@ -614,25 +653,39 @@ static rnnd_persistent persistent_of(struct rnnd_cuda *cuda, const struct rnnd_r
     const struct rnnd_packed *b = r->batch;
     int words = words_of(cuda->precision, r->H);
     int64_t rows = rnnd__ratio_up(b->N, ROWS) * ROWS;
-    return {plan.apart, plan.members, plan.groups, words, words / 8, b->N, b->T, r->H, r->ldy,
-            rnnd__longs(b->d_off), rnnd__ints(b->d_n),
-            rows * (back ? rnnd_cell_gates(r->cell) : 1) * words, cuda->lost,
+    return {plan.apart,
+            plan.members,
+            plan.groups,
+            words,
+            words / 8,
+            b->N,
+            b->T,
+            r->H,
+            r->ldy,
+            rnnd__longs(b->d_off),
+            rnnd__ints(b->d_n),
+            rows * (back ? rnnd_cell_gates(r->cell) : 1) * words,
+            cuda->lost,
             direction_of(r)};
 }
 
-/* No block has come yet, and the buffers hold what is read before anybody writes: forward the
-   initial states; backward numbers, since what pads a row meets weights of zero. */
+/* No block has come yet, and the buffers hold what is read before anybody writes:
+   forward the initial states; backward numbers, since what pads a row meets weights of
+   zero. */
 static void begin_exchange(struct rnnd_backend *be, const rnnd_persistent &p, bool back)
 {
     struct rnnd_cuda *cuda = rnnd__cuda(be);
     rnnd__cuda_zero(be, {(char *)p.d.flags}, 2 * RNND__MOST_BLOCKS * sizeof(uint32_t));
     if (back)
-        rnnd__cuda_zero(be, {(char *)p.d.exchange}, (size_t)(2 * p.buffer) * sizeof(uint32_t));
+        rnnd__cuda_zero(be, {(char *)p.d.exchange},
+                        (size_t)(2 * p.buffer) * sizeof(uint32_t));
     else if (rnnd__cuda_sound(cuda))
-        rnnd__cuda_ok(cuda, launch(cuda->precision == RNND_BF16 ? exchange_states<true>
-                                                                : exchange_states<false>,
-                                   rnnd__blocks(p.buffer), dim3(RNND__BLOCK), 0, cuda->stream,
-                                   p), "states");
+        rnnd__cuda_ok(cuda,
+                      launch(cuda->precision == RNND_BF16 ? exchange_states<true>
+                                                          : exchange_states<false>,
+                             rnnd__blocks(p.buffer), dim3(RNND__BLOCK), 0, cuda->stream,
+                             p),
+                      "states");
 }
 
 /* As many directions as the plan has in a launch, from r on. */

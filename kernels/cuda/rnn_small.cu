@@ -3,9 +3,10 @@
  * registers of one block for the whole loop.
  *
  * Rows of a batch do not meet in the recurrence, so each block takes some neighbouring
- * sequences and nothing is waited for but its own threads. Thread (q, k) holds the weights of
- * unit k in gate q: forward the row that makes its sum, backward the column of the gate that
- * its gradient goes back through. Always in fp32; a row's numbers do not depend on the others.
+ * sequences and nothing is waited for but its own threads. Thread (q, k) holds the
+ * weights of unit k in gate q: forward the row that makes its sum, backward the column
+ * of the gate that its gradient goes back through. Always in fp32; a row's numbers do
+ * not depend on the others.
  */
 #include "rnn.cuh"
 
@@ -15,10 +16,11 @@
 
 enum { MOST_ROWS = 8, UNITS_STEP = 16 };
 
-/* Threads of a block for K units: beyond 112 there are at most three gates. A second block on a
-   multiprocessor would cost registers, of which the weights take K. At K = 112, 14 warps of 128
-   registers, some 26 values a thread lie in local memory: read once a step, which is little
-   beside the launches that the stepwise path would take. */
+/* Threads of a block for K units: beyond 112 there are at most three gates. A second
+   block on a multiprocessor would cost registers, of which the weights take K. At K =
+   112, 14 warps of 128 registers, some 26 values a thread lie in local memory: read
+   once a step, which is little beside the launches that the stepwise path would
+   take. */
 constexpr int most_threads(int K)
 {
     return K <= 112 ? 4 * K : 3 * K;
@@ -45,7 +47,8 @@ struct rnnd_small_layer {
     rnnd_small_direction other;
 };
 
-/* A copy: an index that is known at run time would cost a trip to memory at each use. */
+/* A copy: an index that is known at run time would cost a trip to memory at each
+   use. */
 __device__ __forceinline__ rnnd_small own_direction(const rnnd_small_layer &layer)
 {
     rnnd_small s = layer.s;
@@ -57,7 +60,8 @@ __device__ __forceinline__ rnnd_small own_direction(const rnnd_small_layer &laye
     return s;
 }
 
-/* The sequences of this block: first .. first+count-1, of which the first is the longest. */
+/* The sequences of this block: first .. first+count-1, of which the first is the
+   longest. */
 struct rnnd_small_block {
     int64_t first, steps;
     int count;
@@ -71,14 +75,15 @@ __device__ __forceinline__ rnnd_small_block own_block(const rnnd_small &s)
 }
 
 /* How many of them are alive at step t, and the packed row of the first. */
-__device__ __forceinline__ int alive(const rnnd_small &s, const rnnd_small_block &k, int64_t t)
+__device__ __forceinline__ int alive(const rnnd_small &s, const rnnd_small_block &k,
+                                     int64_t t)
 {
     int64_t n = __ldg(s.n + t) - k.first;
     return n < 0 ? 0 : n < k.count ? (int)n : k.count;
 }
 
-__device__ __forceinline__ int64_t row_at(const rnnd_small &s, const rnnd_small_block &k,
-                                          int64_t t)
+__device__ __forceinline__ int64_t row_at(const rnnd_small &s,
+                                          const rnnd_small_block &k, int64_t t)
 {
     return __ldg(s.off + t) + k.first;
 }
@@ -99,9 +104,11 @@ __device__ __forceinline__ float product(const float (&w)[K], const float *x)
     return (sum.x + sum.y) + (sum.z + sum.w);
 }
 
-/* States of the block's sequences, or zeros, to rows of ld floats, which end in zeros. */
+/* States of the block's sequences, or zeros, to rows of ld floats, which end in
+   zeros. */
 __device__ __forceinline__ void load_states(float *to, int ld, const float *from,
-                                            const rnnd_small &s, const rnnd_small_block &b)
+                                            const rnnd_small &s,
+                                            const rnnd_small_block &b)
 {
     for (int i = (int)threadIdx.x; i < b.count * ld; i += (int)blockDim.x) {
         int64_t j = b.first + i / ld, k = i % ld;
@@ -110,23 +117,25 @@ __device__ __forceinline__ void load_states(float *to, int ld, const float *from
 }
 
 __device__ __forceinline__ void store_states(float *to, const float *from, int ld,
-                                             const rnnd_small &s, const rnnd_small_block &b)
+                                             const rnnd_small &s,
+                                             const rnnd_small_block &b)
 {
     for (int i = (int)threadIdx.x; to && i < b.count * (int)s.H; i += (int)blockDim.x)
         to[b.first * s.H + i] = from[i / (int)s.H * ld + i % (int)s.H];
 }
 
-/* ---- forward ------------------------------------------------------------------------ */
+/* ---- forward --------------------------------------------------------------------- */
 
-/* Shared memory, rows of the block each: products with the inputs of this step and the next,
-   sums, and the running states. */
+/* Shared memory, rows of the block each: products with the inputs of this step and the
+   next, sums, and the running states. */
 struct rnnd_small_forward {
     float *h, *x, *sum, *c;
 };
 
-/* The inputs of a step set out for shared memory; each thread fetches what it will use. */
-__device__ __forceinline__ void fetch_inputs(const rnnd_small &s, const rnnd_small_block &b,
-                                             float *x, int64_t t)
+/* The inputs of a step set out for shared memory; each thread fetches what it will
+   use. */
+__device__ __forceinline__ void
+fetch_inputs(const rnnd_small &s, const rnnd_small_block &b, float *x, int64_t t)
 {
     int GH = s.G * (int)s.H, live = alive(s, b, t);
     const float *gates = s.d.gates + row_at(s, b, t) * GH;
@@ -157,7 +166,8 @@ __device__ __forceinline__ float small_unit(const rnnd_small &s, const float *su
         return h;
     }
     if (s.cell == RNND_GRU) {
-        rnnd_gru cell = {sum[k], sum[H + k], x[2 * H + k] + __ldg(s.d.b_ih + 2 * H + k)};
+        rnnd_gru cell = {sum[k], sum[H + k],
+                         x[2 * H + k] + __ldg(s.d.b_ih + 2 * H + k)};
         float h = rnnd_gru_forward(&cell, sum[2 * H + k], before);
         gates[0] = cell.r;
         gates[H] = cell.z;
@@ -169,8 +179,8 @@ __device__ __forceinline__ float small_unit(const rnnd_small &s, const float *su
                                    : rnnd_rnn_relu_forward(sum[k]);
 }
 
-/* Whether the inputs of this thread's gate are not added to its sum: the GRU's n, which takes
-   them under r. */
+/* Whether the inputs of this thread's gate are not added to its sum: the GRU's n, which
+   takes them under r. */
 __device__ __forceinline__ bool is_apart(const rnnd_small &s)
 {
     return s.cell == RNND_GRU && (int)threadIdx.x >= 2 * (int)s.H;
@@ -186,23 +196,24 @@ __device__ __forceinline__ float own_bias(const rnnd_small &s)
 }
 
 template <int K>
-__device__ __forceinline__ void small_step(const rnnd_small &s, const rnnd_small_block &b,
-                                           const rnnd_small_forward &m, const float (&w)[K],
-                                           float bias, const float *x, int64_t t)
+__device__ __forceinline__ void
+small_step(const rnnd_small &s, const rnnd_small_block &b, const rnnd_small_forward &m,
+           const float (&w)[K], float bias, const float *x, int64_t t)
 {
     int H = (int)s.H, GH = s.G * H, live = alive(s, b, t), g = (int)threadIdx.x;
     int64_t row = row_at(s, b, t);
     bool apart = is_apart(s);
     for (int j = 0; j < live && g < GH; j++)
-        m.sum[j * GH + g] = product(w, m.h + j * K) + bias + (apart ? 0 : x[j * GH + g]);
+        m.sum[j * GH + g] =
+            product(w, m.h + j * K) + bias + (apart ? 0 : x[j * GH + g]);
 #if RNND_FAULT == 1 /* sums are read without a barrier behind their writing */
 #else
     __syncthreads();
 #endif
     for (int i = g; i < live * H; i += (int)blockDim.x) {
         int j = i / H, k = i % H;
-        float h = small_unit(s, m.sum + j * GH, x + j * GH, m.h[j * K + k], m.c + i, row + j,
-                             k);
+        float h = small_unit(s, m.sum + j * GH, x + j * GH, m.h[j * K + k], m.c + i,
+                             row + j, k);
         m.h[j * K + k] = h;
         s.d.y[(row + j) * s.ldy + k] = h;
     }
@@ -230,7 +241,8 @@ __global__ void __launch_bounds__(most_threads(K), 1)
     __syncthreads();
     for (int64_t i = 0; i < b.steps; i++) {
         int64_t t = s.d.reverse ? b.steps - 1 - i : i;
-        float *x = m.x + (i % 2) * s.rows * GH, *next = m.x + ((i + 1) % 2) * s.rows * GH;
+        float *x = m.x + (i % 2) * s.rows * GH,
+              *next = m.x + ((i + 1) % 2) * s.rows * GH;
 #if RNND_FAULT == 4 /* copies that are still on their way are used */
 #else
         copy_wait<0>();
@@ -243,7 +255,7 @@ __global__ void __launch_bounds__(most_threads(K), 1)
     store_states(s.d.cn, m.c, H, s, b);
 }
 
-/* ---- backward ----------------------------------------------------------------------- */
+/* ---- backward -------------------------------------------------------------------- */
 
 /* Shared memory, rows of the block each: gate gradients [G*K], their products with the
    weights [G*H], and the running gradients of the states. */
@@ -251,10 +263,11 @@ struct rnnd_small_backward {
     float *d, *part, *dh, *dc;
 };
 
-/* The states before a unit of a row: those of the step it comes from, or the initial one. */
-__device__ __forceinline__ float state_before(const rnnd_small &s, const rnnd_small_block &b,
-                                              const float *rows, int64_t ld,
-                                              const float *initial, int64_t t, int j, int k)
+/* The states before a unit of a row: those of the step it comes from, or the initial
+   one. */
+__device__ __forceinline__ float
+state_before(const rnnd_small &s, const rnnd_small_block &b, const float *rows,
+             int64_t ld, const float *initial, int64_t t, int j, int k)
 {
     int64_t from = s.d.reverse ? t + 1 : t - 1;
     bool old = s.d.reverse ? from < s.T && b.first + j < __ldg(s.n + from) : from >= 0;
@@ -265,10 +278,9 @@ __device__ __forceinline__ float state_before(const rnnd_small &s, const rnnd_sm
 
 /* One unit of one sequence; d: where its gate gradients go, a gate every K. */
 template <int K>
-__device__ __forceinline__ void small_unit_backward(const rnnd_small &s,
-                                                    const rnnd_small_block &b,
-                                                    const rnnd_small_backward &m, int64_t t,
-                                                    int j, int k)
+__device__ __forceinline__ void
+small_unit_backward(const rnnd_small &s, const rnnd_small_block &b,
+                    const rnnd_small_backward &m, int64_t t, int j, int k)
 {
     int H = (int)s.H;
     int64_t row = row_at(s, b, t) + j, at = row * H + k;
@@ -287,7 +299,8 @@ __device__ __forceinline__ void small_unit_backward(const rnnd_small &s,
     } else if (s.cell == RNND_GRU) {
         rnnd_gru cell = {gates[0], gates[H], gates[2 * H]};
         float q = s.d.keep[at];
-        rnnd_gru_backward(&cell, &q, state_before(s, b, s.d.y, s.ldy, s.d.h0, t, j, k), &own);
+        rnnd_gru_backward(&cell, &q, state_before(s, b, s.d.y, s.ldy, s.d.h0, t, j, k),
+                          &own);
         gates[0] = d[0] = cell.r;
         gates[H] = d[K] = cell.z;
         gates[2 * H] = cell.n;
@@ -301,14 +314,16 @@ __device__ __forceinline__ void small_unit_backward(const rnnd_small &s,
     }
 }
 
-/* A unit of a sequence has one thread in all steps, so that only products meet at barriers. */
+/* A unit of a sequence has one thread in all steps, so that only products meet at
+   barriers. */
 template <int K>
 __device__ __forceinline__ void small_step_backward(const rnnd_small &s,
                                                     const rnnd_small_block &b,
                                                     const rnnd_small_backward &m,
                                                     const float (&w)[K], int64_t t)
 {
-    int H = (int)s.H, GH = s.G * H, live = alive(s, b, t), g = (int)threadIdx.x, q = g / H;
+    int H = (int)s.H, GH = s.G * H, live = alive(s, b, t), g = (int)threadIdx.x,
+        q = g / H;
     for (int i = g; i < live * H; i += (int)blockDim.x)
         small_unit_backward<K>(s, b, m, t, i / H, i % H);
     __syncthreads();
@@ -337,7 +352,8 @@ __global__ void __launch_bounds__(most_threads(K), 1)
     float w[K];
     UNROLL
     for (int i = 0; i < K; i++)
-        w[i] = g < GH && i < H ? __ldg(s.d.w_hh + (int64_t)(g / H * H + i) * H + g % H) : 0;
+        w[i] = g < GH && i < H ? __ldg(s.d.w_hh + (int64_t)(g / H * H + i) * H + g % H)
+                               : 0;
     for (int i = g; i < s.rows * s.G * K; i += (int)blockDim.x)
         m.d[i] = 0; /* what pads the gates stays zero */
     load_states(m.dh, H, s.d.dhn, s, b);
@@ -350,7 +366,7 @@ __global__ void __launch_bounds__(most_threads(K), 1)
     store_states(s.d.dc0, m.dc, H, s, b);
 }
 
-/* ---- launching ---------------------------------------------------------------------- */
+/* ---- launching ------------------------------------------------------------------- */
 
 typedef void small_kernel(rnnd_small_layer);
 
@@ -369,11 +385,22 @@ int64_t rnnd__small_units(enum rnnd_cell cell)
 
 static rnnd_small_direction direction_of(const struct rnnd_rnn *r)
 {
-    return {r->reverse, rnnd__floats(r->w_hh), rnnd__floats(r->b_ih), rnnd__floats(r->b_hh),
-            rnnd__floats(r->h0), rnnd__floats(r->c0), rnnd__floats(r->dy),
-            rnnd__floats(r->dhn), rnnd__floats(r->dcn), rnnd__floats(r->gates),
-            rnnd__floats(r->y), rnnd__floats(r->keep), rnnd__floats(r->hn),
-            rnnd__floats(r->cn), rnnd__floats(r->dh0), rnnd__floats(r->dc0)};
+    return {r->reverse,
+            rnnd__floats(r->w_hh),
+            rnnd__floats(r->b_ih),
+            rnnd__floats(r->b_hh),
+            rnnd__floats(r->h0),
+            rnnd__floats(r->c0),
+            rnnd__floats(r->dy),
+            rnnd__floats(r->dhn),
+            rnnd__floats(r->dcn),
+            rnnd__floats(r->gates),
+            rnnd__floats(r->y),
+            rnnd__floats(r->keep),
+            rnnd__floats(r->hn),
+            rnnd__floats(r->cn),
+            rnnd__floats(r->dh0),
+            rnnd__floats(r->dc0)};
 }
 
 static rnnd_small_layer layer_of(const struct rnnd_rnn *r, int rows)
@@ -399,7 +426,8 @@ static void launch_small(struct rnnd_backend *be, const struct rnnd_rnn *r,
 {
     struct rnnd_cuda *cuda = rnnd__cuda(be);
     int64_t N = r->batch->N, GH = rnnd_cell_gates(r->cell) * r->H;
-    unsigned threads = (unsigned)rnnd__ratio_up(GH, 32) * 32, directions = r->other ? 2 : 1;
+    unsigned threads = (unsigned)rnnd__ratio_up(GH, 32) * 32,
+             directions = r->other ? 2 : 1;
     size_t row_bytes = (size_t)row_floats * sizeof(float);
     int rows = rows_of_block(cuda, N * directions, row_bytes);
     if (N == 0 || !rnnd__cuda_sound(cuda))

@@ -1,11 +1,12 @@
 /*
- * vector.cu - the norm and the optimisers over flat vectors, in one pass over memory each.
+ * vector.cu - the norm and the optimisers over flat vectors, in one pass over memory
+ * each.
  */
 #include "cuda_backend.cuh"
 
 #include <math.h>
 
-/* ---- the norm, in two stages -------------------------------------------------------- */
+/* ---- the norm, in two stages ----------------------------------------------------- */
 
 __global__ void __launch_bounds__(RNND__BLOCK)
     sum_squares(double *partial, const float *x, int64_t n)
@@ -23,25 +24,34 @@ __global__ void __launch_bounds__(RNND__BLOCK) sum_partial(double *out, int part
     double sum = 0;
     for (int p = (int)threadIdx.x; p < parts; p += (int)blockDim.x)
         sum += out[p];
-    double total = block_sum(sum); /* its barriers stand between the reads and the write */
+    /* Its barriers stand between the reads and the write. */
+    double total = block_sum(sum);
     if (threadIdx.x == 0)
         out[0] = total;
 }
 
-int rnnd__cuda_sum_sq(struct rnnd_backend *be, int64_t n, double *result, struct rnnd_buf x)
+int rnnd__cuda_sum_sq(struct rnnd_backend *be, int64_t n, double *result,
+                      struct rnnd_buf x)
 {
     const int64_t each = 16 * RNND__BLOCK; /* elements that are worth a block */
     struct rnnd_cuda *cuda = rnnd__cuda(be);
-    int64_t blocks = rnnd__least(rnnd__most(1, rnnd__ratio_up(n, each)), RNND__SUM_BLOCKS);
+    int64_t blocks =
+        rnnd__least(rnnd__most(1, rnnd__ratio_up(n, each)), RNND__SUM_BLOCKS);
     if (rnnd__cuda_sound(cuda))
-        rnnd__cuda_ok(cuda, launch(sum_squares, dim3((unsigned)blocks), dim3(RNND__BLOCK), 0,
-                                   cuda->stream, cuda->partial, rnnd__floats(x), n), "norm");
+        rnnd__cuda_ok(cuda,
+                      launch(sum_squares, dim3((unsigned)blocks), dim3(RNND__BLOCK), 0,
+                             cuda->stream, cuda->partial, rnnd__floats(x), n),
+                      "norm");
     if (rnnd__cuda_sound(cuda))
-        rnnd__cuda_ok(cuda, launch(sum_partial, dim3(1), dim3(RNND__BLOCK), 0, cuda->stream,
-                                   cuda->partial, (int)blocks), "norm");
+        rnnd__cuda_ok(cuda,
+                      launch(sum_partial, dim3(1), dim3(RNND__BLOCK), 0, cuda->stream,
+                             cuda->partial, (int)blocks),
+                      "norm");
     if (rnnd__cuda_sound(cuda))
-        rnnd__cuda_ok(cuda, cudaMemcpyAsync(cuda->answer, cuda->partial, sizeof(double),
-                                            cudaMemcpyDeviceToHost, cuda->stream), "norm");
+        rnnd__cuda_ok(cuda,
+                      cudaMemcpyAsync(cuda->answer, cuda->partial, sizeof(double),
+                                      cudaMemcpyDeviceToHost, cuda->stream),
+                      "norm");
     int status = rnnd__cuda_sync(be);
 #if RNND_FAULT == 10 /* the host reads the device's memory */
     *cuda->answer = *cuda->partial;
@@ -51,7 +61,7 @@ int rnnd__cuda_sum_sq(struct rnnd_backend *be, int64_t n, double *result, struct
     return status;
 }
 
-/* ---- optimisers --------------------------------------------------------------------- */
+/* ---- optimisers ------------------------------------------------------------------ */
 
 /* The scalars are rounded to float last. */
 struct rnnd_sgd_floats {
@@ -71,12 +81,12 @@ __global__ void __launch_bounds__(RNND__BLOCK)
     }
 }
 
-void rnnd__cuda_sgd(struct rnnd_backend *be, const struct rnnd_sgd *s, struct rnnd_buf w,
-                    struct rnnd_buf g, struct rnnd_buf momentum)
+void rnnd__cuda_sgd(struct rnnd_backend *be, const struct rnnd_sgd *s,
+                    struct rnnd_buf w, struct rnnd_buf g, struct rnnd_buf momentum)
 {
     struct rnnd_cuda *cuda = rnnd__cuda(be);
-    rnnd_sgd_floats f = {(float)s->lr, (float)s->decay, (float)s->gscale, (float)s->momentum,
-                         s->first};
+    rnnd_sgd_floats f = {(float)s->lr, (float)s->decay, (float)s->gscale,
+                         (float)s->momentum, s->first};
     if (s->n > 0 && rnnd__cuda_sound(cuda))
         rnnd__cuda_ok(cuda, launch(update_sgd, rnnd__blocks(s->n), dim3(RNND__BLOCK), 0,
                                    cuda->stream, rnnd__floats(w), rnnd__floats(g),
@@ -100,21 +110,28 @@ __global__ void __launch_bounds__(RNND__BLOCK)
     }
 }
 
-void rnnd__cuda_adam(struct rnnd_backend *be, const struct rnnd_adam *s, struct rnnd_buf w,
-                     struct rnnd_buf g, struct rnnd_buf m, struct rnnd_buf v)
+void rnnd__cuda_adam(struct rnnd_backend *be, const struct rnnd_adam *s,
+                     struct rnnd_buf w, struct rnnd_buf g, struct rnnd_buf m,
+                     struct rnnd_buf v)
 {
     struct rnnd_cuda *cuda = rnnd__cuda(be);
     double bias1 = 1 - pow(s->beta1, (double)s->step);
     double bias2 = 1 - pow(s->beta2, (double)s->step);
     rnnd_adam_floats f = {
-        .size = (float)(s->lr / bias1), .root = (float)(1 / sqrt(bias2)),
-        .a = (float)(1 - s->beta1), .b = (float)(1 - s->beta2), .beta2 = (float)s->beta2,
-        .eps = (float)s->eps, .gscale = (float)s->gscale,
+        .size = (float)(s->lr / bias1),
+        .root = (float)(1 / sqrt(bias2)),
+        .a = (float)(1 - s->beta1),
+        .b = (float)(1 - s->beta2),
+        .beta2 = (float)s->beta2,
+        .eps = (float)s->eps,
+        .gscale = (float)s->gscale,
         .to_g = s->decoupled ? 0 : (float)s->decay,
         .to_w = s->decoupled ? (float)(1 - s->lr * s->decay) : 1,
     };
     if (s->n > 0 && rnnd__cuda_sound(cuda))
-        rnnd__cuda_ok(cuda, launch(update_adam, rnnd__blocks(s->n), dim3(RNND__BLOCK), 0,
-                                   cuda->stream, rnnd__floats(w), rnnd__floats(g),
-                                   rnnd__floats(m), rnnd__floats(v), s->n, f), "adam");
+        rnnd__cuda_ok(cuda,
+                      launch(update_adam, rnnd__blocks(s->n), dim3(RNND__BLOCK), 0,
+                             cuda->stream, rnnd__floats(w), rnnd__floats(g),
+                             rnnd__floats(m), rnnd__floats(v), s->n, f),
+                      "adam");
 }

@@ -1,12 +1,14 @@
 /*
- * vocab.cu - embedding rows in and out, and the softmax loss over classes or a vocabulary.
+ * vocab.cu - embedding rows in and out, and the softmax loss over classes or a
+ * vocabulary.
  */
 #include "cuda_backend.cuh"
 
-/* ---- embedding ---------------------------------------------------------------------- */
+/* ---- embedding ------------------------------------------------------------------- */
 
 __global__ void __launch_bounds__(RNND__BLOCK)
-    gather_rows(float *out, const float *table, const int32_t *token, int64_t R, int64_t E)
+    gather_rows(float *out, const float *table, const int32_t *token, int64_t R,
+                int64_t E)
 {
     for (int64_t i = thread_index(); i < R * E; i += thread_count()) {
         rnnd_place p = place_of(i, E);
@@ -20,9 +22,11 @@ void rnnd__cuda_embed_gather(struct rnnd_backend *be, int64_t R, int64_t E,
 {
     struct rnnd_cuda *cuda = rnnd__cuda(be);
     if (R > 0 && rnnd__cuda_sound(cuda))
-        rnnd__cuda_ok(cuda, launch(gather_rows, rnnd__blocks(R * E), dim3(RNND__BLOCK), 0,
-                                   cuda->stream, rnnd__floats(out), rnnd__floats(table),
-                                   rnnd__ints(token), R, E), "embedding");
+        rnnd__cuda_ok(cuda,
+                      launch(gather_rows, rnnd__blocks(R * E), dim3(RNND__BLOCK), 0,
+                             cuda->stream, rnnd__floats(out), rnnd__floats(table),
+                             rnnd__ints(token), R, E),
+                      "embedding");
 }
 
 enum { TILE = 32, LANES = RNND__BLOCK / TILE };
@@ -55,20 +59,23 @@ __global__ void __launch_bounds__(RNND__BLOCK)
     dtable[token[s] * E + col] += (float)sum;
 }
 
-void rnnd__cuda_embed_scatter_add(struct rnnd_backend *be, int64_t E, struct rnnd_buf dtable,
-                                  struct rnnd_buf dx, const struct rnnd_segments *seg)
+void rnnd__cuda_embed_scatter_add(struct rnnd_backend *be, int64_t E,
+                                  struct rnnd_buf dtable, struct rnnd_buf dx,
+                                  const struct rnnd_segments *seg)
 {
     struct rnnd_cuda *cuda = rnnd__cuda(be);
     int tiles = (int)rnnd__ratio_up(E, TILE);
     if (seg->count > 0 && rnnd__cuda_sound(cuda))
-        rnnd__cuda_ok(cuda, launch(scatter_segments, dim3((unsigned)(seg->count * tiles)),
-                                   dim3(RNND__BLOCK), 0, cuda->stream, rnnd__floats(dtable),
-                                   rnnd__floats(dx), rnnd__ints(seg->rows),
-                                   rnnd__ints(seg->segment), rnnd__ints(seg->token), E,
-                                   tiles), "embedding");
+        rnnd__cuda_ok(cuda,
+                      launch(scatter_segments, dim3((unsigned)(seg->count * tiles)),
+                             dim3(RNND__BLOCK), 0, cuda->stream, rnnd__floats(dtable),
+                             rnnd__floats(dx), rnnd__ints(seg->rows),
+                             rnnd__ints(seg->segment), rnnd__ints(seg->token), E,
+                             tiles),
+                      "embedding");
 }
 
-/* ---- softmax and cross-entropy ------------------------------------------------------ */
+/* ---- softmax and cross-entropy --------------------------------------------------- */
 
 /* The largest value of a row and its first place. NaN is no value; without one: -1. */
 struct rnnd_best {
@@ -78,7 +85,8 @@ struct rnnd_best {
 
 __device__ __forceinline__ rnnd_best better(rnnd_best a, rnnd_best b)
 {
-    if (b.at < 0 || (a.at >= 0 && (a.value > b.value || (a.value == b.value && a.at < b.at))))
+    if (b.at < 0
+        || (a.at >= 0 && (a.value > b.value || (a.value == b.value && a.at < b.at))))
         return a;
     return b;
 }
@@ -175,9 +183,10 @@ void rnnd__cuda_softmax_ce(struct rnnd_backend *be, int64_t rows, int64_t cols,
     int blocks = (int)rnnd__least(rows, RNND__SUM_BLOCKS);
     if (rows == 0 || !rnnd__cuda_sound(cuda))
         return;
-    if (rnnd__cuda_ok(cuda, launch(softmax_loss, dim3((unsigned)blocks),
-                                   dim3(row_threads(cols)), 0, cuda->stream, cuda->partial,
-                                   rnnd__floats(scores), rnnd__ints(label), rows, cols),
+    if (rnnd__cuda_ok(cuda,
+                      launch(softmax_loss, dim3((unsigned)blocks),
+                             dim3(row_threads(cols)), 0, cuda->stream, cuda->partial,
+                             rnnd__floats(scores), rnnd__ints(label), rows, cols),
                       "softmax"))
         rnnd__cuda_add_sums(cuda, blocks, sums);
 }
