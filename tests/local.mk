@@ -128,6 +128,7 @@ endif
 dist_check_SCRIPTS += $(program_tests) $(repository_tests) $(unit_scripts)
 EXTRA_DIST += \
 	tests/bench/bench_kernels.py \
+	tests/bench/buckets.sh \
 	tests/bench/compare.sh \
 	tests/bench/memory.sh \
 	tests/bench/peers.py \
