@@ -1,13 +1,13 @@
 #!/bin/sh
 # run.sh [STEP...] - all the tests, or the steps named: builds by gcc and clang without a
-# warning, make check, another GEMM, the CUDA plug-in where nvcc is, make check under ASan and
-# UBSan, an installed library, make distcheck, the scripts themselves. LONG=1 takes the long
-# counts. Logs and builds are in ./build-tests. The last line counts tests; the exit status is
-# 0 if none failed.
+# warning, make check, another GEMM, the CUDA plug-in where nvcc is, faults planted in its
+# kernels, make check under ASan and UBSan, an installed library, make distcheck, the scripts
+# themselves. LONG=1 takes the long counts. Logs and builds are in ./build-tests. The last
+# line counts tests; the exit status is 0 if none failed.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 top=$PWD
-all_steps="gcc clang cblas cuda sanitize install distcheck scripts"
+all_steps="gcc clang cblas cuda faults sanitize install distcheck scripts"
 steps=${*:-$all_steps}
 export LONG="${LONG-}"
 jobs=$(nproc)
@@ -56,6 +56,18 @@ step_cuda() {
     fi
     make -j "$jobs" WERROR=-Werror cuda
     make cuda-ptx
+}
+
+# The emulated GPU finds what was planted; LONG=1: and every kernel passes on it, under all
+# schedules and sanitizers.
+step_faults() {
+    in_build gcc CC=gcc
+    if ! grep -q '^simt_compile = ' Makefile; then
+        echo "SKIP: the emulated GPU: CUDA's headers are not here"
+        return 77
+    fi
+    make -j "$jobs" WERROR=-Werror check-faults
+    [ -z "$LONG" ] || make -j "$jobs" WERROR=-Werror check-simt
 }
 
 step_sanitize() {
