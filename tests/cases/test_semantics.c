@@ -625,8 +625,6 @@ START_TEST(budget)
 }
 END_TEST
 
-/* CASE 25: lognormal lengths over 8 ranks: each sequence has one rank, and the shares
-   are more even than those of taking turns. */
 /* What a rank's share costs in rows: its rows, and one more for each step that it
    makes; lengths fall. */
 static double load_of(const int64_t *length, const int32_t *mine, int64_t n)
@@ -637,6 +635,8 @@ static double load_of(const int64_t *length, const int32_t *mine, int64_t n)
     return load;
 }
 
+/* CASE 25: lognormal lengths over 8 ranks: each sequence has one rank, and the shares
+   are more even than those of taking turns. */
 START_TEST(shares)
 {
     enum { N = 128, RANKS = 8 };
