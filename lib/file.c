@@ -4,6 +4,7 @@
 #include "file.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -55,6 +56,22 @@ static int follow(const char *path, char **out)
     }
     free(at);
     return fail_system(path, ELOOP);
+}
+
+int rnnd_file_open(const char *path, FILE **stream)
+{
+    struct stat info;
+    int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    *stream = NULL;
+    if (fd < 0)
+        return errno == ENOENT ? 0 : fail_system(path, errno);
+    bool regular = fstat(fd, &info) == 0 && S_ISREG(info.st_mode);
+    if (regular && (*stream = fdopen(fd, "r")))
+        return 0;
+    int cause = regular ? errno : 0;
+    close(fd);
+    return cause ? fail_system(path, cause)
+                 : rnnd_fail(RNND_EFILE, "%s: not a regular file", path);
 }
 
 int rnnd_file_target(const char *path, char **out)

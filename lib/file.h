@@ -19,6 +19,9 @@ struct rnnd_file {
    that leads nowhere yet; malloc'ed, taken. NULL where a device, a pipe or a folder has
    that name. */
 RNND_CHECKED int rnnd_file_target(const char *path, char **out);
+/* A file to be read; *stream is NULL where there is none. EFILE where it is no regular
+   file: a pipe may wait for ever. */
+RNND_CHECKED int rnnd_file_open(const char *path, FILE **stream);
 /* A new text file beside path, under a temporary name. */
 RNND_CHECKED int rnnd_file_create(const char *path, struct rnnd_file *out);
 /* Flush, fsync, rename to path; EFILE also where any write before failed. Closed in any

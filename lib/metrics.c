@@ -5,6 +5,7 @@
  * Lines that stay are copied as they are, so a cut changes no byte of them.
  */
 #include "metrics.h"
+#include "file.h"
 #include "options.h"
 #include "status.h"
 
@@ -94,7 +95,9 @@ int rnnd_metrics_open(const char *run_dir, struct rnnd_metrics_log **out)
         free(log);
         return status;
     }
-    log->fd = open(log->path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
+    /* not to wait for the reader of a pipe */
+    log->fd =
+        open(log->path, O_WRONLY | O_APPEND | O_CREAT | O_NONBLOCK | O_CLOEXEC, 0666);
     if (log->fd < 0) {
         status = fail_file("open", log->path);
         free(log->path);
@@ -247,6 +250,8 @@ static int copy_lines(FILE *from, FILE *to, const char *to_path,
             whole = putc('\n', to) != EOF;
     }
     free(line);
+    if (ferror(from))
+        return fail_file("read what goes to", to_path);
     whole = whole && fflush(to) == 0 && fsync(fileno(to)) == 0;
     return whole ? 0 : fail_file("write", to_path);
 }
@@ -280,23 +285,13 @@ static int rewrite(const char *run_dir, FILE *from, const char *path,
     return sync_folder(run_dir);
 }
 
-/* Opens it for reading; *file is NULL where there is none. */
-static int open_to_read(const char *path, FILE **file)
-{
-    FILE *opened = fopen(path, "r");
-    if (!opened && errno != ENOENT)
-        return fail_file("open", path);
-    *file = opened;
-    return 0;
-}
-
 int rnnd_metrics_cut(const char *run_dir, int64_t update, int64_t validated)
 {
     struct known known = {update, validated};
     char *path;
     FILE *from = NULL;
     RNND_TRY(path_in(run_dir, "metrics.jsonl", &path));
-    int status = open_to_read(path, &from);
+    int status = rnnd_file_open(path, &from);
     if (status == 0 && from)
         status = rewrite(run_dir, from, path, &known);
     if (from)
@@ -333,7 +328,7 @@ int rnnd_metrics_result(const char *run_dir, char **json)
     FILE *from = NULL;
     json_t *last[2] = {NULL, NULL};
     RNND_TRY(path_in(run_dir, "metrics.jsonl", &path));
-    int status = open_to_read(path, &from);
+    int status = rnnd_file_open(path, &from);
     if (status == 0 && from)
         find_last(from, events, last);
     if (status == 0 && !last[0])

@@ -71,12 +71,14 @@ static int read_history(const char *run, struct history *h)
     ssize_t length;
     *h = (struct history){run, NULL, NULL, json_array(), json_array(), json_array()};
     RNND_TRY(rnnd_run_dir_file(run, "metrics.jsonl", &path));
-    FILE *file = fopen(path, "r");
-    int status = file ? 0
-                      : rnnd_fail(RNND_EFILE, "%s: %s; a run folder has metrics.jsonl",
-                                  path, strerror(errno));
+    FILE *file;
+    int status = rnnd_file_open(path, &file);
+    if (status == 0 && !file)
+        status = rnnd_fail(RNND_EFILE, "%s: there is none; a run folder has one", path);
     while (status == 0 && (length = getline(&line, &room, file)) > 0)
         keep(h, json_loadb(line, (size_t)length, 0, NULL));
+    if (status == 0 && ferror(file))
+        status = rnnd_fail(RNND_EFILE, "%s: %s", path, strerror(errno));
     if (status == 0 && !h->start)
         status =
             rnnd_fail(RNND_EDATA, "%s has no start record: it tells of no run", path);
@@ -230,7 +232,7 @@ static void put_result(FILE *out, const struct history *h, int number_of_run)
     put_number(out, h->end ? number(h->end, "seconds") : NAN);
     put_number(out, number(train, "loss"));
     put_number(out, number(best, "loss"));
-    if (metric)
+    if (metric && isfinite(number(best, metric)))
         fprintf(out, "<td class=n>%s %.6g</td>", metric, number(best, metric));
     else
         fputs("<td class=n>–</td>", out);

@@ -48,6 +48,12 @@ printf '%s\n%s' '{"event": "train", "update": 9, "epoch": 1, "loss": null, "lr":
 expect 0 1 report "$work/open/" --out "$page"
 holds "<td>no end yet</td>" "<td class=n>–</td>"
 lacks nan inf
+{
+    head -n 1 "$work/text/metrics.jsonl"
+    echo '{"event": "valid", "update": 1, "loss": 800.5, "targets": 3, "perplexity": null}'
+} >"$work/open/metrics.jsonl"
+expect 0 1 report "$work/open" --out "$page"
+holds "<td class=n>800.5</td><td class=n>–</td>"
 
 # Refused: nothing to write to, no run, no record of one, itself.
 cp "$page" "$work/before"
@@ -56,6 +62,12 @@ said "report needs --out FILE"
 expect 2 1 report --out "$page"
 expect 4 1 report "$work/two" "$work" --out "$page"
 said "$work/metrics.jsonl"
+mkdir -p "$work/dir/metrics.jsonl" "$work/pipe"
+mkfifo "$work/pipe/metrics.jsonl"
+expect 4 1 report "$work/dir" --out "$page"
+expect 4 1 report "$work/pipe" --out "$page"
+said "not a regular file"
+expect 4 1 train --resume --run-dir "$work/pipe" --data "$work/class.h5"
 mkdir "$work/odd"
 echo '{"event": "train"}' >"$work/odd/metrics.jsonl"
 expect 3 1 report "$work/odd" --out "$page"
