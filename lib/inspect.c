@@ -242,10 +242,10 @@ static json_t *inspect_member(const char *folder, const char *name, bool *intact
 static int inspect_checkpoints(const char *folder, struct findings *f, int64_t *valid)
 {
     struct dirent **entry;
-    json_t *list = json_array();
     int n = scandir(folder, &entry, is_checkpoint_name, alphasort);
     if (n < 0)
         return rnnd_fail(RNND_EFILE, "%s: %s", folder, strerror(errno));
+    json_t *list = json_array();
     for (int i = 0; i < n; i++) {
         bool intact;
         json_array_append_new(list,
