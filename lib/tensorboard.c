@@ -168,22 +168,35 @@ static int begin(struct rnnd_tensorboard *board, int64_t update)
     return write_record(board, &start);
 }
 
+/* A file of its own in the folder, also where two starts fall into one second. */
+static int make_file(const char *folder, struct rnnd_tensorboard *board)
+{
+    const int flags = O_WRONLY | O_APPEND | O_CREAT | O_EXCL | O_CLOEXEC;
+    char host[64] = "", name[128];
+    gethostname(host, sizeof host - 1);
+    for (int i = 0; board->fd < 0; i++) {
+        snprintf(name, sizeof name, "events.out.tfevents.%lld.%s.%d",
+                 (long long)time(NULL), host, i);
+        free(board->path);
+        board->path = NULL;
+        RNND_TRY(rnnd_run_dir_file(folder, name, &board->path));
+        board->fd = open(board->path, flags, 0666);
+        if (board->fd < 0 && errno != EEXIST)
+            return fail_file("open", board->path);
+    }
+    return 0;
+}
+
 static int open_file(const char *run_dir, struct rnnd_tensorboard *board)
 {
-    char host[64] = "", name[128], *folder;
+    char *folder;
     RNND_TRY(rnnd_run_dir_file(run_dir, "tensorboard", &folder));
     int status =
         mkdir(folder, 0777) == 0 || errno == EEXIST ? 0 : fail_file("make", folder);
-    if (status == 0) {
-        gethostname(host, sizeof host - 1);
-        snprintf(name, sizeof name, "events.out.tfevents.%lld.%s",
-                 (long long)time(NULL), host);
-        status = rnnd_run_dir_file(folder, name, &board->path);
-    }
+    if (status == 0)
+        status = make_file(folder, board);
     free(folder);
-    RNND_TRY(status);
-    board->fd = open(board->path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
-    return board->fd >= 0 ? 0 : fail_file("open", board->path);
+    return status;
 }
 
 int rnnd_tensorboard_open(const char *run_dir, int64_t update,
