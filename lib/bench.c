@@ -11,6 +11,7 @@
 
 #include "bench_probe.h"
 #include "clock.h"
+#include "file.h"
 #include "group.h"
 #include "setup.h"
 #include "status.h"
@@ -148,7 +149,7 @@ static int measure(struct bench *b)
         RNND_TRY(update(b));
     b->loss = b->targets = b->rows = b->straggler = b->out->steps = 0;
     RNND_TRY(rnnd_comm_agree(b->comm, 0)); /* all start together */
-    rnnd_timeline_start(false);
+    rnnd_timeline_start(b->opt->trace != NULL);
     double start = rnnd_clock();
     for (b->out->updates = 0; !over; b->out->updates++) {
         RNND_TRY(update(b));
@@ -233,7 +234,10 @@ int rnnd_bench(const struct rnnd_options *opt, struct rnnd_comm *comm,
 {
     struct rnnd_bench_result result = {0};
     struct bench b = {.opt = opt, .comm = comm, .out = &result};
-    int status = rnnd_comm_agree(comm, rnnd_setup_data(&b.setup, opt, comm));
+    bool traces = opt->trace && rnnd_comm_rank(comm) == 0; /* found out now */
+    int status = rnnd_comm_agree(comm, traces ? rnnd_file_check(opt->trace) : 0);
+    if (status == 0)
+        status = rnnd_comm_agree(comm, rnnd_setup_data(&b.setup, opt, comm));
     if (status == 0)
         status = rnnd_comm_agree(comm, rnnd_setup_model(&b.setup));
     if (status == 0)
@@ -246,6 +250,8 @@ int rnnd_bench(const struct rnnd_options *opt, struct rnnd_comm *comm,
         status = rnnd_comm_agree(comm, rnnd_bench_gemm(b.setup.be, &result.gemm_rate));
     if (status == 0)
         status = summarise(&b);
+    if (status == 0 && opt->trace)
+        status = rnnd_timeline_write(comm, opt->trace);
     rnnd_timeline_stop();
     rnnd_state_free(b.state);
     rnnd_setup_close(&b.setup);
