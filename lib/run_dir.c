@@ -108,6 +108,29 @@ done:
     return status;
 }
 
+int rnnd_run_dir_open_old(const char *path, struct rnnd_run_dir **out)
+{
+    struct stat info;
+    *out = NULL;
+    if (stat(path, &info) != 0 && errno == ENOENT)
+        return 0;
+    return rnnd_run_dir_open(path, true, out);
+}
+
+bool rnnd_run_dir_keeps(const char *path, const char *file)
+{
+    const char *slash = strrchr(file, '/'), *name = slash ? slash + 1 : file;
+    struct stat own, other;
+    if (!is_run_file(name) && strcmp(name, ".lock") != 0
+        && strcmp(name, "tensorboard") != 0)
+        return false;
+    char *folder = slash ? strndup(file, (size_t)(slash - file + 1)) : strdup(".");
+    bool same = folder && stat(folder, &other) == 0 && stat(path, &own) == 0
+                && own.st_dev == other.st_dev && own.st_ino == other.st_ino;
+    free(folder);
+    return same;
+}
+
 void rnnd_run_dir_close(struct rnnd_run_dir *dir)
 {
     if (!dir)
@@ -135,9 +158,8 @@ int rnnd_run_dir_read(const char *path, const char *name, char **text)
     size_t room = 0;
     int status = 0;
     RNND_TRY(rnnd_run_dir_file(path, name, &file));
-    FILE *f = fopen(file, "r");
-    if (!f && errno != ENOENT)
-        status = fail(file, "cannot be opened");
+    FILE *f;
+    status = rnnd_file_open(file, &f);
     if (f && getdelim(&all, &room, 0, f) < 0) {
         status = ferror(f) ? fail(file, "cannot be read") : 0;
         free(all);

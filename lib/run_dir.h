@@ -15,7 +15,11 @@ RNND_CHECKED int rnnd_run_dir_unused(const char *path);
    false. */
 RNND_CHECKED int rnnd_run_dir_open(const char *path, bool resume,
                                    struct rnnd_run_dir **out);
+/* As that with resume, but makes no folder: NULL where there is none. */
+RNND_CHECKED int rnnd_run_dir_open_old(const char *path, struct rnnd_run_dir **out);
 void rnnd_run_dir_close(struct rnnd_run_dir *dir);
+/* Whether a file is one of those that a run keeps in its folder, which is there. */
+bool rnnd_run_dir_keeps(const char *path, const char *file);
 
 /* path/name, malloc'ed, taken. */
 RNND_CHECKED int rnnd_run_dir_file(const char *path, const char *name, char **out);

@@ -20,7 +20,7 @@
 #include "timeline.h"
 
 /* Flags that ranks share with every update. */
-enum { FLAG_STOP = 1, FLAG_SAVE = 2 };
+enum { FLAG_STOP = 1, FLAG_SAVE = 2, FLAG_MUTE = 4 };
 
 /* ---- one update ------------------------------------------------------------------ */
 
@@ -76,8 +76,7 @@ static int apply(struct rnnd_trainer *t, const struct rnnd_loss *loss, double lr
     return 0;
 }
 
-/* This rank's sums. begun: a failure that the others are still to learn of, as are
-   those to write records. */
+/* This rank's sums. begun: a failure that the others are still to learn of. */
 static int own_sums(struct rnnd_trainer *t, int begun, struct rnnd_loss *loss)
 {
     struct rnnd_group group = {.model = t->setup.model,
@@ -88,8 +87,6 @@ static int own_sums(struct rnnd_trainer *t, int begun, struct rnnd_loss *loss)
                                .update = t->at.update,
                                .index = t->at.group};
     RNND_TRY(begun);
-    if (t->report_status < 0)
-        return rnnd_fail((enum rnnd_status)t->report_status, "%s", t->report_why);
     if (t->carried)
         rnnd_state_mark(t->carried);
     if (t->setup.streams)
@@ -118,9 +115,11 @@ static int update(struct rnnd_trainer *t, int begun, bool *save)
     rnnd_comm_at_update(t->comm, t->at.update);
     int status = own_sums(t, begun, &loss);
     unsigned flags = (rnnd_stop_requested() ? FLAG_STOP : 0u)
-                     | (save_is_due(t) ? FLAG_SAVE : 0u);
+                     | (save_is_due(t) ? FLAG_SAVE : 0u)
+                     | (t->report_status < 0 ? FLAG_MUTE : 0u);
     RNND_TRY(rnnd_reducer_finish(t->setup.reducer, status, &flags, &loss));
     t->stopping = flags & FLAG_STOP;
+    t->mute = flags & FLAG_MUTE;
     *save = flags & FLAG_SAVE;
     RNND_TRY(apply(t, &loss, learning_rate(t), &skipped));
     t->at.log_wait += rnnd_reducer_take_wait(t->setup.reducer);
@@ -203,7 +202,7 @@ static void judge_epoch(struct rnnd_trainer *t, double loss)
 static bool finished(const struct rnnd_trainer *t)
 {
     const struct rnnd_options *o = t->opt;
-    return t->stopping || t->at.epoch >= o->epochs
+    return t->stopping || t->mute || t->at.epoch >= o->epochs
            || (o->max_updates && t->at.update >= o->max_updates)
            || (o->patience && t->at.patience_count >= o->patience);
 }
@@ -288,7 +287,7 @@ static int after_update(struct rnnd_trainer *t, bool save)
     rnnd_trainer_report_update(t, logged);
     if (logged)
         rnnd_trainer_report_train(t, false);
-    if (t->stopping)
+    if (t->stopping || t->mute)
         return 0;
     if (validation_is_due(t))
         RNND_TRY(validate_within(t));
@@ -315,7 +314,7 @@ static int end_epoch(struct rnnd_trainer *t, bool save)
 {
     int64_t every = t->opt->save_every;
     bool done = true;
-    if (t->stopping)
+    if (t->stopping || t->mute)
         return 0;
     if (t->valid)
         RNND_TRY(validate(t, &done));
@@ -387,7 +386,8 @@ static int leave(struct rnnd_trainer *t, int status)
                            "--resume",
                            (long long)t->at.update);
     rnnd_trainer_report_end(t, status);
-    return status;
+    /* The model is saved: that is when a record that was lost may end the run. */
+    return status == 0 ? rnnd_comm_agree(t->comm, rnnd_trainer_report_lost(t)) : status;
 }
 
 int rnnd_train(const struct rnnd_options *opt, struct rnnd_comm *comm,

@@ -46,6 +46,7 @@ struct rnnd_trainer {
     double started, last_save;         /* clock */
     int64_t saved_at;                  /* update of the newest checkpoint, -1 = none */
     bool stopping;                     /* a signal reached some rank */
+    bool mute;                         /* a record could not be written */
     bool validated;                    /* in this call */
     struct rnnd_metrics last_valid;
 };
@@ -68,7 +69,7 @@ RNND_CHECKED int rnnd_trainer_put_carry(struct rnnd_trainer *t);
 RNND_CHECKED int rnnd_trainer_compare(struct rnnd_trainer *t);
 
 /* Records on rank 0, nothing on others. A failure to write is kept in report_status and
-   told to all ranks with the next update. */
+   told to all ranks with the next update, which is the last. */
 void rnnd_trainer_report_start(struct rnnd_trainer *t);
 /* Moves the meter. */
 void rnnd_trainer_report_update(struct rnnd_trainer *t, bool logged);
@@ -79,5 +80,7 @@ void rnnd_trainer_report_valid(struct rnnd_trainer *t, const struct rnnd_metrics
 void rnnd_trainer_report_skip(struct rnnd_trainer *t, const char *reason);
 void rnnd_trainer_report_save(struct rnnd_trainer *t, const char *path);
 void rnnd_trainer_report_end(struct rnnd_trainer *t, int status);
+/* The first failure to write, again; 0 = there was none. */
+RNND_CHECKED int rnnd_trainer_report_lost(const struct rnnd_trainer *t);
 
 #endif

@@ -52,9 +52,11 @@ static int find_best(const char *run_dir, char **checkpoint)
 
 /* Rank 0: the options that the run was made with, from its newest valid checkpoint
    (whose path is kept), else from its config.ini; NULL where the folder holds no
-   run. */
-static int find_stored(const char *run_dir, char **checkpoint, char **text)
+   run. Nobody else may go on with the run from here on. */
+static int find_stored(struct rnnd_trainer *t, char **checkpoint, char **text)
 {
+    const char *run_dir = t->opt->run_dir;
+    RNND_TRY(rnnd_run_dir_open_old(run_dir, &t->dir));
     RNND_TRY(rnnd_checkpoint_newest(run_dir, checkpoint));
     if (!*checkpoint)
         RNND_TRY(find_best(run_dir, checkpoint));
@@ -105,7 +107,7 @@ static int settle_options(struct rnnd_trainer *t, char **checkpoint)
     char *text = NULL;
     int status = 0;
     if (t->lead)
-        status = t->opt->resume ? find_stored(t->opt->run_dir, checkpoint, &text)
+        status = t->opt->resume ? find_stored(t, checkpoint, &text)
                                 : rnnd_run_dir_unused(t->opt->run_dir);
     RNND_TRY_GOTO(rnnd_comm_agree(t->comm, status));
     RNND_TRY_GOTO(broadcast_text(t->comm, &text));
@@ -213,14 +215,30 @@ static bool lies_in(const char *file, const char *folder)
     return strncmp(file, folder, n) == 0 && file[n] == '/';
 }
 
-/* Rank 0: the folder, its record of the options, metrics, progress. */
+/* Not to find out at the end; once the run's folder is there, and where the trace does
+   not lie in it before. */
+static int check_trace(const struct rnnd_options *opt, bool there)
+{
+    if (!opt->trace || (!there && lies_in(opt->trace, opt->run_dir)))
+        return 0;
+    if (rnnd_run_dir_keeps(opt->run_dir, opt->trace))
+        return rnnd_fail(RNND_EUSAGE, "--trace %s: the run keeps that file itself",
+                         opt->trace);
+    return rnnd_file_check(opt->trace);
+}
+
+/* Rank 0: the folder, its record of the options, metrics, progress. What may fail comes
+   before the files that make it the folder of a run. */
 static int open_folder(struct rnnd_trainer *t)
 {
     const char *path = t->opt->run_dir;
     char *text = NULL;
-    if (t->opt->trace && !lies_in(t->opt->trace, path)) /* not to find out at the end */
-        RNND_TRY(rnnd_file_check(t->opt->trace));
-    RNND_TRY(rnnd_run_dir_open(path, t->opt->resume, &t->dir));
+    RNND_TRY(check_trace(t->opt, false));
+    if (!t->dir)
+        RNND_TRY(rnnd_run_dir_open(path, t->opt->resume, &t->dir));
+    RNND_TRY(check_trace(t->opt, true));
+    if (t->opt->tensorboard)
+        RNND_TRY(rnnd_tensorboard_open(path, t->at.update, &t->board));
     struct rnnd_options settled =
         rnnd_setup_settled(t->opt, rnnd_dataset_info(t->setup.data));
     RNND_TRY(rnnd_options_text(&settled, &text));
@@ -230,10 +248,7 @@ static int open_folder(struct rnnd_trainer *t)
     RNND_TRY(rnnd_checkpoint_prune(path, 0));
     /* also where no checkpoint was left to go on from, and the run starts anew */
     RNND_TRY(rnnd_metrics_cut(path, t->at.update, t->at.validated));
-    RNND_TRY(rnnd_metrics_open(path, &t->log));
-    if (!t->opt->tensorboard)
-        return 0;
-    return rnnd_tensorboard_open(path, t->at.update, &t->board);
+    return rnnd_metrics_open(path, &t->log);
 }
 
 int rnnd_trainer_open(struct rnnd_trainer *t, const struct rnnd_options *opt)

@@ -113,6 +113,17 @@ static int64_t epoch_of_last_update(const struct rnnd_trainer *t)
     return ended ? t->at.epoch : epoch_number(t);
 }
 
+/* A run goes on without its curves. */
+static void draw(struct rnnd_trainer *t, int64_t update, const struct rnnd_scalar *point,
+                 int count)
+{
+    if (rnnd_tensorboard_add(t->board, update, point, count) == 0)
+        return;
+    rnnd_log_warn("%s: no more curves are written", rnnd_status_detail());
+    rnnd_tensorboard_close(t->board);
+    t->board = NULL;
+}
+
 static void draw_train(struct rnnd_trainer *t, const struct rnnd_train_record *r)
 {
     const struct rnnd_scalar point[] = {
@@ -120,8 +131,7 @@ static void draw_train(struct rnnd_trainer *t, const struct rnnd_train_record *r
         {"train/grad_norm", r->grad_norm}, {"train/steps_per_s", r->steps_per_s},
         {"train/idle", r->idle},           {"train/straggler", r->straggler},
     };
-    note(t, rnnd_tensorboard_add(t->board, r->update, point,
-                                 sizeof point / sizeof *point));
+    draw(t, r->update, point, sizeof point / sizeof *point);
 }
 
 static void draw_valid(struct rnnd_trainer *t, const struct rnnd_valid_record *r)
@@ -131,7 +141,7 @@ static void draw_valid(struct rnnd_trainer *t, const struct rnnd_valid_record *r
         snprintf(tag, sizeof tag, "valid/%s", r->result.metric);
     const struct rnnd_scalar point[] = {{"valid/loss", r->result.loss},
                                         {tag, r->result.value}};
-    note(t, rnnd_tensorboard_add(t->board, r->update, point, r->result.metric ? 2 : 1));
+    draw(t, r->update, point, r->result.metric ? 2 : 1);
 }
 
 void rnnd_trainer_report_train(struct rnnd_trainer *t, bool final)
@@ -185,4 +195,12 @@ void rnnd_trainer_report_end(struct rnnd_trainer *t, int status)
     if (t->lead)
         note(t, rnnd_metrics_end(t->log, -status, t->at.update,
                                  rnnd_clock() - t->started));
+}
+
+int rnnd_trainer_report_lost(const struct rnnd_trainer *t)
+{
+    if (t->report_status == 0)
+        return 0;
+    return rnnd_fail((enum rnnd_status)t->report_status, "%s; the model is saved",
+                     t->report_why);
 }

@@ -50,6 +50,30 @@ said hidden 12 13
 expect 2 1 train --run-dir "$work/moved" --data "$work/many.h5"
 expect 2 1 train --resume --run-dir "$work/moved" --data "$work/other.h5"
 
+# A run that is still going on is left alone: nothing is read, cut or said of it.
+start alone 1 --data "$work/many.h5" --batch 3 --hidden 12 --epochs 100000
+wait_for alone 3
+expect 4 1 train --resume --run-dir "$work/alone"
+said "another run is working"
+! grep -q "starts anew" "$work/err" || fault "a running run is looked into: $(cat "$work/err")"
+kill -KILL "$job"
+wait "$job" 2>/dev/null || true
+
+# A record that cannot be written ends the run, but only once its model is saved. (Files of
+# more than 100 or 200 kB cannot be written here.)
+got=0
+(
+    trap '' XFSZ
+    ulimit -f 200
+    exec "$RNN_DIST" train --run-dir "$work/full" --progress none --log-every 1 --threads 1 \
+        --data "$work/many.h5" --batch 3 --hidden 4 --epochs 1000
+) >"$work/out" 2>"$work/err" || got=$?
+equal "a record that cannot be written" "$got" 4
+said metrics.jsonl "the model is saved"
+updates=$(last full | sed 's/.*ckpt-0*\([0-9]*\)\.h5/\1/')
+[ "${updates:-0}" -gt 200 ] || fault "not saved but at update $updates"
+expect 0 1 train --resume --run-dir "$work/full" --max-updates $((updates + 3))
+
 # CASE 51: killed at any moment while it saves after every update, a run always has a
 # checkpoint that is intact, goes on from it, and leaves no temporary files behind.
 options="--data $work/many.h5 --batch 3 --hidden 12 --layers 2 --dropout 0.3 --epochs 12"

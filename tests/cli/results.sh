@@ -149,6 +149,16 @@ ln -s round.csv "$work/round.csv"
 predicts 4 --csv "$work/round.csv"
 said "$work/round.csv: Too many levels of symbolic links"
 
+# Nor over what the run keeps itself.
+for name in metrics.jsonl config.ini best.h5 .lock; do
+    expect 2 1 train --data "$work/good.h5" --run-dir "$work/kept" --trace "$work/kept/$name"
+    said "the run keeps that file itself"
+done
+expect 4 1 train --data "$work/good.h5" --run-dir "$work/kept" --trace "$work/kept"
+expect 0 1 bench --data "$work/good.h5" --hidden 3 --max-updates 1 --trace "$work/bench.json"
+grep -q '"ph"' "$work/bench.json" || fault "bench wrote no trace"
+expect 4 1 bench --data "$work/good.h5" --hidden 3 --max-updates 1 --trace "$work/no/file"
+
 # A trace that cannot be written is found out before the run, not after it.
 expect 4 1 train --data "$work/good.h5" --run-dir "$work/none" --trace "$work/no/such/file"
 said "$work/no/such/file: No such file or directory"
