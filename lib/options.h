@@ -37,6 +37,9 @@ RNND_CHECKED int rnnd_options_parse(struct rnnd_options *opt, enum rnnd_command 
    was given by a source that wins is checked and left alone. */
 RNND_CHECKED int rnnd_options_read_text(struct rnnd_options *opt, const char *text,
                                         const char *path, enum rnnd_source source);
+/* The same of what a file says of its own model: what was given wins, unread. */
+RNND_CHECKED int rnnd_options_read_record(struct rnnd_options *opt, const char *text,
+                                          const char *path);
 RNND_CHECKED int rnnd_options_read_file(struct rnnd_options *opt, const char *path);
 /* Sets one option from text. */
 RNND_CHECKED int rnnd_options_set(struct rnnd_options *opt, const char *name,

@@ -17,6 +17,7 @@
 struct reading {
     struct rnnd_options *opt;
     enum rnnd_source source;
+    bool given_wins; /* over what is written, whatever that is */
     const char *path;
     const char *rest;                   /* of the text */
     const char *content_end, *line_end; /* of the line that inih works on */
@@ -134,6 +135,8 @@ static int set_from_text(struct reading *r)
         return rnnd_fail(RNND_EUSAGE, "%s is given twice, on line %d already", r->name,
                          r->set_on[i]);
     r->set_on[i] = r->value_line;
+    if (r->given_wins && r->opt->given[i] != RNND_FROM_DEFAULT)
+        return 0;
     if (r->value[0] == '"' && !unquote(r->value))
         return rnnd_fail(RNND_EUSAGE, "%s: the value in quotes is not well formed",
                          r->name);
@@ -195,21 +198,35 @@ static int take_value(void *context, const char *section, const char *name,
     return r->status == 0;
 }
 
-int rnnd_options_read_text(struct rnnd_options *opt, const char *text, const char *path,
-                           enum rnnd_source source)
+static int read_lines(struct reading *r, const char *text)
 {
     static const char mark[] = "\xEF\xBB\xBF"; /* some editors begin UTF-8 with it */
     if (!strncmp(text, mark, strlen(mark)))
         text += strlen(mark);
-    struct reading r = {opt, source, path, .rest = text, .content_end = text};
-    int line = ini_parse_stream(read_line, &r, take_value, &r);
-    finish_value(&r);
-    RNND_TRY(r.status);
+    r->rest = r->content_end = text;
+    int line = ini_parse_stream(read_line, r, take_value, r);
+    finish_value(r);
+    RNND_TRY(r->status);
     if (line != 0) /* no line that passed begin_line() */
         return rnnd_fail(RNND_EUSAGE, "%s: a line is not of the form name = value",
-                         path);
-    rnnd__options_settle(opt);
+                         r->path);
+    rnnd__options_settle(r->opt);
     return 0;
+}
+
+int rnnd_options_read_text(struct rnnd_options *opt, const char *text, const char *path,
+                           enum rnnd_source source)
+{
+    struct reading r = {.opt = opt, .source = source, .path = path};
+    return read_lines(&r, text);
+}
+
+int rnnd_options_read_record(struct rnnd_options *opt, const char *text,
+                             const char *path)
+{
+    struct reading r = {
+        .opt = opt, .source = RNND_FROM_FILE, .path = path, .given_wins = true};
+    return read_lines(&r, text);
 }
 
 /* All of a file as text; *length tells where a NUL in it is not its end. */
