@@ -83,6 +83,33 @@ static void add_all(struct rnnd_model *m)
         add_embedding(m);
 }
 
+/* Of a hostile checkpoint, say: nothing is allocated, and no sum overflows, before the
+   sizes are known to make sense. */
+static int check_sizes(const struct rnnd_model_spec *s)
+{
+    static const double most = 0x1p40; /* parameters; 4 TiB */
+    int64_t in = s->vocab ? s->embed : s->inputs;
+    double width = (double)s->hidden * (s->bidirectional ? 2 : 1);
+    double gates = rnnd_cell_gates(s->cell) * width;
+    double count = (double)s->vocab * (double)s->embed + (double)s->outputs * width +
+                   gates * ((double)in + (double)(s->layers - 1) * width +
+                            (double)s->layers * (double)s->hidden);
+    if (s->outputs < 1)
+        return rnnd_fail(RNND_EUSAGE, "a model needs a task with at least one output");
+    if (s->hidden < 1 || in < 1)
+        return rnnd_fail(RNND_EDATA, "a model of %lld inputs and %lld hidden units",
+                         (long long)in, (long long)s->hidden);
+    if (count > most)
+        return rnnd_fail(RNND_EDATA, "a model of %.3g parameters is too large", count);
+    if (s->tie_weights && (s->vocab != s->outputs || (double)s->embed != width))
+        return rnnd_fail(RNND_EDATA,
+                         "a tied matrix is [%lld, %lld] as embedding and [%lld, %.0f] "
+                         "as output layer",
+                         (long long)s->vocab, (long long)s->embed,
+                         (long long)s->outputs, width);
+    return 0;
+}
+
 int rnnd_model_new(struct rnnd_backend *be, const struct rnnd_model_spec *spec,
                    struct rnnd_model **out)
 {
@@ -91,8 +118,7 @@ int rnnd_model_new(struct rnnd_backend *be, const struct rnnd_model_spec *spec,
     if (spec->layers < 1 || spec->layers > RNND_MAX_LAYERS)
         return rnnd_fail(RNND_EUSAGE, "%lld layers: there may be 1 to %d",
                          (long long)spec->layers, RNND_MAX_LAYERS);
-    if (spec->outputs < 1)
-        return rnnd_fail(RNND_EUSAGE, "a model needs a task with at least one output");
+    RNND_TRY(check_sizes(spec));
     RNND_TRY_GOTO(rnnd_new(1, sizeof *m, "model", (void **)&m));
     m->be = be;
     m->spec = *spec;
