@@ -79,15 +79,15 @@ static const struct dtype *dtype_of(const json_t *value)
     return NULL;
 }
 
-/* Where an array's bytes lie among `room` bytes of elements. */
-static bool range_of(const json_t *offsets, int64_t bytes, int64_t room, int64_t *begin)
+/* Where an array's bytes lie among those of all elements. */
+static bool range_of(const json_t *offsets, int64_t bytes, int64_t *begin)
 {
     const json_t *from = json_array_get(offsets, 0), *to = json_array_get(offsets, 1);
     if (json_array_size(offsets) != 2 || !json_is_integer(from) || !json_is_integer(to))
         return false;
     int64_t b = json_integer_value(from), e = json_integer_value(to);
     *begin = b;
-    return b >= 0 && b <= e && e <= room && e - b == bytes;
+    return b >= 0 && b <= e && e - b == bytes;
 }
 
 static int add_tensor(struct rnnd_statedict *sd, const char *name, const json_t *entry,
@@ -102,8 +102,13 @@ static int add_tensor(struct rnnd_statedict *sd, const char *name, const json_t 
     if (!dtype)
         return fail_format(sd, name, "dtype is none of F64, F32, F16, BF16");
     if (__builtin_mul_overflow(elements, (int64_t)dtype->size, &t.bytes) ||
-        !range_of(json_object_get(entry, "data_offsets"), t.bytes, room, &t.at))
-        return fail_format(sd, name, "data_offsets do not fit dtype, shape and file");
+        !range_of(json_object_get(entry, "data_offsets"), t.bytes, &t.at))
+        return fail_format(sd, name, "data_offsets do not fit dtype and shape");
+    if (t.at + t.bytes > room)
+        return rnnd_fail(RNND_EFILE,
+                         "%s: truncated: %s ends at byte %lld of the elements, "
+                         "%lld are there",
+                         sd->path, name, (long long)(t.at + t.bytes), (long long)room);
     t.type = dtype->type;
     t.at += data;
     if (t.rank == 1 || t.rank == 2) {
@@ -191,9 +196,13 @@ int rnnd__safetensors_open(struct rnnd_statedict *sd)
     json_t *header = NULL;
     json_error_t error;
     int status = 0;
-    if (fstat(sd->fd, &info) != 0 || S_ISDIR(info.st_mode))
+    if (fstat(sd->fd, &info) != 0)
+        return rnnd_fail(RNND_EFILE, "%s: %s", sd->path, strerror(errno));
+    if (S_ISDIR(info.st_mode))
         return rnnd_fail(RNND_EFILE, "%s: a folder, not a file of parameters",
                          sd->path);
+    if (!S_ISREG(info.st_mode)) /* arrays are read out of order */
+        return rnnd_fail(RNND_EFILE, "%s: not a regular file", sd->path);
     if (info.st_size < 8)
         return rnnd_fail(RNND_EDATA,
                          "%s: neither a checkpoint nor safetensors: %lld bytes",

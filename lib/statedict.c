@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -187,9 +188,12 @@ static int read_tensor(const struct rnnd_statedict *sd, const struct rnnd_tensor
 {
     if (!sd->hdf)
         return rnnd__safetensors_read(sd, t, out);
-    char object[256];
-    snprintf(object, sizeof object, "%s%s", sd->group, t->name);
-    return rnnd_hdf_read(sd->hdf, object, 0, t->rows, RNND_F32, out);
+    char *object;
+    if (asprintf(&object, "%s%s", sd->group, t->name) < 0)
+        return rnnd_fail_memory(strlen(t->name), "a name");
+    int status = rnnd_hdf_read(sd->hdf, object, 0, t->rows, RNND_F32, out);
+    free(object);
+    return status;
 }
 
 /* The second name of a tied matrix must not hold another one. */
@@ -244,6 +248,36 @@ done:
     return status;
 }
 
+/* What features are shifted and divided by; --init does without, since these are
+   measured anew there. */
+static int check_moments(const struct rnnd_statedict *sd, struct rnnd_model *model)
+{
+    const float *mean = rnnd_model_mean(model), *std = rnnd_model_std(model);
+    for (int64_t i = 0; mean && i < rnnd_model_spec(model)->inputs; i++) {
+        if (!isfinite(mean[i]))
+            return rnnd_fail(RNND_EDATA, "%s: input.mean: element %lld is %g", sd->path,
+                             (long long)i, (double)mean[i]);
+        if (!isfinite(std[i]) || !(std[i] > 0))
+            return rnnd_fail(RNND_EDATA,
+                             "%s: input.std: element %lld is %g, not finite and "
+                             "positive",
+                             sd->path, (long long)i, (double)std[i]);
+    }
+    return 0;
+}
+
+static int take_classes(const struct rnnd_statedict *sd, struct rnnd_model *model)
+{
+    int64_t outputs = rnnd_model_spec(model)->outputs;
+    if (sd->classes && sd->class_count != outputs)
+        rnnd_log_warn("%s: names %lld classes, its model has %lld outputs: the names "
+                      "are left out",
+                      sd->path, (long long)sd->class_count, (long long)outputs);
+    return sd->classes ? rnnd_model_set_classes(
+                             model, (const char *const *)sd->classes, sd->class_count)
+                       : 0;
+}
+
 int rnnd_statedict_model(struct rnnd_statedict *sd, const struct rnnd_options *opt,
                          struct rnnd_backend *be, struct rnnd_model **out)
 {
@@ -253,9 +287,8 @@ int rnnd_statedict_model(struct rnnd_statedict *sd, const struct rnnd_options *o
     RNND_TRY(rnnd_statedict_spec(sd, opt, &spec));
     RNND_TRY_GOTO(rnnd_model_new(be, &spec, &model));
     RNND_TRY_GOTO(rnnd_statedict_load(sd, model));
-    if (sd->classes)
-        RNND_TRY_GOTO(rnnd_model_set_classes(model, (const char *const *)sd->classes,
-                                             sd->class_count));
+    RNND_TRY_GOTO(check_moments(sd, model));
+    RNND_TRY_GOTO(take_classes(sd, model));
     *out = model;
     model = NULL;
 done:

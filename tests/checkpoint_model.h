@@ -108,8 +108,10 @@ static inline struct rnnd_model *new_model(const struct rnnd_model_spec *spec,
         return m;
     fill_arena(m, rnnd_model_params(m)->value, start);
     if (spec->normalize) {
-        fill_odd(rnnd_model_mean(m), spec->inputs, start + 7);
-        fill_odd(rnnd_model_std(m), spec->inputs, start + 8);
+        for (int64_t i = 0; i < spec->inputs; i++) { /* none odd: these are checked */
+            rnnd_model_mean(m)[i] = (float)(start + 7 + i) / -3;
+            rnnd_model_std(m)[i] = (float)(start + 8 + i) / 7;
+        }
     }
     return m;
 }

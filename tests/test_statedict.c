@@ -5,6 +5,7 @@
  * are what is tested.
  */
 #include <math.h>
+#include <sys/stat.h>
 
 #include "checkpoint.h"
 #include "checkpoint_model.h"
@@ -93,11 +94,14 @@ static void write_raw(const char *name, const char *header, const void *data,
     ck_assert(fwrite(data, 1, bytes, f) == bytes && fclose(f) == 0);
 }
 
-static void write_safetensors(const char *name, const struct dtype *dtype,
-                              const struct array *arrays, int count)
+/* meta: entries of "__metadata__" as JSON, or NULL. */
+static void write_told(const char *name, const struct dtype *dtype,
+                       const struct array *arrays, int count, const char *meta)
 {
     static unsigned char data[1 << 16];
     char header[4096] = "{";
+    if (meta)
+        sprintf(header, "{\"__metadata__\": {%s}, ", meta);
     int at = 0;
     for (int i = 0; i < count; i++) {
         const struct array *a = &arrays[i];
@@ -116,6 +120,12 @@ static void write_safetensors(const char *name, const struct dtype *dtype,
     write_raw(name, header, data, (size_t)at);
 }
 
+static void write_safetensors(const char *name, const struct dtype *dtype,
+                              const struct array *arrays, int count)
+{
+    write_told(name, dtype, arrays, count, NULL);
+}
+
 /* As h5py does: without checksums, in double precision. */
 static void write_hdf(const char *name, const char *group, const struct array *arrays,
                       int count)
@@ -126,7 +136,7 @@ static void write_hdf(const char *name, const char *group, const struct array *a
         const struct array *a = &arrays[i];
         int64_t dim[2] = {a->rows, a->cols};
         double values[512];
-        char object[64];
+        char object[1024];
         for (int k = 0; k < size_of(a); k++)
             values[k] = a->start + k;
         snprintf(object, sizeof object, "%s%s", group, a->name);
@@ -431,7 +441,6 @@ START_TEST(broken_files_are_refused)
         "{\"a\": 1}",
         "{\"a\": {}}",
         "{\"a\": {\"dtype\": \"F32\", \"shape\": [2], \"data_offsets\": [0, 4]}}",
-        "{\"a\": {\"dtype\": \"F32\", \"shape\": [2], \"data_offsets\": [4, 12]}}",
         "{\"a\": {\"dtype\": \"F32\", \"shape\": [2], \"data_offsets\": [-8, 0]}}",
         "{\"a\": {\"dtype\": \"F32\", \"shape\": [-2], \"data_offsets\": [0, 8]}}",
         "{\"a\": {\"dtype\": \"F32\", \"shape\": [4611686018427387904, 4], "
@@ -450,6 +459,16 @@ START_TEST(broken_files_are_refused)
         ck_assert_msg(status == RNND_EDATA, "%s: %d %s", headers[i], status,
                       rnnd_status_detail());
     }
+    write_raw("a",
+              "{\"a\": {\"dtype\": \"F32\", \"shape\": [3], \"data_offsets\": [0, "
+              "12]}}",
+              "12345678", 8);
+    must_fail(RNND_EFILE, rnnd_statedict_open(in_folder("a"), &sd));
+    ck_assert_str_eq(rest_of_detail(), "a: truncated: a ends at byte 12 of the "
+                                       "elements, 8 are there");
+    ck_assert_int_eq(mkfifo(in_folder("pipe"), 0600), 0);
+    must_fail(RNND_EFILE, rnnd_statedict_open(in_folder("pipe"), &sd));
+    ck_assert_str_eq(rest_of_detail(), "pipe: not a regular file");
     FILE *f = fopen(in_folder("b"), "wb");
     fputs("\xff\xff\xff\xff\xff\xff\xff\xff{}", f);
     fclose(f);
@@ -594,6 +613,231 @@ START_TEST(a_model_of_bare_arrays)
 }
 END_TEST
 
+/* What a file, and --OPTION VALUE beside it if there is one, make of it: the model, or
+   the failure. */
+static int import(const char *option, const char *value, struct rnnd_model **out)
+{
+    struct rnnd_statedict sd;
+    struct rnnd_options opt;
+    must(rnnd_options_init(&opt));
+    if (option)
+        must(rnnd_options_set(&opt, option, value, RNND_FROM_COMMAND_LINE));
+    must(rnnd_statedict_open(in_folder("a"), &sd));
+    int status = rnnd_statedict_model(&sd, &opt, be, out);
+    rnnd_statedict_close(&sd);
+    rnnd_options_clear(&opt);
+    return status;
+}
+
+static void refuse_import(const char *option, const char *value, int want,
+                          const char *words)
+{
+    struct rnnd_model *m;
+    int status = import(option, value, &m);
+    ck_assert_msg(status == want && strstr(rnnd_status_detail(), words),
+                  "%d, %s: %d %s", want, words, status, rnnd_status_detail());
+}
+
+/* A tied matrix has one width, whoever ties it. */
+START_TEST(a_tied_matrix_has_one_width)
+{
+    struct array a[7];
+    struct rnnd_model *m;
+    struct rnnd_model_spec spec = tokens;
+    memcpy(a, gru, sizeof a);
+    a[0].cols = a[1].cols = 2;
+    write_safetensors("a", &f32, a, 6);
+    refuse_import(NULL, NULL, RNND_EDATA, "as wide as the hidden state");
+    a[6].cols = 2;
+    write_safetensors("a", &f32, a, 7);
+    refuse_import("tie-weights", "yes", RNND_EUSAGE, "as wide as the hidden state");
+    write_told("a", &f32, a, 7, "\"rnn_dist.config\": \"tie-weights = yes\"");
+    refuse_import(NULL, NULL, RNND_EDATA, "as wide as the hidden state");
+    spec.tie_weights = true;
+    spec.embed = 2;
+    must_fail(RNND_EDATA, rnnd_model_new(be, &spec, &m));
+    spec.embed = 3;
+    spec.outputs = 6;
+    must_fail(RNND_EDATA, rnnd_model_new(be, &spec, &m));
+}
+END_TEST
+
+/* Of a tied matrix a file may keep the head's name only. */
+START_TEST(a_tied_matrix_by_the_heads_name)
+{
+    static const char *const given[][2] = {{"tie-weights", "yes"}, {"task", "lm"}};
+    struct rnnd_model_spec spec = tokens;
+    struct rnnd_model *m;
+    spec.tie_weights = true;
+    write_safetensors("a", &f32, gru + 1, 6);
+    for (int i = 0; i < 2; i++) {
+        must(import(given[i][0], given[i][1], &m));
+        same_specs(&spec, rnnd_model_spec(m));
+        check_values(m, "embed.weight", 110, 15);
+        rnnd_model_free(m);
+    }
+}
+END_TEST
+
+/* Mean and deviation: both, of features, and numbers to divide by. */
+START_TEST(moments_make_sense)
+{
+    struct array a[8];
+    struct rnnd_model *m;
+    const char *say = "\"rnn_dist.config\": \"normalize = yes\"";
+    memcpy(a, ours, sizeof ours);
+    write_told("a", &f32, a, 6, say);
+    refuse_import("task", "tag", RNND_EDATA, "says normalize = yes, but has no");
+    a[6] = (struct array){"input.mean", 2, 0, -5};
+    write_told("a", &f32, a, 7, say);
+    refuse_import("task", "tag", RNND_EDATA, "has input.mean, but no input.std");
+    a[6].name = "input.std";
+    write_safetensors("a", &f32, a, 7);
+    refuse_import("task", "tag", RNND_EDATA, "has input.std, but no input.mean");
+    a[7] = (struct array){"input.mean", 2, 0, 1};
+    a[6].start = 0;
+    write_safetensors("a", &f32, a, 8);
+    refuse_import("task", "tag", RNND_EDATA, "input.std: element 0 is 0");
+    a[6].start = 1;
+    write_safetensors("a", &f32, a, 8);
+    must(import("task", "tag", &m));
+    ck_assert(rnnd_model_std(m)[1] == 2 && rnnd_model_mean(m)[1] == 2);
+
+    struct rnnd_model *odd;
+    must(rnnd_model_new(be, rnnd_model_spec(m), &odd));
+    const float bad[][2] = {{NAN, 1}, {INFINITY, 1}, {0, NAN}, {0, INFINITY}, {0, -1}};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        rnnd_model_mean(odd)[1] = bad[i][0];
+        rnnd_model_std(odd)[1] = bad[i][1];
+        must(rnnd_statedict_export(in_folder("a"), odd, NULL));
+        refuse_import(NULL, NULL, RNND_EDATA, "element 1 is");
+    }
+    must(rnnd_checkpoint_init(in_folder("a"), odd)); /* measured anew there */
+    rnnd_model_free(odd);
+    rnnd_model_free(m);
+}
+END_TEST
+
+/* Blamed on who said it: the options, or the file. */
+START_TEST(cells_by_their_gates)
+{
+    struct array a[6];
+    memcpy(a, ours, sizeof a);
+    for (int i = 0; i < 4; i++)
+        a[i].rows = 6;
+    write_safetensors("a", &f32, a, 6);
+    refuse_import("task", "tag", RNND_EDATA, "no cell has 2 gates (an LSTM with proj");
+    refuse_import("cell", "gru", RNND_EDATA, "no cell has 2 gates");
+    write_safetensors("a", &f32, ours, 6);
+    refuse_import("cell", "gru", RNND_EUSAGE, "arrays of 4 gates, but --cell says");
+    write_told("a", &f32, ours, 6, "\"rnn_dist.config\": \"cell = gru\"");
+    refuse_import("task", "tag", RNND_EDATA, "arrays of 4 gates, but its options say");
+}
+END_TEST
+
+/* A file's words are data; what is given wins, and they are not read then. */
+START_TEST(words_of_a_file)
+{
+    static const struct {
+        const char *meta, *words, *option, *value;
+    } files[] = {
+        {"\"rnn_dist.task\": \"xyz\"", "xyz", "task", "classify"},
+        {"\"rnn_dist.task\": \"lm\"", "task lm needs", "task", "classify"},
+        {"\"rnn_dist.task\": \"classify\", \"rnn_dist.config\": \"cell = xyz\"",
+         "a:1: --cell takes", "cell", "lstm"},
+        {"\"rnn_dist.task\": \"classify\", \"rnn_dist.config\": \"# \\npool = 7\"",
+         "a:2: --pool takes", "pool", "last"},
+    };
+    struct rnnd_model *m;
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+        write_told("a", &f32, ours, 6, files[i].meta);
+        refuse_import(NULL, NULL, RNND_EDATA, files[i].words);
+        refuse_import("lr", "1", RNND_EDATA, "/a:");
+        must(import(files[i].option, files[i].value, &m));
+        same_specs(&features, rnnd_model_spec(m));
+        check_features(m);
+        rnnd_model_free(m);
+    }
+    write_told("a", &f32, ours, 6, "\"rnn_dist.config\": \"hiden = 4\"");
+    refuse_import("task", "tag", RNND_EDATA, "hiden");
+}
+END_TEST
+
+/* Texts of classes that do not fit are left out, not taken for those of others. */
+START_TEST(texts_that_do_not_fit)
+{
+    static const char *const lists[] = {"[\\\"a\\\", \\\"b\\\"]", "[1, 2, 3, 4]",
+                                        "[\\\"a", "7"};
+    char meta[256];
+    struct rnnd_model *m;
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
+        snprintf(meta, sizeof meta, "\"rnn_dist.classes\": \"%s\"", lists[i]);
+        write_told("a", &f32, ours, 6, meta);
+        must(import("task", "tag", &m));
+        ck_assert_ptr_null(rnnd_model_class(m, 0));
+        rnnd_model_free(m);
+    }
+}
+END_TEST
+
+/* Empty, of another rank, or so large that a product overflows: named, with shape. */
+START_TEST(shapes_are_sane)
+{
+    static const struct {
+        const char *name, *shape, *words;
+    } odd[] = {
+        {"embed.weight", "0, 3", "embed.weight is [0, 3]: two dimensions, each from 1"},
+        {"embed.weight", "5, 0", "embed.weight is [5, 0]"},
+        {"embed.weight", "0", "embed.weight is [0]"},
+        {"embed.weight", "1, 0, 1", "embed.weight has 3 dimensions"},
+        {"embed.weight", "4611686018427387904, 0", "is [4611686018427387904, 0]"},
+        {"rnn.weight_ih_l0", "0, 4611686018427387904", "is [0, 4611686018427387904]"},
+        {"rnn.weight_hh_l0", "0, 1099511627776", "is [0, 1099511627776]"},
+        {"head.weight", "0", "head.weight is [0]"},
+        {"head.bias", "0", "head.bias is [0]: one dimension"},
+        {"head.bias", "0, 4", "head.bias is [0, 4]"},
+        {"rnn.bias_ih_l0", "0, 1", "rnn.bias_ih_l0 is [0, 1]"},
+    };
+    struct rnnd_model_spec spec = features;
+    struct rnnd_model *m;
+    for (size_t i = 0; i < sizeof odd / sizeof *odd; i++) {
+        struct array a[6];
+        char text[256];
+        int count = 0;
+        for (int k = 0; k < 6; k++)
+            if (strcmp(ours[k].name, odd[i].name) != 0)
+                a[count++] = ours[k];
+        snprintf(text, sizeof text,
+                 "}, \"%s\": {\"dtype\": \"F32\", \"shape\": [%s], \"data_offsets\": "
+                 "[0, 0]",
+                 odd[i].name, odd[i].shape);
+        write_told("a", &f32, a, count, text);
+        refuse_import("task", "tag", RNND_EDATA, odd[i].words);
+    }
+    spec.hidden = spec.inputs = INT32_MAX; /* as HDF5 may hold without a byte */
+    must_fail(RNND_EDATA, rnnd_model_new(be, &spec, &m));
+}
+END_TEST
+
+/* As long as groups within groups make them. */
+START_TEST(long_names)
+{
+    static char name[6][512];
+    struct array a[6];
+    struct rnnd_model *m = new_model(&features, 1);
+    memcpy(a, theirs, sizeof a);
+    for (int i = 0; i < 6; i++) {
+        memset(name[i], 'x', 300);
+        snprintf(name[i] + 300, 200, ".%s", theirs[i].name);
+        a[i].name = name[i];
+    }
+    write_hdf("a", "", a, 6);
+    must(rnnd_checkpoint_init(in_folder("a"), m));
+    check_features(m);
+    rnnd_model_free(m);
+}
+END_TEST
+
 static Suite *suite(void)
 {
     Suite *s = suite_create("statedict");
@@ -613,6 +857,14 @@ static Suite *suite(void)
     tcase_add_test(t, cut_files_are_refused);
     tcase_add_loop_test(t, an_export_is_the_model, 0, SPECS);
     tcase_add_test(t, a_model_of_bare_arrays);
+    tcase_add_test(t, a_tied_matrix_has_one_width);
+    tcase_add_test(t, a_tied_matrix_by_the_heads_name);
+    tcase_add_test(t, moments_make_sense);
+    tcase_add_test(t, cells_by_their_gates);
+    tcase_add_test(t, words_of_a_file);
+    tcase_add_test(t, texts_that_do_not_fit);
+    tcase_add_test(t, shapes_are_sane);
+    tcase_add_test(t, long_names);
     suite_add_tcase(s, t);
     return s;
 }

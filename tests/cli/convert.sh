@@ -103,6 +103,13 @@ expect 0 1 import "$work/plain.h5" "$work/m.h5" --task tag --cell rnn_relu
 told "rnn_relu"
 [ ! -s "$work/err" ] || fault "import says $(cat "$work/err")"
 
+# Of a tied matrix only the head's name is kept.
+"$TOOL" params "$work/head.h5" rnn.weight_ih_l0=12x3:0.1 rnn.weight_hh_l0=12x3:0.2 \
+    rnn.bias_ih_l0=12:0 rnn.bias_hh_l0=12:0 decoder.bias=7:0.5 decoder.weight=7x3:1
+expect 0 1 import "$work/head.h5" "$work/m.h5" --tie-weights
+told "vocabulary 7, embedding 3, 1 layer of 3, 7 outputs (tied)"
+expect 0 1 eval "$work/m.h5" --data "$work/words.h5"
+
 # ---- what is refused leaves no file
 # refuse STATUS WORDS COMMAND...
 refuse() {
@@ -131,7 +138,30 @@ refuse 2 "--vocab-from: task classify" \
     import "$work/bare.h5" "$work/none.h5" --task classify --vocab-from "$work/words.h5"
 refuse 3 "the model has 4 outputs" \
     import "$work/bare.h5" "$work/none.h5" --task tag --classes-from "$work/values.h5"
-refuse 3 "head.weight is [7, 6]" import "$work/open-export.h5" "$work/none.h5" --tie-weights
+refuse 2 "wide as the hidden state: it has 5, and 6" \
+    import "$work/open-export.h5" "$work/none.h5" --tie-weights
+refuse 4 "not a regular file" import "$work/pipe" "$work/none.h5"
+lm="rnn.weight_ih_l0=16x3:0.1 rnn.weight_hh_l0=16x4:0.2 rnn.bias_ih_l0=16:0
+    rnn.bias_hh_l0=16:0 head.bias=7:0.5"
+# shellcheck disable=SC2086
+"$TOOL" params "$work/narrow.h5" $lm embed.weight=7x3:1
+refuse 3 "as wide as the hidden state: it has 3, and 4" \
+    import "$work/narrow.h5" "$work/none.h5"
+# shellcheck disable=SC2086
+"$TOOL" params "$work/narrow.h5" $lm embed.weight=7x3:1 head.weight=7x4:1
+refuse 2 "as wide as the hidden state" \
+    import "$work/narrow.h5" "$work/none.h5" --tie-weights
+# shellcheck disable=SC2086
+"$TOOL" params "$work/half.h5" $bare head.weight=4x5:1 input.mean=3:0
+refuse 3 "has input.mean, but no input.std" \
+    import "$work/half.h5" "$work/none.h5" --task classify
+# shellcheck disable=SC2086
+"$TOOL" params "$work/half.h5" $bare head.weight=4x5:1 input.mean=3:0 input.std=3:0
+refuse 3 "input.std: element 0 is 0" \
+    import "$work/half.h5" "$work/none.h5" --task classify
+"$TOOL" params "$work/two.h5" rnn.weight_ih_l0=10x3:1 rnn.weight_hh_l0=10x5:1 \
+    rnn.bias_ih_l0=10:0 rnn.bias_hh_l0=10:0 head.bias=4:0 head.weight=4x5:1
+refuse 3 "no cell has 2 gates" import "$work/two.h5" "$work/none.h5" --task classify
 # shellcheck disable=SC2086
 "$TOOL" params "$work/wrong.h5" $bare head.weight=4x6:1
 refuse 3 "head.weight is [4, 6], the model's head.weight is [4, 5]" \
