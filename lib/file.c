@@ -58,6 +58,21 @@ static int follow(const char *path, char **out)
     return fail_system(path, ELOOP);
 }
 
+int rnnd_file_fail(const char *verb, const char *path)
+{
+    return rnnd_fail(RNND_EFILE, "cannot %s %s: %s", verb, path, strerror(errno));
+}
+
+int rnnd_file_append(int fd, const char *path, const void *data, size_t size)
+{
+    ssize_t written = write(fd, data, size);
+    if (written == (ssize_t)size)
+        return 0;
+    if (written >= 0)
+        errno = ENOSPC; /* the only reason for a short write to a file */
+    return rnnd_file_fail("write", path);
+}
+
 int rnnd_file_open(const char *path, FILE **stream)
 {
     struct stat info;

@@ -22,6 +22,11 @@ RNND_CHECKED int rnnd_file_target(const char *path, char **out);
 /* A file to be read; *stream is NULL where there is none. EFILE where it is no regular
    file: a pipe may wait for ever. */
 RNND_CHECKED int rnnd_file_open(const char *path, FILE **stream);
+/* EFILE: "cannot VERB PATH: " and what errno says. */
+int rnnd_file_fail(const char *verb, const char *path);
+/* All of it by one write, so that a reader never sees half a record. */
+RNND_CHECKED int rnnd_file_append(int fd, const char *path, const void *data,
+                                  size_t size);
 /* A new text file beside path, under a temporary name. */
 RNND_CHECKED int rnnd_file_create(const char *path, struct rnnd_file *out);
 /* Flush, fsync, rename to path; EFILE also where any write before failed. Closed in any

@@ -7,6 +7,7 @@
 #include "metrics.h"
 #include "file.h"
 #include "options.h"
+#include "run_dir.h"
 #include "status.h"
 
 #include <errno.h>
@@ -25,20 +26,6 @@ struct rnnd_metrics_log {
 };
 
 enum { JSON_STYLE = JSON_REAL_PRECISION(17) };
-
-static int path_in(const char *run_dir, const char *name, char **out)
-{
-    char *path;
-    if (asprintf(&path, "%s/%s", run_dir, name) < 0)
-        return rnnd_fail_memory(strlen(run_dir), "a path");
-    *out = path;
-    return 0;
-}
-
-static int fail_file(const char *verb, const char *path)
-{
-    return rnnd_fail(RNND_EFILE, "cannot %s %s: %s", verb, path, strerror(errno));
-}
 
 /* ---- values */
 
@@ -90,7 +77,7 @@ int rnnd_metrics_open(const char *run_dir, struct rnnd_metrics_log **out)
 {
     struct rnnd_metrics_log *log = NULL;
     RNND_TRY(rnnd_new(1, sizeof *log, "the metrics", (void **)&log));
-    int status = path_in(run_dir, "metrics.jsonl", &log->path);
+    int status = rnnd_run_dir_file(run_dir, "metrics.jsonl", &log->path);
     if (status < 0) {
         free(log);
         return status;
@@ -99,7 +86,7 @@ int rnnd_metrics_open(const char *run_dir, struct rnnd_metrics_log **out)
     log->fd =
         open(log->path, O_WRONLY | O_APPEND | O_CREAT | O_NONBLOCK | O_CLOEXEC, 0666);
     if (log->fd < 0) {
-        status = fail_file("open", log->path);
+        status = rnnd_file_fail("open", log->path);
         free(log->path);
         free(log);
         return status;
@@ -126,13 +113,9 @@ static int append(struct rnnd_metrics_log *log, json_t *record)
         return rnnd_fail_memory(0, "a record");
     size_t length = strlen(line);
     line[length] = '\n'; /* in the place of the end */
-    ssize_t written = write(log->fd, line, length + 1);
+    int status = rnnd_file_append(log->fd, log->path, line, length + 1);
     free(line);
-    if (written == (ssize_t)length + 1)
-        return 0;
-    if (written >= 0)
-        errno = ENOSPC; /* the only reason for a short write to a file */
-    return fail_file("write", log->path);
+    return status;
 }
 
 int rnnd_metrics_start(struct rnnd_metrics_log *log, const struct rnnd_start_record *r)
@@ -251,9 +234,9 @@ static int copy_lines(FILE *from, FILE *to, const char *to_path,
     }
     free(line);
     if (ferror(from))
-        return fail_file("read what goes to", to_path);
+        return rnnd_file_fail("read what goes to", to_path);
     whole = whole && fflush(to) == 0 && fsync(fileno(to)) == 0;
-    return whole ? 0 : fail_file("write", to_path);
+    return whole ? 0 : rnnd_file_fail("write", to_path);
 }
 
 /* A rename is safe once the folder is written. */
@@ -261,8 +244,8 @@ static int sync_folder(const char *run_dir)
 {
     int fd = open(run_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0)
-        return fail_file("open", run_dir);
-    int status = fsync(fd) < 0 ? fail_file("write", run_dir) : 0;
+        return rnnd_file_fail("open", run_dir);
+    int status = fsync(fd) < 0 ? rnnd_file_fail("write", run_dir) : 0;
     close(fd);
     return status;
 }
@@ -271,13 +254,13 @@ static int rewrite(const char *run_dir, FILE *from, const char *path,
                    const struct known *known)
 {
     char *temp;
-    RNND_TRY(path_in(run_dir, "metrics.jsonl.tmp", &temp));
+    RNND_TRY(rnnd_run_dir_file(run_dir, "metrics.jsonl.tmp", &temp));
     FILE *to = fopen(temp, "w");
-    int status = to ? copy_lines(from, to, temp, known) : fail_file("open", temp);
+    int status = to ? copy_lines(from, to, temp, known) : rnnd_file_fail("open", temp);
     if (to && fclose(to) != 0 && status == 0)
-        status = fail_file("write", temp);
+        status = rnnd_file_fail("write", temp);
     if (status == 0 && rename(temp, path) < 0)
-        status = fail_file("replace", path);
+        status = rnnd_file_fail("replace", path);
     if (status < 0 && to)
         unlink(temp);
     free(temp);
@@ -290,7 +273,7 @@ int rnnd_metrics_cut(const char *run_dir, int64_t update, int64_t validated)
     struct known known = {update, validated};
     char *path;
     FILE *from = NULL;
-    RNND_TRY(path_in(run_dir, "metrics.jsonl", &path));
+    RNND_TRY(rnnd_run_dir_file(run_dir, "metrics.jsonl", &path));
     int status = rnnd_file_open(path, &from);
     if (status == 0 && from)
         status = rewrite(run_dir, from, path, &known);
@@ -327,7 +310,7 @@ int rnnd_metrics_result(const char *run_dir, char **json)
     char *path, *line = NULL;
     FILE *from = NULL;
     json_t *last[2] = {NULL, NULL};
-    RNND_TRY(path_in(run_dir, "metrics.jsonl", &path));
+    RNND_TRY(rnnd_run_dir_file(run_dir, "metrics.jsonl", &path));
     int status = rnnd_file_open(path, &from);
     if (status == 0 && from)
         find_last(from, events, last);

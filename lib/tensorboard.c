@@ -7,6 +7,7 @@
  * fields are written by hand: a library for them would be larger than all of this file.
  */
 #include "tensorboard.h"
+#include "file.h"
 #include "run_dir.h"
 #include "status.h"
 
@@ -124,12 +125,6 @@ static uint32_t masked(uint32_t crc)
     return (crc >> 15 | crc << 17) + UINT32_C(0xa282ead8);
 }
 
-static int fail_file(const char *verb, const char *path)
-{
-    return rnnd_fail(RNND_EFILE, "cannot %s %s: %s", verb, path, strerror(errno));
-}
-
-/* By one write, so that a reader never sees half a record. */
 static int write_record(struct rnnd_tensorboard *board, const struct message *event)
 {
     struct message record = {0};
@@ -137,12 +132,7 @@ static int write_record(struct rnnd_tensorboard *board, const struct message *ev
     put_fixed(&record, masked(crc32c(record.byte, 8)), 4);
     put_bytes(&record, event->byte, event->size);
     put_fixed(&record, masked(crc32c(event->byte, event->size)), 4);
-    ssize_t written = write(board->fd, record.byte, record.size);
-    if (written == (ssize_t)record.size)
-        return 0;
-    if (written >= 0)
-        errno = ENOSPC; /* the only reason for a short write to a file */
-    return fail_file("write", board->path);
+    return rnnd_file_append(board->fd, board->path, record.byte, record.size);
 }
 
 /* ---- events: Event.wall_time = 1, .step = 2, .file_version = 3, .summary = 5,
@@ -182,7 +172,7 @@ static int make_file(const char *folder, struct rnnd_tensorboard *board)
         RNND_TRY(rnnd_run_dir_file(folder, name, &board->path));
         board->fd = open(board->path, flags, 0666);
         if (board->fd < 0 && errno != EEXIST)
-            return fail_file("open", board->path);
+            return rnnd_file_fail("open", board->path);
     }
     return 0;
 }
@@ -192,7 +182,7 @@ static int open_file(const char *run_dir, struct rnnd_tensorboard *board)
     char *folder;
     RNND_TRY(rnnd_run_dir_file(run_dir, "tensorboard", &folder));
     int status =
-        mkdir(folder, 0777) == 0 || errno == EEXIST ? 0 : fail_file("make", folder);
+        mkdir(folder, 0777) == 0 || errno == EEXIST ? 0 : rnnd_file_fail("make", folder);
     if (status == 0)
         status = make_file(folder, board);
     free(folder);

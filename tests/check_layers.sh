@@ -73,7 +73,7 @@ optim.h           lib/optim* lib/checkpoint* lib/trainer.h tests/*
 checkpoint.h      lib/checkpoint* lib/inspect.c lib/run_dir* lib/setup.c lib/trainer.h lib/verify.c bin/* tests/*
 statedict.h       lib/statedict* lib/safetensors* lib/checkpoint* bin/cmd_export.c bin/cmd_import.c tests/*
 checkpoint_model.h tests/*
-run_dir.h         lib/run_dir* lib/inspect.c lib/report.c lib/checkpoint_dir.c lib/trainer.h bin/* tests/* lib/tensorboard.c
+run_dir.h         lib/run_dir* lib/inspect.c lib/metrics.c lib/report.c lib/checkpoint_dir.c lib/trainer.h bin/* tests/* lib/tensorboard.c
 metrics.h         lib/metrics* lib/trainer.h bin/* tests/*
 tensorboard.h     lib/tensorboard.c lib/trainer.h tests/*
 progress.h        lib/progress* lib/trainer.h tests/*
