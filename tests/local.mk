@@ -130,6 +130,7 @@ EXTRA_DIST += \
 	tests/bench/bench_kernels.py \
 	tests/bench/buckets.sh \
 	tests/bench/compare.sh \
+	tests/bench/lib.sh \
 	tests/bench/memory.sh \
 	tests/bench/peers.py \
 	tests/bench/ranks.sh \

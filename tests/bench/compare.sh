@@ -5,24 +5,11 @@
 #
 # Environment: RNN_DIST the program, PYTHON one that has torch, h5py and safetensors,
 # ROUNDS (5), SECONDS_EACH (4) how long a measurement lasts at least, about.
-set -eu
-here=$(cd "$(dirname "$0")" && pwd)
-python=${PYTHON:-python3}
+# shellcheck source=tests/bench/lib.sh
+. "$(dirname "$0")/lib.sh"
 rnn_dist=${RNN_DIST:-rnn_dist}
 rounds=${ROUNDS:-5}
 each=${SECONDS_EACH:-4}
-"$python" -c 'import torch, h5py, safetensors' 2>/dev/null || {
-    echo "compare.sh: PYTHON has no torch, h5py and safetensors: skipped" >&2
-    exit 77
-}
-work=$(mktemp -d "${TMPDIR:-/tmp}/rnn_dist-bench-XXXXXX")
-trap 'rm -rf "$work"' EXIT
-trap 'exit 1' HUP INT TERM
-
-# value NAME FILE: of a JSON object.
-value() {
-    sed -n "s/.*\"$1\": *\([-0-9.e+]*\).*/\1/p" "$2"
-}
 
 # ours UPDATES: one measurement of rnn_dist.
 ours() {
@@ -35,14 +22,9 @@ theirs() {
     "$python" "$here/peers.py" "$1" "$shape" "$work" "$2" >"$work/$1.json"
 }
 
-# updates_for STEPS_PER_S: how many make about $each seconds.
-updates_for() {
-    awk -v s="$1" -v t="$each" -v b="$batch" -v l="$mean" \
-        'BEGIN { n = int(s * t / (b * l)); print (n < 3 ? 3 : n > 2000 ? 2000 : n) }'
-}
-
-median() {
-    sort -g "$1" | awk '{ v[NR] = $1 } END { print v[int((NR + 1) / 2)] }'
+# some STEPS_PER_S: updates that take about $each seconds, at most 2000.
+some() {
+    updates_for "$1" "$each" $((batch * mean)) | awk '{ print ($1 > 2000 ? 2000 : $1) }'
 }
 
 echo "| shape | rnn_dist, steps/s | padded | packed | × padded | × packed | roofline |"
@@ -50,23 +32,16 @@ echo "| --- | --- | --- | --- | --- | --- | --- |"
 wanted=${*:-$(grep -v '^#' "$here/shapes" | awk '{ print $1 }')}
 for shape in $wanted; do
     # shellcheck disable=SC2046 # words of the line
-    set -- $(grep "^$shape " "$here/shapes")
-    cell=$2 hidden=$4 layers=$5 directions=$6 batch=$7 vocab=${10}
-    mean=$((($8 + $9) / 2))
-    options="--cell $cell --hidden $hidden --layers $layers --batch $batch --shuffle none
-        --optimizer sgd --lr 0.01 --clip-norm 1"
-    [ "$directions" = 1 ] || options="$options --bidirectional"
-    modes="padded packed"
-    if [ "$vocab" != 0 ]; then
-        options="$options --embed $3 --tbptt $9"
-        modes=padded
-    fi
+    set -- $(words_of "$shape")
+    directions=$6 batch=$7 mean=$((($8 + $9) / 2)) modes="padded packed"
+    [ "${10}" = 0 ] || modes=padded
+    options="$(options_of "$@") --lr 0.01 --clip-norm 1"
     "$python" "$here/peers.py" make "$shape" "$work"
     rm -f "$work"/*.rate
     ours 3
-    updates=$(updates_for "$(value steps_per_s "$work/ours.json")")
+    updates=$(some "$(value steps_per_s "$work/ours.json")")
     theirs padded 3
-    few=$(updates_for "$(value steps_per_s "$work/padded.json")")
+    few=$(some "$(value steps_per_s "$work/padded.json")")
     round=0
     while [ $round -lt "$rounds" ]; do
         ours "$updates"
@@ -86,12 +61,7 @@ for shape in $wanted; do
     for mode in $modes; do
         [ "$directions" = 1 ] || [ "$mode" = packed ] || continue
         theirs "$mode" 3
-        awk -v a="$(value loss "$work/ours.json")" -v b="$(value loss "$work/$mode.json")" \
-            'BEGIN { d = a - b; if (d < 0) d = -d; exit !(a != "" && d <= 1e-4 * b) }' || {
-            echo "compare.sh: $shape: the losses differ:" \
-                "$(value loss "$work/ours.json") and $(value loss "$work/$mode.json")" >&2
-            exit 1
-        }
+        same_loss "$shape" "$work/ours.json" "$work/$mode.json"
     done
     o=$(median "$work/ours.rate") d=$(median "$work/padded.rate") p=-
     [ "$modes" = padded ] || p=$(median "$work/packed.rate")

@@ -4,16 +4,8 @@
 # To be run in the build folder after `make tests/cases/tool`.
 #
 # Environment: PYTHON one that has torch, h5py and safetensors, UPDATES (12).
-set -eu
-here=$(cd "$(dirname "$0")" && pwd)
-python=${PYTHON:-python3}
-"$python" -c 'import torch, h5py, safetensors' 2>/dev/null || {
-    echo "memory.sh: PYTHON has no torch, h5py and safetensors: skipped" >&2
-    exit 77
-}
-work=$(mktemp -d "${TMPDIR:-/tmp}/rnn_dist-memory-XXXXXX")
-trap 'rm -rf "$work"' EXIT
-trap 'exit 1' HUP INT TERM
+# shellcheck source=tests/bench/lib.sh
+. "$(dirname "$0")/lib.sh"
 
 # peak COMMAND...: kB
 peak() {
@@ -27,14 +19,12 @@ idle=$(peak "$python" -c 'import h5py, numpy, safetensors.torch, torch; torch.on
 wanted=${*:-lstm-64-256x2}
 for shape in $wanted; do
     # shellcheck disable=SC2046 # words of the line
-    set -- $(grep "^$shape " "$here/shapes")
+    set -- $(words_of "$shape")
     "$python" "$here/peers.py" make "$shape" "$work"
-    options="--cell $2 --layers $5 --batch $7 --shuffle none --optimizer sgd --clip-norm 1"
-    [ "$6" = 1 ] || options="$options --bidirectional"
-    [ "${10}" = 0 ] || options="$options --embed $3 --tbptt $9"
+    options="$(options_of "$@") --clip-norm 1"
     # shellcheck disable=SC2086 # a list of options
     set -- bin/rnn_dist train --data "$work/data.h5" $options --threads 1 --progress none \
-        --hidden "$4" --max-updates "${UPDATES:-12}" --run-dir "$work/run"
+        --max-updates "${UPDATES:-12}" --run-dir "$work/run"
     rm -rf "$work/run"
     start=$(peak bin/rnn_dist info)
     ours=$(peak "$@")

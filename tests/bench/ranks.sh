@@ -5,26 +5,13 @@
 # same batches, and must come to the same loss.
 #
 # Environment: as for compare.sh; PORT (29533) is where DDP meets.
-set -eu
-here=$(cd "$(dirname "$0")" && pwd)
+# shellcheck source=tests/bench/lib.sh
+. "$(dirname "$0")/lib.sh"
 # shellcheck source=tests/mpi_env.sh
 . "$here/../mpi_env.sh"
-python=${PYTHON:-python3}
 rnn_dist=${RNN_DIST:-rnn_dist}
 rounds=${ROUNDS:-5}
 each=${SECONDS_EACH:-4}
-"$python" -c 'import torch, h5py, safetensors' 2>/dev/null || {
-    echo "ranks.sh: PYTHON has no torch, h5py and safetensors: skipped" >&2
-    exit 77
-}
-work=$(mktemp -d "${TMPDIR:-/tmp}/rnn_dist-ranks-XXXXXX")
-trap 'rm -rf "$work"' EXIT
-trap 'exit 1' HUP INT TERM
-
-# value NAME FILE: of a JSON object.
-value() {
-    sed -n "s/.*\"$1\": *\([-0-9.e+]*\).*/\1/p" "$2"
-}
 
 # ours RANKS UPDATES: one measurement of rnn_dist.
 ours() {
@@ -49,20 +36,13 @@ ddp() {
     wait
 }
 
-median() {
-    sort -g "$1" | awk '{ v[NR] = $1 } END { print v[int((NR + 1) / 2)] }'
-}
-
 echo "| shape | 1 rank, steps/s | 2 ranks | DDP, 2 processes | 2 ranks / 1 | 2 ranks / DDP |"
 echo "| --- | --- | --- | --- | --- | --- |"
 wanted=${*:-lstm-36-50 lstm-64-256x2}
 for shape in $wanted; do
     # shellcheck disable=SC2046 # words of the line
-    set -- $(grep "^$shape " "$here/shapes")
-    options="--cell $2 --hidden $4 --layers $5 --batch $7 --shuffle none --optimizer sgd
-        --lr 0.01 --clip-norm 1"
-    [ "$6" = 1 ] || options="$options --bidirectional"
-    [ "${10}" = 0 ] || options="$options --embed $3 --tbptt $9"
+    set -- $(words_of "$shape")
+    options="$(options_of "$@") --lr 0.01 --clip-norm 1"
     steps=$(($7 * ($8 + $9) / 2))
     "$python" "$here/peers.py" make "$shape" "$work"
     rm -f "$work"/*.rate
@@ -72,17 +52,10 @@ for shape in $wanted; do
     ours 2 3
     ddp 3
     for other in 2 ddp0; do
-        awk -v a="$(value loss "$work/1.json")" -v b="$(value loss "$work/$other.json")" \
-            'BEGIN { d = a - b; if (d < 0) d = -d; exit !(b != "" && d <= 1e-4 * b) }' || {
-            echo "ranks.sh: $shape: the losses differ: $(value loss "$work/1.json") and" \
-                "$(value loss "$work/$other.json")" >&2
-            exit 1
-        }
+        same_loss "$shape" "$work/1.json" "$work/$other.json"
     done
-    many=$(awk -v s="$(value steps_per_s "$work/1.json")" -v t="$each" -v n="$steps" \
-        'BEGIN { u = int(s * t / n); print (u < 3 ? 3 : u) }')
-    few=$(awk -v s="$(value steps_per_s "$work/ddp0.json")" -v t="$each" -v n="$steps" \
-        'BEGIN { u = int(s * t / n); print (u < 3 ? 3 : u) }')
+    many=$(updates_for "$(value steps_per_s "$work/1.json")" "$each" "$steps")
+    few=$(updates_for "$(value steps_per_s "$work/ddp0.json")" "$each" "$steps")
     round=0
     while [ $round -lt "$rounds" ]; do
         ours 1 "$many"
