@@ -2,7 +2,7 @@
  * backend.c - the CPU for commands that hold a model, but compute nothing with it.
  */
 #include "bin.h"
-#include "status.h"
+#include "base/status.h"
 
 int bin_open_cpu(struct rnnd_backend **out)
 {

@@ -10,7 +10,7 @@
 #ifndef RNND_BIN_H
 #define RNND_BIN_H
 
-#include "options.h"
+#include "options/options.h"
 
 struct bin_command {
     enum rnnd_command bit;

@@ -1,7 +1,7 @@
 /*
  * cmd_bench.c - `rnn_dist bench`: speed of training, and where the time goes.
  */
-#include "bench.h"
+#include "commands/bench.h"
 #include "bin.h"
 
 struct line {

@@ -3,8 +3,8 @@
  * set.
  */
 #include "bin.h"
-#include "metrics.h"
-#include "status.h"
+#include "record/metrics.h"
+#include "base/status.h"
 
 #include <stdlib.h>
 

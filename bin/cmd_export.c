@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "bin.h"
-#include "statedict.h"
-#include "status.h"
+#include "checkpoint/statedict.h"
+#include "base/status.h"
 
 /* A name that promises another kind of file would make its readers fail. */
 static int check_name(const char *path)

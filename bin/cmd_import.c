@@ -9,9 +9,9 @@
 #include <string.h>
 
 #include "bin.h"
-#include "log.h"
-#include "statedict.h"
-#include "status.h"
+#include "base/log.h"
+#include "checkpoint/statedict.h"
+#include "base/status.h"
 
 /* What a file holds is no matter of the command line. */
 static int as_data(int status)

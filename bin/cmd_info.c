@@ -2,7 +2,7 @@
  * cmd_info.c - `rnn_dist info`: what this program is, and where its ranks run.
  */
 #include "bin.h"
-#include "status.h"
+#include "base/status.h"
 
 #include <stdlib.h>
 #include <string.h>

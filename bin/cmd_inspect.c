@@ -4,8 +4,8 @@
  */
 #include "bin.h"
 
-#include "inspect.h"
-#include "status.h"
+#include "commands/inspect.h"
+#include "base/status.h"
 
 #include <stdlib.h>
 

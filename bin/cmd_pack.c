@@ -4,9 +4,9 @@
  */
 #include "bin.h"
 
-#include "formats.h"
-#include "log.h"
-#include "status.h"
+#include "formats/formats.h"
+#include "base/log.h"
+#include "base/status.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -3,7 +3,7 @@
  * both.
  */
 #include "bin.h"
-#include "status.h"
+#include "base/status.h"
 
 static int check_outputs(const struct bin_scorer *s)
 {

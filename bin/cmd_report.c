@@ -3,9 +3,9 @@
  */
 #include "bin.h"
 
-#include "report.h"
-#include "run_dir.h"
-#include "status.h"
+#include "record/report.h"
+#include "checkpoint/run_dir.h"
+#include "base/status.h"
 
 #include <stdlib.h>
 

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 
 #include "bin.h"
-#include "sample.h"
-#include "status.h"
+#include "commands/sample.h"
+#include "base/status.h"
 
 static int sample(const struct rnnd_options *opt, struct rnnd_backend *be,
                   const char *name)

@@ -2,9 +2,9 @@
  * cmd_train.c - `rnn_dist train`: trains, then says how it went.
  */
 #include "bin.h"
-#include "log.h"
-#include "metrics.h"
-#include "status.h"
+#include "base/log.h"
+#include "record/metrics.h"
+#include "base/status.h"
 
 #include <inttypes.h>
 #include <signal.h>

@@ -2,7 +2,7 @@
  * cmd_verify.c - `rnn_dist verify`: proofs on the user's own data and options.
  */
 #include "bin.h"
-#include "verify.h"
+#include "commands/verify.h"
 
 int cmd_verify(struct rnnd_options *opt, struct rnnd_comm *comm, int argc, char **argv)
 {

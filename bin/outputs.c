@@ -2,7 +2,7 @@
  * outputs.c - a command must not write over what it reads.
  */
 #include "bin.h"
-#include "status.h"
+#include "base/status.h"
 
 #include <string.h>
 #include <sys/stat.h>

@@ -6,10 +6,10 @@
  * launcher's variables, says it before MPI is started.
  */
 #include "bin.h"
-#include "comm.h"
-#include "log.h"
-#include "status.h"
-#include "stop.h"
+#include "comm/comm.h"
+#include "base/log.h"
+#include "base/status.h"
+#include "base/signals.h"
 
 #include <errno.h>
 #include <fcntl.h>

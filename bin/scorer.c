@@ -5,7 +5,7 @@
  * all ranks read it. The options of the training hold where none were given now.
  */
 #include "bin.h"
-#include "status.h"
+#include "base/status.h"
 
 #include <stdlib.h>
 #include <string.h>

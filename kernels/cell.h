@@ -8,7 +8,7 @@
 #ifndef RNND_CELL_H
 #define RNND_CELL_H
 
-#include "random.h" /* RNND_HD */
+#include "base/random.h" /* RNND_HD */
 
 #ifndef RNND_REAL
 #define RNND_REAL float

@@ -120,7 +120,7 @@ struct rnnd_options {
     bool help, version;            /* every command */
 
     bool of_features; /* no option: the data are known to hold features, not tokens */
-    /* Where each option's value came from, by its index in lib/options.def: 0 the
+    /* Where each option's value came from, by its index in lib/options/options.def: 0 the
        default, 1 a configuration file, 2 the command line. */
     unsigned char given[128];
 };

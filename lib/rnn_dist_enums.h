@@ -1,7 +1,7 @@
 /*
  * rnn_dist_enums.h - the named choices that options, files and kernels share.
  *
- * The order within each enum is the order of the words in lib/options.def.
+ * The order within each enum is the order of the words in lib/options/options.def.
  */
 #ifndef RNN_DIST_ENUMS_H
 #define RNN_DIST_ENUMS_H

@@ -38,7 +38,7 @@ for source in "$srcdir"/bin/cmd_*.c; do
 done
 
 # No row of the table may be taken by no command.
-tr '\n' ' ' <"$srcdir/lib/options.def" |
+tr '\n' ' ' <"$srcdir/lib/options/options.def" |
     grep -o '\(SWITCH\|INTEGER\|REAL\|CHOICE\|TEXT\) *([A-Z_]*, *"[a-z0-9-]*"' |
     sed 's/.*"\(.*\)"/\1/' | grep -vx 'help\|version' | sort -u >"$dir/table"
 sort -u "$dir/all" >"$dir/known"

@@ -9,9 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "device.h"
-#include "options.h"
-#include "params.h"
+#include "device/device.h"
+#include "options/options.h"
+#include "model/params.h"
 #include "testing.h"
 
 static struct rnnd_backend *be;

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "cuda/plugin.h"
-#include "random.h"
+#include "base/random.h"
 
 /* ---- back ends ------------------------------------------------------------------- */
 

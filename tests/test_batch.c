@@ -9,8 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "batch.h"
-#include "hdf.h"
+#include "data/batch.h"
+#include "hdf/hdf.h"
 
 /* Lengths 3 0 2 5. */
 static const int64_t offsets[] = {0, 3, 3, 5, 10};

@@ -12,10 +12,10 @@
 #include <sys/wait.h>
 #include <time.h>
 
-#include "checkpoint.h"
+#include "checkpoint/checkpoint.h"
 #include "checkpoint_model.h"
-#include "hdf.h"
-#include "optim.h"
+#include "hdf/hdf.h"
+#include "optim/optim.h"
 
 extern char **environ;
 

@@ -15,10 +15,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "comm.h"
-#include "params.h"
-#include "random.h"
-#include "stop.h"
+#include "comm/comm.h"
+#include "model/params.h"
+#include "base/random.h"
+#include "base/signals.h"
 
 static struct rnnd_comm *comm;
 static int rank, size;

@@ -2,8 +2,8 @@
  * test_dataset.c - data files of every task read back, from memory and by slices; every
  * refusal with its object and index; files as h5py writes them; damaged files.
  */
-#include "ahead.h"
-#include "dataset.h"
+#include "data/prefetch.h"
+#include "data/dataset.h"
 #include "testing.h"
 
 #include <fcntl.h>

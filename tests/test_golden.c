@@ -13,8 +13,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "hdf.h"
-#include "options.h"
+#include "hdf/hdf.h"
+#include "options/options.h"
 #include "rnn_dist.h"
 
 /* How far single precision may be from double. Of a tensor's largest value: one

@@ -2,7 +2,7 @@
  * test_hdf.c - the door to HDF5: round trips, conversions, messages, atomic writing,
  * and whether damage at any byte of a file is noticed.
  */
-#include "hdf.h"
+#include "hdf/hdf.h"
 #include "testing.h"
 
 #include <errno.h>

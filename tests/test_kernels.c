@@ -14,7 +14,7 @@
 
 #include "kernels_ref.h"
 #include "kernels_rnn.h"
-#include "random.h"
+#include "base/random.h"
 
 /* What differs from another target only in its time loops. */
 static bool is_repeated(int target)
@@ -401,7 +401,7 @@ END_TEST
 
 /* ---- dropout --------------------------------------------------------------------- */
 
-/* The mask by the definition in lib/random.h: 0 or the scale. */
+/* The mask by the definition in lib/base/random.h: 0 or the scale. */
 static float mask(const struct rnnd_dropout *s, int64_t id, int64_t step, int64_t unit)
 {
     struct rnnd_random r = rnnd_dropout_words(s->key, id, step, unit - unit % 4);

@@ -2,10 +2,10 @@
  * test_metrics.c - metrics.jsonl: the form of each record, cutting back, the result;
  * and what progress shows.
  */
-#include "log.h"
-#include "metrics.h"
-#include "options.h"
-#include "progress.h"
+#include "base/log.h"
+#include "record/metrics.h"
+#include "options/options.h"
+#include "record/progress.h"
 #include "testing.h"
 
 #include <fcntl.h>

@@ -9,10 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "device.h"
-#include "optim.h"
-#include "params.h"
-#include "status.h"
+#include "device/device.h"
+#include "optim/optim.h"
+#include "model/params.h"
+#include "base/status.h"
 
 static struct rnnd_backend *be;
 static struct rnnd_model *model;

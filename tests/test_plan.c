@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "random.h"
+#include "base/random.h"
 #include "rnn_dist.h"
 
 enum { MANY = 1000 };

@@ -6,7 +6,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "random.h"
+#include "base/random.h"
 
 /* Known answers: Random123's kat_vectors, philox4x32 10 rounds. */
 static const struct {

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "share.h"
+#include "data/shard.h"
 
 /* Lengths 7 0 12 3 12 1, as steps of the data set. */
 static const int64_t offsets[] = {0, 7, 7, 19, 22, 34, 35};

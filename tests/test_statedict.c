@@ -7,10 +7,10 @@
 #include <math.h>
 #include <sys/stat.h>
 
-#include "checkpoint.h"
+#include "checkpoint/checkpoint.h"
 #include "checkpoint_model.h"
-#include "hdf.h"
-#include "statedict.h"
+#include "hdf/hdf.h"
+#include "checkpoint/statedict.h"
 
 static void set_up(void)
 {

@@ -9,7 +9,7 @@
 #include <time.h>
 
 #include "backend.h"
-#include "stop.h"
+#include "base/signals.h"
 
 enum { M = 417, N = 512, K = 128, GAP = 4096 };
 

@@ -2,7 +2,7 @@
  * test_tensorboard.c - event files, byte for byte as TensorFlow's documents describe
  * them.
  */
-#include "tensorboard.h"
+#include "record/tensorboard.h"
 #include "testing.h"
 
 #include <dirent.h>

@@ -5,7 +5,7 @@
 #ifndef RNND_TESTING_H
 #define RNND_TESTING_H
 
-#include "status.h"
+#include "base/status.h"
 
 #include <check.h>
 #include <dirent.h>

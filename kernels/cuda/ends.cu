@@ -3,7 +3,7 @@
  * dropout, and the losses on values.
  */
 #include "cuda_backend.cuh"
-#include "random.h"
+#include "base/random.h"
 
 /* ---- pooling --------------------------------------------------------------------- */
 

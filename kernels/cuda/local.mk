@@ -22,7 +22,7 @@ cuda_headers = \
 	kernels/cuda/rnn.cuh \
 	kernels/cuda/rnn_cells.cuh
 # What they depend on besides.
-cuda_depends = $(cuda_headers) kernels/backend.h kernels/cell.h lib/random.h \
+cuda_depends = $(cuda_headers) kernels/backend.h kernels/cell.h lib/base/random.h \
 	lib/rnn_dist_enums.h
 
 cuda_objects = $(cuda_sources:.cu=.o)

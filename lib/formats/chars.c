@@ -2,7 +2,7 @@
  * chars.c - running text by UTF-8 character: a line is a sequence, its newline its last
  * token.
  */
-#include "tokens.h"
+#include "formats/tokens.h"
 
 static const char *const fixed[] = {"<unk>", NULL};
 

@@ -2,11 +2,11 @@
  * contents.c - a data set in memory: filled by the readers, split, written as a data
  * file.
  */
-#include "text.h"
+#include "formats/text.h"
 
-#include "hdf.h"
-#include "options.h"
-#include "random.h"
+#include "hdf/hdf.h"
+#include "options/options.h"
+#include "base/random.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -5,9 +5,9 @@
  * The text is walked twice: once to see which columns are numbers, once to take the
  * rows.
  */
-#include "csv_table.h"
+#include "formats/csv_table.h"
 
-#include "log.h"
+#include "base/log.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -4,7 +4,7 @@
 #ifndef RNND_FORMATS_CSV_H
 #define RNND_FORMATS_CSV_H
 
-#include "text.h"
+#include "formats/text.h"
 
 /* Names of columns, found by hash: tables may have very many. Zeroed, it is empty. */
 struct rnnd_csv_names {

@@ -2,9 +2,9 @@
  * csv_columns.c - which columns of a table are what: named by options, or all that are
  * numbers.
  */
-#include "csv_table.h"
+#include "formats/csv_table.h"
 
-#include "log.h"
+#include "base/log.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -2,7 +2,7 @@
  * csv_rows.c - rows and cells of comma-separated text as RFC 4180 has it: a quoted cell
  * may hold commas, line ends, and quotes written twice.
  */
-#include "csv.h"
+#include "formats/csv.h"
 
 #include <string.h>
 

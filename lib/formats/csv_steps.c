@@ -2,7 +2,7 @@
  * csv_steps.c - rows of a table as steps: features, classes, values; and rows that
  * belong together brought together.
  */
-#include "csv_table.h"
+#include "formats/csv_table.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -5,7 +5,7 @@
 #ifndef RNND_FORMATS_CSV_TABLE_H
 #define RNND_FORMATS_CSV_TABLE_H
 
-#include "csv.h"
+#include "formats/csv.h"
 
 /* What the options say, as names. */
 struct rnnd_csv_wanted {

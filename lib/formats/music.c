@@ -2,9 +2,9 @@
  * music.c - pieces of music as JSON: {"train": [[[60, 64], ...steps], ...pieces], ...}.
  * Notes 21..108 are the 88 keys of a piano; step t is the input, step t+1 the target.
  */
-#include "text.h"
+#include "formats/text.h"
 
-#include "log.h"
+#include "base/log.h"
 
 #include <jansson.h>
 #include <string.h>

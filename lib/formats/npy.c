@@ -2,7 +2,7 @@
  * npy.c - one array of NumPy's .npy format: a header that is a Python dictionary, then
  * the elements. Booleans, integers and floats of 2, 4 and 8 bytes are read.
  */
-#include "npy.h"
+#include "formats/npy.h"
 
 #include <math.h>
 #include <stdlib.h>

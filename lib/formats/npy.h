@@ -4,7 +4,7 @@
 #ifndef RNND_FORMATS_NPY_H
 #define RNND_FORMATS_NPY_H
 
-#include "text.h"
+#include "formats/text.h"
 
 struct rnnd_npy {
     char *bytes;      /* the whole member, owned; NULL = there is none */

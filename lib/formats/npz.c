@@ -2,9 +2,9 @@
  * npz.c - arrays of NumPy in a ZIP file, as np.savez writes them: inputs; offsets or
  * lengths; perhaps targets, num_classes, vocab_size.
  */
-#include "npy.h"
+#include "formats/npy.h"
 
-#include "log.h"
+#include "base/log.h"
 
 #include <math.h>
 #include <stdlib.h>

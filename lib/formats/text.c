@@ -1,7 +1,7 @@
 /*
  * text.c - text files for the readers: whole in memory, line by line, numbers.
  */
-#include "text.h"
+#include "formats/text.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -4,8 +4,8 @@
 #ifndef RNND_FORMATS_TEXT_H
 #define RNND_FORMATS_TEXT_H
 
-#include "formats.h"
-#include "status.h"
+#include "formats/formats.h"
+#include "base/status.h"
 
 struct rnnd_text {
     const char *path;

@@ -1,9 +1,9 @@
 /*
  * tokens.c - vocabularies, ids and sequences of running text.
  */
-#include "tokens.h"
+#include "formats/tokens.h"
 
-#include "log.h"
+#include "base/log.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -5,7 +5,7 @@
 #ifndef RNND_FORMATS_TOKENS_H
 #define RNND_FORMATS_TOKENS_H
 
-#include "text.h"
+#include "formats/text.h"
 
 /* Tokens as they come, numbered by first appearance, with the ends of lines. */
 struct rnnd_tokens {

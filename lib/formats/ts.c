@@ -3,9 +3,9 @@
  * case per line, its dimensions separated by colons, their values by commas, the class
  * at the end.
  */
-#include "text.h"
+#include "formats/text.h"
 
-#include "log.h"
+#include "base/log.h"
 
 #include <stdlib.h>
 #include <string.h>

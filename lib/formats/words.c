@@ -2,7 +2,7 @@
  * words.c - running text by word: split at blanks, a line is a sequence and ends with
  * <eos>.
  */
-#include "tokens.h"
+#include "formats/tokens.h"
 
 static const char *const fixed[] = {"<unk>", "<eos>", NULL};
 

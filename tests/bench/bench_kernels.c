@@ -13,7 +13,7 @@
 #include <time.h>
 
 #include "backend.h"
-#include "random.h"
+#include "base/random.h"
 
 struct shape {
     const char *name;

@@ -23,9 +23,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "plan.h"
-#include "random.h"
-#include "share.h"
+#include "data/plan.h"
+#include "base/random.h"
+#include "data/shard.h"
 
 enum { MOST_POINTS = 32 };
 enum { LEAST_UPDATES = 8, MOST_UPDATES = 512, UPDATES_BY_RANKS = 2048 };

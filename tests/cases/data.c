@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "hdf.h"
-#include "random.h"
-#include "status.h"
+#include "hdf/hdf.h"
+#include "base/random.h"
+#include "base/status.h"
 
 static bool is(const struct case_data *d, const char *task)
 {

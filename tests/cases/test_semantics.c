@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "data.h"
-#include "options.h"
+#include "options/options.h"
 #include "rnn_dist.h"
 
 #define COUNT(array) ((int)(sizeof(array) / sizeof *(array)))

@@ -20,7 +20,7 @@
 #include <unistd.h>
 
 #include "data.h"
-#include "hdf.h"
+#include "hdf/hdf.h"
 
 #define MUST(expr) must((expr), #expr)
 

@@ -9,10 +9,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "comm.h"
-#include "log.h"
-#include "status.h"
-#include "stop.h"
+#include "comm/comm.h"
+#include "base/log.h"
+#include "base/status.h"
+#include "base/signals.h"
 
 static struct rnnd_comm *comm;
 

@@ -1,0 +1,185 @@
+/*
+ * file.c - files that appear whole or not at all.
+ */
+#include "base/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/status.h"
+
+static int fail_system(const char *path, int cause)
+{
+    return rnnd_fail(RNND_EFILE, "%s: %s", path, strerror(cause));
+}
+
+/* What the link at `at` says, as seen from where it lies; NULL where it is none. */
+static int read_link(const char *at, char **out)
+{
+    char text[PATH_MAX], *next;
+    ssize_t n = readlink(at, text, sizeof text - 1);
+    *out = NULL;
+    if (n < 0)
+        return 0;
+    text[n] = 0;
+    const char *slash = text[0] == '/' ? NULL : strrchr(at, '/');
+    int folder = slash ? (int)(slash + 1 - at) : 0;
+    if (asprintf(&next, "%.*s%s", folder, at, text) < 0)
+        return rnnd_fail_memory((size_t)n, "a file name");
+    *out = next;
+    return 0;
+}
+
+/* A link that leads nowhere yet leads to the new file, as with a shell's redirection:
+   whoever made it wants the file there. Renaming to its own name would put the file
+   where the link was. */
+static int follow(const char *path, char **out)
+{
+    enum { MOST = 40 }; /* as the kernel has it */
+    char *at = strdup(path), *next;
+    if (!at)
+        return rnnd_fail_memory(strlen(path), "a file name");
+    for (int hop = 0; hop < MOST; hop++) {
+        int status = read_link(at, &next);
+        if (status == 0 && !next) {
+            *out = at;
+            return 0;
+        }
+        free(at);
+        RNND_TRY(status);
+        at = next;
+    }
+    free(at);
+    return fail_system(path, ELOOP);
+}
+
+int rnnd_file_fail(const char *verb, const char *path)
+{
+    return rnnd_fail(RNND_EFILE, "cannot %s %s: %s", verb, path, strerror(errno));
+}
+
+int rnnd_file_append(int fd, const char *path, const void *data, size_t size)
+{
+    ssize_t written = write(fd, data, size);
+    if (written == (ssize_t)size)
+        return 0;
+    if (written >= 0)
+        errno = ENOSPC; /* the only reason for a short write to a file */
+    return rnnd_file_fail("write", path);
+}
+
+int rnnd_file_open(const char *path, FILE **stream)
+{
+    struct stat info;
+    int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    *stream = NULL;
+    if (fd < 0)
+        return errno == ENOENT ? 0 : fail_system(path, errno);
+    bool regular = fstat(fd, &info) == 0 && S_ISREG(info.st_mode);
+    if (regular && (*stream = fdopen(fd, "r")))
+        return 0;
+    int cause = regular ? errno : 0;
+    close(fd);
+    return cause ? fail_system(path, cause)
+                 : rnnd_fail(RNND_EFILE, "%s: not a regular file", path);
+}
+
+int rnnd_file_target(const char *path, char **out)
+{
+    struct stat info;
+    bool there = stat(path, &info) == 0;
+    if (there && !S_ISREG(info.st_mode)) {
+        *out = NULL;
+        return 0;
+    }
+    char *target = there ? realpath(path, NULL) : NULL;
+    if (!target)
+        RNND_TRY(follow(path, &target));
+    *out = target;
+    return 0;
+}
+
+static void forget(struct rnnd_file *f)
+{
+    free(f->path);
+    free(f->target);
+    free(f->temp);
+    memset(f, 0, sizeof *f);
+}
+
+int rnnd_file_create(const char *path, struct rnnd_file *out)
+{
+    struct rnnd_file f = {.path = strdup(path)};
+    int status = f.path ? rnnd_file_target(path, &f.target)
+                        : rnnd_fail_memory(strlen(path), "a file name");
+    if (status == 0 && f.target
+        && asprintf(&f.temp, "%s.tmp-%ld", f.target, (long)getpid()) < 0) {
+        f.temp = NULL;
+        status = rnnd_fail_memory(strlen(path), "a file name");
+    }
+    if (status == 0 && !(f.stream = fopen(f.temp ? f.temp : path, "we")))
+        status = fail_system(path, errno);
+    if (status < 0)
+        forget(&f);
+    else
+        *out = f;
+    return status;
+}
+
+/* All that was written is on disk; a device or a pipe has no disk to be on. 0 or an
+   errno. */
+static int settle(struct rnnd_file *f)
+{
+    errno = 0;
+    bool failed = fflush(f->stream) != 0 || ferror(f->stream);
+    if (failed) /* a write before may have failed, and its cause be forgotten */
+        return errno ? errno : EIO;
+    return f->temp && fsync(fileno(f->stream)) != 0 ? errno : 0;
+}
+
+int rnnd_file_commit(struct rnnd_file *f)
+{
+    int cause = settle(f);
+    if (fclose(f->stream) != 0 && !cause)
+        cause = errno;
+    f->stream = NULL;
+    if (!cause && f->temp && rename(f->temp, f->target) != 0)
+        cause = errno;
+    int status = cause ? fail_system(f->path, cause) : 0;
+    if (cause && f->temp)
+        unlink(f->temp);
+    forget(f);
+    return status;
+}
+
+void rnnd_file_drop(struct rnnd_file *f)
+{
+    if (f->stream) {
+        fclose(f->stream);
+        if (f->temp)
+            unlink(f->temp);
+    }
+    forget(f);
+}
+
+int rnnd_file_check(const char *path)
+{
+    struct rnnd_file f;
+    char *target;
+    RNND_TRY(rnnd_file_target(path, &target));
+    if (!target) { /* not opened: a pipe may have no reader yet */
+        struct stat info;
+        if (stat(path, &info) == 0 && S_ISDIR(info.st_mode))
+            return fail_system(path, EISDIR);
+        return access(path, W_OK) == 0 ? 0 : fail_system(path, errno);
+    }
+    free(target);
+    RNND_TRY(rnnd_file_create(path, &f));
+    rnnd_file_drop(&f);
+    return 0;
+}

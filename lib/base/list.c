@@ -1,0 +1,131 @@
+/*
+ * list.c - arrays that grow, and a dictionary of texts over an open hash table.
+ */
+#include "base/list.h"
+
+#include "base/hash.h"
+#include "base/status.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+int rnnd_list_add(struct rnnd_list *list, const void *from, int64_t count)
+{
+    if (count == 0)
+        return 0;
+    if (count > list->room - list->count) {
+        int64_t room = list->room + list->room / 2 + 16;
+        if (room < list->count + count)
+            room = list->count + count;
+        RNND_TRY(rnnd_grow((size_t)room, list->size, "contents", &list->at));
+        list->room = room;
+    }
+    char *to = (char *)list->at + (size_t)list->count * list->size;
+    if (from)
+        memcpy(to, from, (size_t)count * list->size);
+    else
+        memset(to, 0, (size_t)count * list->size);
+    list->count += count;
+    return 0;
+}
+
+int rnnd_list_add_text(struct rnnd_list *list, const char *text, size_t bytes)
+{
+    char *copy = strndup(text, bytes);
+    if (!copy)
+        return rnnd_fail_memory(bytes, "texts");
+    int status = rnnd_list_add(list, &copy, 1);
+    if (status < 0)
+        free(copy);
+    return status;
+}
+
+void rnnd_list_clear(struct rnnd_list *list)
+{
+    free(list->at);
+    *list = (struct rnnd_list){.size = list->size};
+}
+
+void rnnd_list_clear_texts(struct rnnd_list *list)
+{
+    char **text = list->at;
+    for (int64_t i = 0; i < list->count; i++)
+        free(text[i]);
+    rnnd_list_clear(list);
+}
+
+/* ---- dictionary */
+
+void rnnd_dictionary_clear(struct rnnd_dictionary *dictionary)
+{
+    rnnd_list_clear_texts(&dictionary->texts);
+    rnnd_list_clear(&dictionary->uses);
+    free(dictionary->slot);
+    *dictionary = (struct rnnd_dictionary){0};
+}
+
+const char *rnnd_dictionary_text(const struct rnnd_dictionary *dictionary,
+                                 int64_t number)
+{
+    return ((char **)dictionary->texts.at)[number];
+}
+
+/* The slot of a text, or the free one where it would go. slots is a power of two,
+   and one is always free. */
+static int64_t *find_slot(const struct rnnd_dictionary *d, const char *text,
+                          size_t bytes)
+{
+    struct rnnd_hash hash;
+    rnnd_hash_start(&hash);
+    rnnd_hash_add(&hash, text, bytes);
+    for (uint64_t i = rnnd_hash_end(&hash);; i++) {
+        int64_t *slot = &d->slot[i & (uint64_t)(d->slots - 1)];
+        const char *there = *slot < 0 ? NULL : rnnd_dictionary_text(d, *slot);
+        if (!there || (strncmp(there, text, bytes) == 0 && there[bytes] == 0))
+            return slot;
+    }
+}
+
+static int grow_table(struct rnnd_dictionary *d)
+{
+    int64_t *old = d->slot, slots = d->slots ? 2 * d->slots : 64;
+    void *table;
+    RNND_TRY(rnnd_new((size_t)slots, sizeof *d->slot, "a dictionary", &table));
+    d->slot = table;
+    d->slots = slots;
+    for (int64_t i = 0; i < slots; i++)
+        d->slot[i] = -1;
+    for (int64_t i = 0; i < d->texts.count; i++) {
+        const char *text = rnnd_dictionary_text(d, i);
+        *find_slot(d, text, strlen(text)) = i;
+    }
+    free(old);
+    return 0;
+}
+
+int rnnd_dictionary_add(struct rnnd_dictionary *dictionary, const char *text,
+                        size_t bytes, int64_t *number)
+{
+    struct rnnd_dictionary *d = dictionary;
+    if (!d->slots) {
+        d->texts.size = sizeof(char *);
+        d->uses.size = sizeof(int64_t);
+    }
+    if (2 * d->texts.count >= d->slots)
+        RNND_TRY(grow_table(d));
+    int64_t *slot = find_slot(d, text, bytes);
+    if (*slot < 0) {
+        RNND_TRY(rnnd_list_add(&d->uses, NULL, 1));
+        RNND_TRY(rnnd_list_add_text(&d->texts, text, bytes));
+        *slot = d->texts.count - 1;
+    }
+    ((int64_t *)d->uses.at)[*slot]++;
+    *number = *slot;
+    return 0;
+}
+
+int64_t rnnd_dictionary_find(const struct rnnd_dictionary *dictionary, const char *text,
+                             size_t bytes)
+{
+    return dictionary->slots ? *find_slot(dictionary, text, bytes) : -1;
+}

@@ -1,0 +1,76 @@
+/*
+ * log.c - diagnostics, each written by one call so that lines of ranks do not mix.
+ */
+#include "base/log.h"
+
+#include <stdarg.h>
+#include <string.h>
+
+static int own_rank, world = 1;
+static bool mute;
+static void (*clear_line)(void);
+
+void rnnd_log_rank(int rank, int size)
+{
+    own_rank = rank;
+    world = size;
+}
+
+void rnnd_log_before(void (*clear)(void))
+{
+    clear_line = clear;
+}
+
+void rnnd_log_mute(bool muted)
+{
+    mute = muted;
+}
+
+/* Names and texts come from files: what they hold must not steer a terminal, or look
+   like a message of its own. */
+static void tame(char *text)
+{
+    for (; *text; text++)
+        if ((unsigned char)*text < ' ' || *text == 0x7f)
+            *text = '?';
+}
+
+static void say(const char *kind, const char *format, va_list args)
+{
+    char line[4096], who[32] = "";
+    if (world > 1)
+        snprintf(who, sizeof who, "rank %d: ", own_rank);
+    int n = snprintf(line, sizeof line, "rnn_dist: %s%s", who, kind);
+    vsnprintf(line + n, sizeof line - 1 - (size_t)n, format, args);
+    tame(line);
+    strcat(line, "\n");
+    if (clear_line)
+        clear_line();
+    fputs(line, stderr);
+}
+
+void rnnd_log_info(const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    if (own_rank == 0 && !mute)
+        say("", format, args);
+    va_end(args);
+}
+
+void rnnd_log_warn(const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    if (own_rank == 0 && !mute)
+        say("warning: ", format, args);
+    va_end(args);
+}
+
+void rnnd_log_error(const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    say("", format, args);
+    va_end(args);
+}

@@ -1,0 +1,97 @@
+/*
+ * checkpoint.h - all that decides the next update, to HDF5 and back.
+ *
+ * Knows parameters by name, optimizer moments as flat arrays over the parameter arena,
+ * and the trainer's position as the struct below; knows no training loop.
+ */
+#ifndef RNND_CHECKPOINT_H
+#define RNND_CHECKPOINT_H
+
+#include "rnn_dist.h"
+
+/* Hidden states carried from update to update: rows of lanes, or of the sequences of
+   the batch under way. */
+struct rnnd_carry {
+    int64_t count; /* rows, 0 = nothing is carried */
+    int64_t width; /* L*D*H */
+    int64_t *id;   /* [count] lane or sequence */
+    float *h, *c;  /* [count, L*D, H]; c NULL unless LSTM */
+};
+
+/* Where a run stands. Numbers not otherwise explained start at 0. */
+struct rnnd_train_state {
+    int64_t update;    /* plan entries done, skipped ones included */
+    int64_t applied;   /* updates that changed the parameters */
+    int64_t epoch;     /* epochs completed */
+    int64_t entry;     /* entries of this epoch that are complete */
+    int64_t group;     /* window groups done of the entry under way */
+    int64_t validated; /* update of the last validation, -1 = none yet */
+    double seconds;    /* of training so far, over all runs */
+
+    double best_loss;     /* lowest validation loss, infinity = none yet */
+    double patience_loss; /* what --patience compares with */
+    int64_t patience_count;
+    double plateau_loss; /* what the plateau schedule compares with */
+    int64_t plateau_count;
+    double plateau_factor; /* product of the cuts so far, starts at 1 */
+
+    double log_loss, log_targets; /* sums since the last train record */
+    double log_steps, log_seconds;
+    double log_wait, log_straggler;
+    int64_t log_updates;
+    double last_lr, last_norm; /* of the last update */
+
+    uint64_t fingerprint;    /* of the training data */
+    char launch[512];        /* ranks, threads, device, libraries, as text */
+    struct rnnd_carry carry; /* owned */
+};
+
+void rnnd_carry_clear(struct rnnd_carry *carry);
+
+/* Writes PATH whole, atomically: parameters, moments, state, options as text. */
+RNND_CHECKED int rnnd_checkpoint_save(const char *path, struct rnnd_model *model,
+                                      struct rnnd_optim *optim,
+                                      const struct rnnd_options *opt,
+                                      const struct rnnd_train_state *state);
+/* Options of a checkpoint as text, malloc'ed, and its info; EFILE where it is damaged.
+   A file of another tool may lack them: they are 0, 0 and "" then. */
+RNND_CHECKED int rnnd_checkpoint_read_info(const char *path,
+                                           struct rnnd_checkpoint_info *out);
+/* Parameters, moments and state into a model of the same shape; EFILE where the file
+   holds no training state. Moments that the file does not have (another optimizer)
+   start at zero. */
+RNND_CHECKED int rnnd_checkpoint_load(const char *path, struct rnnd_model *model,
+                                      struct rnnd_optim *optim,
+                                      struct rnnd_train_state *state);
+/* Parameters only, from a checkpoint (EFILE if damaged) or a safetensors file, by name;
+   a name or shape that does not fit is EUSAGE with both. */
+RNND_CHECKED int rnnd_checkpoint_init(const char *path, struct rnnd_model *model);
+
+/* The newest checkpoint of a run folder that is intact, NULL if none; damaged ones are
+   named in the log, one that cannot be opened is EFILE. *path is malloc'ed, taken. */
+RNND_CHECKED int rnnd_checkpoint_newest(const char *run_dir, char **path);
+/* Reads all of it; EFILE with file and object where it is damaged. */
+RNND_CHECKED int rnnd_checkpoint_verify(const char *path);
+/* Whether that finds nothing; a damaged file is named in the log. EFILE where nobody
+   can tell, as the file cannot be opened: to pass over it would lose what it holds. */
+RNND_CHECKED int rnnd_checkpoint_is_intact(const char *path, bool *out);
+/* run_dir/ckpt-UUUUUUUUUU.h5, malloc'ed, taken. */
+RNND_CHECKED int rnnd_checkpoint_path(const char *run_dir, int64_t update, char **path);
+/* Removes all but the newest `keep` (0 keeps all) and temporary files whose writers
+   ended. To be called after a save: what is numbered above the file written last does
+   not count. */
+RNND_CHECKED int rnnd_checkpoint_prune(const char *run_dir, int64_t keep);
+
+/* ---- the parts (checkpoint*.c) */
+
+struct rnnd_hdf;
+
+/* An open file that is a checkpoint of a version known here; EFILE where it is not. */
+RNND_CHECKED int rnnd__checkpoint_open(const char *path, struct rnnd_hdf **out);
+/* /state. width: floats of a carried row in this model. */
+RNND_CHECKED int rnnd__checkpoint_save_state(struct rnnd_hdf *file,
+                                             const struct rnnd_train_state *state);
+RNND_CHECKED int rnnd__checkpoint_load_state(struct rnnd_hdf *file, int64_t width,
+                                             struct rnnd_train_state *state);
+
+#endif

@@ -1,0 +1,303 @@
+/*
+ * checkpoint_dir.c - the checkpoints of a run folder: the newest that is intact, the
+ * best, and which of them to keep.
+ */
+#include "checkpoint/checkpoint.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "hdf/hdf.h"
+#include "base/log.h"
+#include "checkpoint/run_dir.h"
+#include "checkpoint/statedict.h"
+#include "base/status.h"
+
+/* Updates of the checkpoints in a folder, by falling number. */
+struct found {
+    int64_t *update;
+    size_t count, room;
+};
+
+/* The digits between two texts, ten or more: 0 where a name is made otherwise. */
+static bool parse_name(const char *name, int64_t *update)
+{
+    static const char head[] = "ckpt-", tail[] = ".h5";
+    const char *digits = name + strlen(head);
+    if (strncmp(name, head, strlen(head)) != 0)
+        return false;
+    size_t n = strspn(digits, "0123456789");
+    if (n < 10 || n > 18 || strcmp(digits + n, tail) != 0)
+        return false;
+    *update = strtoll(digits, NULL, 10);
+    return true;
+}
+
+static int falling(const void *a, const void *b)
+{
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return (x < y) - (x > y);
+}
+
+static int remember(struct found *found, int64_t update)
+{
+    if (found->count == found->room) {
+        found->room = found->room ? 2 * found->room : 16;
+        RNND_TRY(rnnd_grow(found->room, sizeof *found->update, "checkpoints",
+                           (void **)&found->update));
+    }
+    found->update[found->count++] = update;
+    return 0;
+}
+
+static int list(const char *run_dir, struct found *found)
+{
+    DIR *d = opendir(run_dir);
+    int status = 0;
+    memset(found, 0, sizeof *found);
+    if (!d && errno == ENOENT)
+        return 0;
+    if (!d)
+        return rnnd_fail(RNND_EFILE, "%s: %s", run_dir, strerror(errno));
+    for (struct dirent *e; status == 0 && (e = readdir(d));) {
+        int64_t update;
+        if (parse_name(e->d_name, &update))
+            status = remember(found, update);
+    }
+    closedir(d);
+    if (found->count)
+        qsort(found->update, found->count, sizeof *found->update, falling);
+    return status;
+}
+
+int rnnd_checkpoint_path(const char *run_dir, int64_t update, char **path)
+{
+    char name[32];
+    snprintf(name, sizeof name, "ckpt-%010lld.h5", (long long)update);
+    return rnnd_run_dir_file(run_dir, name, path);
+}
+
+/* ---- intact or not */
+
+static int read_texts(struct rnnd_hdf *f, const char *object)
+{
+    char **text = NULL;
+    int64_t count;
+    RNND_TRY(rnnd_hdf_read_strings(f, object, &text, &count));
+    free(text);
+    return 0;
+}
+
+static int read_all(void *context, const char *object)
+{
+    struct rnnd_hdf *f = context;
+    struct rnnd_hdf_shape shape;
+    void *values = NULL;
+    int status = 0;
+    RNND_TRY(rnnd_hdf_shape(f, object, &shape));
+    if (shape.kind == RNND_HDF_STRING)
+        return read_texts(f, object);
+    int64_t width = 1, rows = shape.rank ? shape.dim[0] : 1;
+    for (int d = 1; d < shape.rank; d++)
+        width *= shape.dim[d];
+    int64_t block = width ? ((int64_t)1 << 20) / width + 1 : 1;
+    if (block > rows)
+        block = rows;
+    RNND_TRY(rnnd_new((size_t)(block * width), 8, object, &values));
+    for (int64_t at = 0; status == 0 && at < rows; at += block)
+        status =
+            rnnd_hdf_read(f, object, at, block < rows - at ? block : rows - at,
+                          shape.kind == RNND_HDF_INT ? RNND_I64 : RNND_F64, values);
+    free(values);
+    return status;
+}
+
+/* All is read, and it makes a model. */
+static int verify(struct rnnd_hdf *f)
+{
+    struct rnnd_statedict sd;
+    struct rnnd_model_spec spec;
+    RNND_TRY(rnnd_hdf_each(f, "/", read_all, f));
+    RNND_TRY(rnnd_statedict_of(f, &sd));
+    int status = rnnd_statedict_spec(&sd, NULL, &spec);
+    rnnd_statedict_close(&sd);
+    return status;
+}
+
+int rnnd_checkpoint_verify(const char *path)
+{
+    struct rnnd_hdf *f;
+    RNND_TRY(rnnd__checkpoint_open(path, &f));
+    int status = verify(f);
+    rnnd_hdf_close(f);
+    if (status == 0 || status == RNND_EDEVICE) /* no memory says nothing of the file */
+        return status;
+    return rnnd_fail(RNND_EFILE, "%s", rnnd_status_detail());
+}
+
+int rnnd_checkpoint_is_intact(const char *path, bool *out)
+{
+    int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    *out = false;
+    if (fd < 0 && errno == ENOENT)
+        return 0;
+    if (fd < 0)
+        return rnnd_fail(RNND_EFILE, "%s: %s", path, strerror(errno));
+    close(fd);
+    int status = rnnd_checkpoint_verify(path);
+    if (status == RNND_EDEVICE)
+        return status;
+    if (status < 0)
+        rnnd_log_warn("%s; it is passed over", rnnd_status_detail());
+    *out = status == 0;
+    return 0;
+}
+
+int rnnd_checkpoint_newest(const char *run_dir, char **path)
+{
+    struct found found;
+    char *newest = NULL;
+    int status = list(run_dir, &found);
+    for (size_t i = 0; status == 0 && !newest && i < found.count; i++) {
+        bool intact = false;
+        status = rnnd_checkpoint_path(run_dir, found.update[i], &newest);
+        if (status == 0)
+            status = rnnd_checkpoint_is_intact(newest, &intact);
+        if (!intact) {
+            free(newest);
+            newest = NULL;
+        }
+    }
+    free(found.update);
+    if (status == 0)
+        *path = newest;
+    return status;
+}
+
+int rnnd_checkpoint_find(const char *model_path, char **path)
+{
+    struct stat st;
+    char *found = NULL;
+    bool intact;
+    if (stat(model_path, &st) != 0)
+        return rnnd_fail(RNND_EFILE, "%s: %s", model_path, strerror(errno));
+    if (!S_ISDIR(st.st_mode)) {
+        if (!(*path = strdup(model_path)))
+            return rnnd_fail_memory(strlen(model_path), "file name");
+        return 0;
+    }
+    RNND_TRY(rnnd_run_dir_file(model_path, "best.h5", &found));
+    int status = rnnd_checkpoint_is_intact(found, &intact);
+    if (status < 0 || !intact) {
+        free(found);
+        found = NULL;
+    }
+    RNND_TRY(status);
+    if (!found)
+        RNND_TRY(rnnd_checkpoint_newest(model_path, &found));
+    if (!found)
+        return rnnd_fail(RNND_EFILE, "%s: holds no intact checkpoint", model_path);
+    *path = found;
+    return 0;
+}
+
+/* ---- keeping few */
+
+/* A file of ours that was being written when its program ended: PATH.tmp-PID. */
+static bool is_left_over(const char *name)
+{
+    const char *mark = strstr(name, ".h5.tmp-");
+    int64_t update;
+    char target[64], *end;
+    if (!mark || (size_t)(mark - name) + sizeof ".h5" > sizeof target)
+        return false;
+    snprintf(target, sizeof target, "%.*s.h5", (int)(mark - name), name);
+    if (strcmp(target, "best.h5") != 0 && !parse_name(target, &update))
+        return false;
+    const char *digits = mark + strlen(".h5.tmp-");
+    long pid = strtol(digits, &end, 10);
+    if (end == digits || *end || pid <= 0)
+        return false;
+    /* Of a live process that is not this one nobody knows what it is about to do. */
+    return pid == (long)getpid() || (kill((pid_t)pid, 0) != 0 && errno == ESRCH);
+}
+
+static int remove_file(char *path)
+{
+    int status = 0;
+    if (unlink(path) != 0 && errno != ENOENT)
+        status =
+            rnnd_fail(RNND_EFILE, "%s: cannot be removed: %s", path, strerror(errno));
+    free(path);
+    return status;
+}
+
+static int remove_left_overs(const char *run_dir)
+{
+    DIR *d = opendir(run_dir);
+    int status = 0;
+    if (!d)
+        return rnnd_fail(RNND_EFILE, "%s: %s", run_dir, strerror(errno));
+    for (struct dirent *e; status == 0 && (e = readdir(d));) {
+        char *file;
+        if (!is_left_over(e->d_name))
+            continue;
+        status = rnnd_run_dir_file(run_dir, e->d_name, &file);
+        if (status == 0)
+            status = remove_file(file);
+    }
+    closedir(d);
+    return status;
+}
+
+static bool is_newer(const struct timespec *a, const struct timespec *b)
+{
+    return a->tv_sec != b->tv_sec ? a->tv_sec > b->tv_sec : a->tv_nsec > b->tv_nsec;
+}
+
+/* The place of the file that was written last; of the foremost where that is not
+   plain. */
+static int written_last(const char *run_dir, const struct found *found, size_t *out)
+{
+    struct timespec latest = {0, 0};
+    size_t last = 0;
+    for (size_t i = 0; i < found->count; i++) {
+        struct stat info;
+        char *path;
+        RNND_TRY(rnnd_checkpoint_path(run_dir, found->update[i], &path));
+        if (stat(path, &info) == 0 && is_newer(&info.st_mtim, &latest)) {
+            latest = info.st_mtim;
+            last = i;
+        }
+        free(path);
+    }
+    *out = last;
+    return 0;
+}
+
+/* A run that went on from an older checkpoint, the newer ones being damaged, has those
+   still in its folder; counted, they would push out the intact ones. */
+int rnnd_checkpoint_prune(const char *run_dir, int64_t keep)
+{
+    struct found found;
+    size_t last = 0;
+    RNND_TRY(remove_left_overs(run_dir));
+    int status = list(run_dir, &found);
+    if (status == 0 && keep > 0)
+        status = written_last(run_dir, &found, &last);
+    for (size_t i = last + (size_t)keep; keep > 0 && status == 0 && i < found.count;
+         i++) {
+        char *path;
+        status = rnnd_checkpoint_path(run_dir, found.update[i], &path);
+        if (status == 0)
+            status = remove_file(path);
+    }
+    free(found.update);
+    return status;
+}

@@ -1,0 +1,174 @@
+/*
+ * run_dir.c - the folder of a run: made, locked, looked into.
+ */
+#include "checkpoint/run_dir.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/status.h"
+
+struct rnnd_run_dir {
+    int lock;                      /* descriptor that holds the lock */
+};
+
+static int fail(const char *path, const char *what)
+{
+    return rnnd_fail(RNND_EFILE, "%s: %s: %s", path, what, strerror(errno));
+}
+
+/* mkdir -p. */
+static int make(const char *path)
+{
+    char *part = strdup(path);
+    int status = 0;
+    if (!part)
+        return rnnd_fail_memory(strlen(path), "file name");
+    for (char *slash = part + 1; status == 0; slash++) {
+        slash = strchrnul(slash, '/');
+        char was = *slash;
+        *slash = 0;
+        if (mkdir(part, 0777) != 0 && errno != EEXIST)
+            status = fail(part, "the run folder cannot be made");
+        *slash = was;
+        if (!was)
+            break;
+    }
+    free(part);
+    return status;
+}
+
+static bool is_run_file(const char *name)
+{
+    return strcmp(name, "config.ini") == 0 || strcmp(name, "metrics.jsonl") == 0
+           || strcmp(name, "best.h5") == 0 || strncmp(name, "ckpt-", 5) == 0;
+}
+
+int rnnd_run_dir_unused(const char *path)
+{
+    DIR *d = opendir(path);
+    int status = 0;
+    if (!d)
+        return errno == ENOENT ? 0 : fail(path, "the run folder cannot be read");
+    for (struct dirent *e; status == 0 && (e = readdir(d));)
+        if (is_run_file(e->d_name))
+            status = rnnd_fail(RNND_EUSAGE,
+                               "%s holds a run already (%s): continue it with "
+                               "--resume, or name another --run-dir",
+                               path, e->d_name);
+    closedir(d);
+    return status;
+}
+
+int rnnd_run_dir_file(const char *path, const char *name, char **out)
+{
+    char *file;
+    if (asprintf(&file, "%s/%s", path, name) < 0)
+        return rnnd_fail_memory(strlen(path), "file name");
+    *out = file;
+    return 0;
+}
+
+static int take_lock(struct rnnd_run_dir *dir, const char *path)
+{
+    char *file;
+    RNND_TRY(rnnd_run_dir_file(path, ".lock", &file));
+    dir->lock = open(file, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    int status = 0;
+    if (dir->lock < 0)
+        status = fail(path, "the run folder cannot be written");
+    else if (flock(dir->lock, LOCK_EX | LOCK_NB) != 0)
+        status = rnnd_fail(RNND_EFILE, "%s: another run is working in this folder",
+                           path);
+    free(file);
+    return status;
+}
+
+int rnnd_run_dir_open(const char *path, bool resume, struct rnnd_run_dir **out)
+{
+    struct rnnd_run_dir *dir = NULL;
+    int status = 0;
+    RNND_TRY(make(path));
+    RNND_TRY_GOTO(rnnd_new(1, sizeof *dir, "run folder", (void **)&dir));
+    dir->lock = -1;
+    RNND_TRY_GOTO(take_lock(dir, path));
+    if (!resume)
+        RNND_TRY_GOTO(rnnd_run_dir_unused(path));
+    *out = dir;
+    return 0;
+done:
+    rnnd_run_dir_close(dir);
+    return status;
+}
+
+int rnnd_run_dir_open_old(const char *path, struct rnnd_run_dir **out)
+{
+    struct stat info;
+    *out = NULL;
+    if (stat(path, &info) != 0 && errno == ENOENT)
+        return 0;
+    return rnnd_run_dir_open(path, true, out);
+}
+
+bool rnnd_run_dir_keeps(const char *path, const char *file)
+{
+    const char *slash = strrchr(file, '/'), *name = slash ? slash + 1 : file;
+    struct stat own, other;
+    if (!is_run_file(name) && strcmp(name, ".lock") != 0
+        && strcmp(name, "tensorboard") != 0)
+        return false;
+    char *folder = slash ? strndup(file, (size_t)(slash - file + 1)) : strdup(".");
+    bool same = folder && stat(folder, &other) == 0 && stat(path, &own) == 0
+                && own.st_dev == other.st_dev && own.st_ino == other.st_ino;
+    free(folder);
+    return same;
+}
+
+void rnnd_run_dir_close(struct rnnd_run_dir *dir)
+{
+    if (!dir)
+        return;
+    if (dir->lock >= 0)
+        close(dir->lock);
+    free(dir);
+}
+
+int rnnd_run_dir_write(const char *path, const char *name, const char *text)
+{
+    struct rnnd_file file;
+    char *full;
+    RNND_TRY(rnnd_run_dir_file(path, name, &full));
+    int status = rnnd_file_create(full, &file);
+    free(full);
+    RNND_TRY(status);
+    fputs(text, file.stream);
+    return rnnd_file_commit(&file);
+}
+
+int rnnd_run_dir_read(const char *path, const char *name, char **text)
+{
+    char *file = NULL, *all = NULL;
+    size_t room = 0;
+    int status = 0;
+    RNND_TRY(rnnd_run_dir_file(path, name, &file));
+    FILE *f;
+    status = rnnd_file_open(file, &f);
+    if (f && getdelim(&all, &room, 0, f) < 0) {
+        status = ferror(f) ? fail(file, "cannot be read") : 0;
+        free(all);
+        all = NULL;
+    }
+    if (f)
+        fclose(f);
+    free(file);
+    if (status == 0)
+        *text = all;
+    return status;
+}

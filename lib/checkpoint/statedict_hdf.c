@@ -1,0 +1,132 @@
+/*
+ * statedict_hdf.c - named arrays in HDF5: below /model, as in a checkpoint, or at the
+ * root, as a script writes a state_dict ("for name, x in state.items(): f[name] = x").
+ *
+ * What is written here is of the second kind, so that the same loop reads it. What
+ * makes a model of it again stands in attributes of the root group.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "hdf/hdf.h"
+#include "checkpoint/statedict.h"
+#include "base/status.h"
+
+static const char in_checkpoint[] = "/model/", at_root[] = "/";
+
+/* ---- reading */
+
+static int add_array(void *context, const char *object)
+{
+    struct rnnd_statedict *sd = context;
+    struct rnnd_hdf_shape shape;
+    RNND_TRY(rnnd_hdf_shape(sd->hdf, object, &shape));
+    struct rnnd_tensor t = {.rank = shape.rank, .type = RNND_TENSOR_OTHER};
+    if (shape.kind == RNND_HDF_FLOAT || shape.kind == RNND_HDF_INT)
+        t.type = RNND_TENSOR_F32; /* the library converts */
+    if (shape.rank == 1 || shape.rank == 2) {
+        t.rows = shape.dim[0];
+        t.cols = shape.rank == 2 ? shape.dim[1] : 0;
+    }
+    t.name = strdup(object + strlen(sd->group));
+    if (!t.name)
+        return rnnd_fail_memory(strlen(object), "a name");
+    int status = rnnd__statedict_add(sd, &t);
+    if (status < 0)
+        free(t.name);
+    return status;
+}
+
+static int get_text(struct rnnd_hdf *file, const char *attribute, char **out)
+{
+    return rnnd_hdf_has_attribute(file, attribute)
+               ? rnnd_hdf_get_string(file, attribute, out)
+               : 0;
+}
+
+static int read_checkpoint(struct rnnd_statedict *sd)
+{
+    RNND_TRY(get_text(sd->hdf, "task", &sd->task));
+    RNND_TRY(get_text(sd->hdf, "config", &sd->config));
+    return rnnd_hdf_has(sd->hdf, "/classes")
+               ? rnnd_hdf_read_strings(sd->hdf, "/classes", &sd->classes,
+                                       &sd->class_count)
+               : 0;
+}
+
+static int read_export(struct rnnd_statedict *sd)
+{
+    char *classes = NULL;
+    RNND_TRY(get_text(sd->hdf, RNND_TOLD_TASK, &sd->task));
+    RNND_TRY(get_text(sd->hdf, RNND_TOLD_CONFIG, &sd->config));
+    RNND_TRY(get_text(sd->hdf, RNND_TOLD_CLASSES, &classes));
+    int status = classes ? rnnd__statedict_take_classes(sd, classes) : 0;
+    free(classes);
+    return status;
+}
+
+int rnnd__statedict_hdf_read(struct rnnd_statedict *sd)
+{
+    bool checkpoint = rnnd_hdf_has(sd->hdf, "/model");
+    if (!checkpoint && rnnd_hdf_has_attribute(sd->hdf, "format"))
+        return rnnd_fail(RNND_EDATA, "%s: has no /model: not a checkpoint", sd->path);
+    sd->group = checkpoint ? in_checkpoint : at_root;
+    RNND_TRY(rnnd_hdf_each(sd->hdf, checkpoint ? "/model" : at_root, add_array, sd));
+    RNND_TRY(checkpoint ? read_checkpoint(sd) : read_export(sd));
+    return rnnd__statedict_name(sd);
+}
+
+/* ---- writing */
+
+static int write_told(struct rnnd_hdf *f, const struct rnnd_model *model,
+                      const struct rnnd_options *opt)
+{
+    char *config = NULL, *classes = NULL;
+    int status = 0;
+    RNND_TRY_GOTO(rnnd_statedict_config(model, opt, &config));
+    RNND_TRY_GOTO(rnnd__statedict_classes_text(model, &classes));
+    RNND_TRY_GOTO(rnnd_hdf_set_string(f, RNND_TOLD_TASK,
+                                      rnnd_task_name(rnnd_model_spec(model)->task)));
+    RNND_TRY_GOTO(rnnd_hdf_set_string(f, RNND_TOLD_CONFIG, config));
+    if (classes)
+        RNND_TRY_GOTO(rnnd_hdf_set_string(f, RNND_TOLD_CLASSES, classes));
+done:
+    free(config);
+    free(classes);
+    return status;
+}
+
+static int write_arrays(struct rnnd_hdf *f, struct rnnd_model *model)
+{
+    const char *name;
+    int64_t dim[2];
+    float *values = NULL;
+    int status = 0;
+    for (int i = 0; rnnd_model_parameter(model, i, &name, &dim[0], &dim[1]); i++) {
+        char object[96];
+        size_t count = (size_t)(dim[0] * (dim[1] ? dim[1] : 1));
+        snprintf(object, sizeof object, "%s%s", at_root, name);
+        RNND_TRY_GOTO(rnnd_grow(count, sizeof *values, name, (void **)&values));
+        RNND_TRY_GOTO(rnnd_model_get(model, name, values));
+        RNND_TRY_GOTO(
+            rnnd_hdf_write(f, object, RNND_F32, dim[1] ? 2 : 1, dim, true, values));
+    }
+done:
+    free(values);
+    return status;
+}
+
+int rnnd__statedict_hdf_write(const char *path, struct rnnd_model *model,
+                              const struct rnnd_options *opt)
+{
+    struct rnnd_hdf *f;
+    RNND_TRY(rnnd_hdf_create(path, &f));
+    int status = write_told(f, model, opt);
+    if (status == 0)
+        status = write_arrays(f, model);
+    if (status < 0) {
+        rnnd_hdf_close(f);
+        return status;
+    }
+    return rnnd_hdf_commit(f);
+}

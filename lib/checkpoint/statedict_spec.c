@@ -1,0 +1,314 @@
+/*
+ * statedict_spec.c - what model named arrays make, and what a file tells of it besides.
+ *
+ * Widths come from the arrays; task, cell, pooling and the rest from what the file says
+ * and from options. Reads no values.
+ */
+#include "checkpoint/statedict.h"
+
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "device/device.h"
+#include "base/log.h"
+#include "options/options.h"
+#include "base/status.h"
+
+/* ---- what the arrays may be */
+
+static bool ends_with(const char *text, const char *tail)
+{
+    size_t n = strlen(text), m = strlen(tail);
+    return n >= m && strcmp(text + n - m, tail) == 0;
+}
+
+/* Matrices have both dimensions, vectors one, and none is empty or beyond what a BLAS
+   can count: products of them cannot overflow then. */
+static int check_shape(const struct rnnd_statedict *sd, const struct rnnd_tensor *t)
+{
+    bool vector = ends_with(t->ours, ".bias") ||
+                  strncmp(t->ours, "rnn.bias_", 9) == 0 ||
+                  strncmp(t->ours, "input.", 6) == 0;
+    int rank = vector ? 1 : 2;
+    char shape[64];
+    if (t->rank == rank && t->rows >= 1 && t->rows <= INT32_MAX &&
+        (vector || (t->cols >= 1 && t->cols <= INT32_MAX)))
+        return 0;
+    if (t->rank == 2)
+        snprintf(shape, sizeof shape, "is [%lld, %lld]", (long long)t->rows,
+                 (long long)t->cols);
+    else if (t->rank == 1)
+        snprintf(shape, sizeof shape, "is [%lld]", (long long)t->rows);
+    else
+        snprintf(shape, sizeof shape, "has %d dimensions", t->rank);
+    return rnnd_fail(RNND_EDATA, "%s: %s %s: %s, each from 1 to %d, is what %s may be",
+                     sd->path, t->name, shape,
+                     vector ? "one dimension" : "two dimensions", INT32_MAX, t->ours);
+}
+
+static int check_shapes(const struct rnnd_statedict *sd)
+{
+    for (int i = 0; i < sd->count; i++)
+        if (sd->tensor[i].ours[0])
+            RNND_TRY(check_shape(sd, &sd->tensor[i]));
+    return 0;
+}
+
+/* Mean and deviation come in a pair, and are for features. */
+static int check_moments(const struct rnnd_statedict *sd, bool said, bool tokens)
+{
+    bool mean = rnnd__statedict_find(sd, "input.mean") != NULL;
+    bool std = rnnd__statedict_find(sd, "input.std") != NULL;
+    if (mean != std)
+        return rnnd_fail(RNND_EDATA, "%s: has input.%s, but no input.%s", sd->path,
+                         mean ? "mean" : "std", mean ? "std" : "mean");
+    if (mean && tokens)
+        return rnnd_fail(RNND_EDATA,
+                         "%s: has input.mean and input.std, which are for features, "
+                         "but its model reads tokens",
+                         sd->path);
+    if (said && !mean)
+        return rnnd_fail(RNND_EDATA,
+                         "%s: says normalize = yes, but has no input.mean and "
+                         "input.std",
+                         sd->path);
+    return 0;
+}
+
+/* ---- widths and words */
+
+/* What options say wrongly is a matter of usage, what the file says is not. */
+static int blame(const struct rnnd_options *opt, const char *name)
+{
+    return opt && rnnd_options_given(opt, name) ? RNND_EUSAGE : RNND_EDATA;
+}
+
+/* The embedding; of a tied matrix the head's name may be the only one that is kept. */
+static const struct rnnd_tensor *find_embedding(const struct rnnd_statedict *sd,
+                                                const struct rnnd_options *o,
+                                                const struct rnnd_tensor *ih)
+{
+    const struct rnnd_tensor *embed = rnnd__statedict_find(sd, "embed.weight");
+    const struct rnnd_tensor *head = rnnd__statedict_find(sd, "head.weight");
+    bool tied = o->tie_weights || o->task == RNND_LM;
+    return embed || !tied || !head || head->cols != ih->cols ? embed : head;
+}
+
+/* Widths, from the shapes of the arrays. */
+static int measure(const struct rnnd_statedict *sd, const struct rnnd_options *o,
+                   struct rnnd_model_spec *spec, int *gates)
+{
+    RNND_TRY(check_shapes(sd));
+    const struct rnnd_tensor *ih = rnnd__statedict_find(sd, "rnn.weight_ih_l0");
+    const struct rnnd_tensor *hh = rnnd__statedict_find(sd, "rnn.weight_hh_l0");
+    const struct rnnd_tensor *bias = rnnd__statedict_find(sd, "head.bias");
+    if (!ih || !hh || !bias || hh->cols < 1 || hh->rows % hh->cols != 0) {
+        char found[1200];
+        rnnd__statedict_list(sd, found, sizeof found);
+        return rnnd_fail(
+            RNND_EDATA,
+            "%s: a model needs at least rnn.weight_ih_l0 [G*H, I], "
+            "rnn.weight_hh_l0 [G*H, H] and head.bias [O]; the file holds %s",
+            sd->path, found);
+    }
+    const struct rnnd_tensor *embed = find_embedding(sd, o, ih);
+    *gates = (int)(hh->rows / hh->cols);
+    spec->hidden = hh->cols;
+    spec->outputs = bias->rows;
+    spec->bidirectional = rnnd__statedict_find(sd, "rnn.weight_ih_l0_reverse") != NULL;
+    spec->normalize = !embed && rnnd__statedict_find(sd, "input.mean") != NULL;
+    spec->vocab = embed ? embed->rows : 0;
+    spec->embed = embed ? embed->cols : 0;
+    spec->inputs = embed ? 0 : ih->cols;
+    char name[48];
+    do
+        snprintf(name, sizeof name, "rnn.weight_ih_l%d", (int)++spec->layers);
+    while (rnnd__statedict_find(sd, name));
+    return check_moments(sd, o->normalize, embed != NULL);
+}
+
+static int settle_cell(const struct rnnd_statedict *sd, const struct rnnd_options *opt,
+                       const struct rnnd_options *o, int gates, enum rnnd_cell *out)
+{
+    enum rnnd_cell cell = o->cell;
+    if (gates != 1 && gates != 3 && gates != 4)
+        return rnnd_fail(RNND_EDATA,
+                         "%s: rnn.weight_hh_l0 has %d times as many rows as columns, "
+                         "but no cell has %d gates (an LSTM with proj_size is not "
+                         "supported)",
+                         sd->path, gates, gates);
+    if (!rnnd_options_given(o, "cell"))
+        cell = gates == 4 ? RNND_LSTM : gates == 3 ? RNND_GRU : RNND_RNN_TANH;
+    if (rnnd_cell_gates(cell) != gates)
+        return rnnd_fail(blame(opt, "cell"), "%s: arrays of %d gates, but %s otherwise",
+                         sd->path, gates,
+                         opt && rnnd_options_given(opt, "cell") ? "--cell says"
+                                                                : "its options say");
+    *out = cell;
+    return 0;
+}
+
+static int settle_task(const struct rnnd_statedict *sd, const struct rnnd_options *opt,
+                       const struct rnnd_options *o,
+                       const struct rnnd_model_spec *spec, enum rnnd_task *out)
+{
+    enum rnnd_task task = o->task >= 0 ? (enum rnnd_task)o->task : RNND_LM;
+    bool fits = spec->vocab && spec->vocab == spec->outputs && !spec->bidirectional;
+    if (o->task < 0 && !fits)
+        return rnnd_fail(RNND_EUSAGE,
+                         "%s: does not say what task its model is for; rnn_dist import "
+                         "--task TASK makes a checkpoint of it that does",
+                         sd->path);
+    if (task == RNND_LM && !fits)
+        return rnnd_fail(blame(opt, "task"),
+                         "%s: task lm needs an embedding, one direction, and as many "
+                         "outputs as tokens: it has %lld tokens, %d directions, %lld "
+                         "outputs",
+                         sd->path, (long long)spec->vocab, spec->bidirectional ? 2 : 1,
+                         (long long)spec->outputs);
+    *out = task;
+    return 0;
+}
+
+/* One matrix where that is said, or where no head.weight stands beside the
+   embedding. */
+static int settle_tie(const struct rnnd_statedict *sd, const struct rnnd_options *opt,
+                      const struct rnnd_options *o, struct rnnd_model_spec *spec)
+{
+    bool both = rnnd__statedict_find(sd, "embed.weight") &&
+                rnnd__statedict_find(sd, "head.weight");
+    if (o->tie_weights && spec->task != RNND_LM)
+        return rnnd_fail(blame(opt, "tie-weights"),
+                         "%s: --tie-weights is for task lm, and this is %s", sd->path,
+                         rnnd_task_name(spec->task));
+    spec->tie_weights = o->tie_weights || (spec->task == RNND_LM && !both);
+    if (spec->tie_weights && spec->embed != spec->hidden)
+        return rnnd_fail(blame(opt, "tie-weights"),
+                         "%s: embedding and output layer as one matrix need an "
+                         "embedding as wide as the hidden state: it has %lld, and %lld",
+                         sd->path, (long long)spec->embed, (long long)spec->hidden);
+    return 0;
+}
+
+int rnnd_statedict_options(const struct rnnd_statedict *sd,
+                           const struct rnnd_options *opt, struct rnnd_options *out)
+{
+    if (opt)
+        RNND_TRY(rnnd_options_overlay(out, opt));
+    bool task_given = rnnd_options_given(out, "task");
+    int status = 0;
+    if (sd->config)
+        status = rnnd_options_read_record(out, sd->config, sd->path);
+    if (status == RNND_EUSAGE) /* nobody wrote that on a command line */
+        return rnnd_fail(RNND_EDATA, "%s", rnnd_status_detail());
+    if (status < 0 || !sd->task || task_given)
+        return status;
+    status = rnnd_options_set(out, "task", sd->task, RNND_FROM_FILE);
+    if (status == RNND_EUSAGE)
+        return rnnd_fail(RNND_EDATA, "%s: what it is for: %s", sd->path,
+                         rnnd_status_detail());
+    return status;
+}
+
+int rnnd_statedict_spec(const struct rnnd_statedict *sd, const struct rnnd_options *opt,
+                        struct rnnd_model_spec *out)
+{
+    struct rnnd_model_spec spec = {0};
+    struct rnnd_options o;
+    int gates = 0, status = 0;
+    RNND_TRY(rnnd_options_init(&o));
+    RNND_TRY_GOTO(rnnd_statedict_options(sd, opt, &o));
+    RNND_TRY_GOTO(measure(sd, &o, &spec, &gates));
+    RNND_TRY_GOTO(settle_cell(sd, opt, &o, gates, &spec.cell));
+    RNND_TRY_GOTO(settle_task(sd, opt, &o, &spec, &spec.task));
+    RNND_TRY_GOTO(settle_tie(sd, opt, &o, &spec));
+    spec.pool = o.pool;
+    spec.dropout = spec.layers > 1 ? o.dropout : 0;
+    spec.dropout_embed = spec.vocab ? o.dropout_embed : 0;
+    spec.dropout_head = o.dropout_head;
+    spec.dropout_kind = o.dropout_kind;
+    *out = spec;
+done:
+    rnnd_options_clear(&o);
+    return status;
+}
+
+int rnnd_statedict_config(const struct rnnd_model *model,
+                          const struct rnnd_options *opt, char **text)
+{
+    const struct rnnd_model_spec *spec = rnnd_model_spec(model);
+    struct rnnd_options defaults, o;
+    RNND_TRY(rnnd_options_init(&defaults));
+    o = opt ? *opt : defaults; /* borrows the texts */
+    o.task = (int)spec->task;
+    o.of_features = spec->vocab == 0;
+    o.cell = spec->cell;
+    o.hidden = spec->hidden;
+    o.layers = spec->layers;
+    o.bidirectional = spec->bidirectional;
+    o.pool = spec->pool;
+    o.tie_weights = spec->tie_weights;
+    o.normalize = spec->normalize;
+    if (spec->vocab)
+        o.embed = spec->embed;
+    if (!opt) {
+        o.dropout = spec->dropout;
+        o.dropout_embed = spec->dropout_embed;
+        o.dropout_head = spec->dropout_head;
+        o.dropout_kind = spec->dropout_kind;
+    }
+    int status = rnnd_options_text(&o, text);
+    rnnd_options_clear(&defaults);
+    return status;
+}
+
+/* ---- texts of classes: a list as JSON, where a file has room for one text only */
+
+static bool are_texts(const json_t *list)
+{
+    for (size_t k = 0; k < json_array_size(list); k++)
+        if (!json_is_string(json_array_get(list, k)))
+            return false;
+    return json_is_array(list);
+}
+
+int rnnd__statedict_take_classes(struct rnnd_statedict *sd, const char *text)
+{
+    json_t *list = json_loads(text, 0, NULL);
+    if (!are_texts(list)) {
+        rnnd_log_warn("%s: its texts of classes are no list of texts, and are left out",
+                      sd->path);
+        json_decref(list);
+        return 0;
+    }
+    size_t count = json_array_size(list), bytes = count * sizeof(char *) + 1;
+    for (size_t k = 0; k < count; k++)
+        bytes += json_string_length(json_array_get(list, k)) + 1;
+    int status = count ? rnnd_new(1, bytes, "classes", (void **)&sd->classes) : 0;
+    char *to = sd->classes ? (char *)(sd->classes + count) : NULL;
+    for (size_t k = 0; to && k < count; k++) {
+        sd->classes[k] = to;
+        to = stpcpy(to, json_string_value(json_array_get(list, k))) + 1;
+    }
+    sd->class_count = sd->classes ? (int64_t)count : 0;
+    json_decref(list);
+    return status;
+}
+
+/* Texts that are not UTF-8 are left out: JSON has no way to say them. */
+int rnnd__statedict_classes_text(const struct rnnd_model *model, char **out)
+{
+    json_t *list = json_array();
+    const char *text;
+    int bad = !list;
+    for (int64_t k = 0; !bad && (text = rnnd_model_class(model, k)); k++)
+        bad = json_array_append_new(list, json_string(text));
+    bool some = !bad && json_array_size(list) > 0;
+    char *all = some ? json_dumps(list, JSON_COMPACT) : NULL;
+    json_decref(list);
+    if (some && !all)
+        return rnnd_fail_memory(0, "classes as text");
+    *out = all;
+    return 0;
+}

@@ -1,0 +1,325 @@
+/*
+ * comm.c - the public functions of the communicator, and the world of one.
+ *
+ * Picks MPI or a world of one from the launcher's variables, keeps the rule that a
+ * broken communicator fails at once instead of waiting again, and builds agreement and
+ * host tables on the few operations of the table. Must not know MPI.
+ */
+#include "comm/comm.h"
+
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/status.h"
+
+/* ---- the world of one */
+
+static void self_close(struct rnnd_comm *comm)
+{
+    free(comm);
+}
+
+static void self_abort(struct rnnd_comm *comm, int code)
+{
+    (void)comm, (void)code; /* nobody waits for this process */
+}
+
+static int self_sum(struct rnnd_comm *comm, double *value, int count)
+{
+    (void)comm, (void)value, (void)count;
+    return 0;
+}
+
+static int self_max(struct rnnd_comm *comm, int64_t *value, int count)
+{
+    (void)comm, (void)value, (void)count;
+    return 0;
+}
+
+static int self_broadcast(struct rnnd_comm *comm, void *data, size_t bytes)
+{
+    (void)comm, (void)data, (void)bytes;
+    return 0;
+}
+
+static int self_allgather(struct rnnd_comm *comm, const void *record, size_t bytes,
+                          void *all)
+{
+    (void)comm;
+    if (bytes)
+        memcpy(all, record, bytes);
+    return 0;
+}
+
+static int self_gather(struct rnnd_comm *comm, const void *data, const size_t *size,
+                       void *all)
+{
+    return self_allgather(comm, data, size[0], all);
+}
+
+static int self_sum_begin(struct rnnd_comm *comm, struct rnnd_backend *be,
+                          struct rnnd_buf buf, int64_t count, const char *label)
+{
+    (void)comm, (void)be, (void)buf, (void)count, (void)label;
+    return 0;
+}
+
+static int self_sum_wait(struct rnnd_comm *comm)
+{
+    (void)comm;
+    return 0;
+}
+
+static const struct rnnd_comm_ops self_ops = {
+    .name = "self",
+    .overlaps = false,
+    .close = self_close,
+    .abort = self_abort,
+    .sum = self_sum,
+    .max = self_max,
+    .broadcast = self_broadcast,
+    .allgather = self_allgather,
+    .gather = self_gather,
+    .sum_begin = self_sum_begin,
+    .sum_wait = self_sum_wait,
+};
+
+static int self_open(struct rnnd_comm **out)
+{
+    void *p;
+    RNND_TRY(rnnd_new(1, sizeof(struct rnnd_comm), "communicator", &p));
+    struct rnnd_comm *comm = p;
+    comm->ops = &self_ops;
+    comm->size = 1;
+    *out = comm;
+    return 0;
+}
+
+/* ---- open and close */
+
+/* srun without PMIx starts copies that do not know of each other; each would train
+   alone and write to the same folder. Only a step of srun has SLURM_STEP_NUM_TASKS: a
+   batch script and a shell of salloc have not, whatever the job's -n is. */
+static int refuse_single_copies(void)
+{
+    const char *rank = getenv("SLURM_PROCID"), *tasks = getenv("SLURM_STEP_NUM_TASKS");
+    if (rank && tasks && atoi(tasks) > 1)
+        return rnnd_fail(RNND_ECOMM,
+                         "task %s of %s of a Slurm step has no MPI world: use "
+                         "`srun --mpi=pmix`",
+                         rank, tasks);
+    return 0;
+}
+
+static int exchange_hosts(struct rnnd_comm *comm)
+{
+    char own[RNND_HOST_NAME] = "";
+    if (gethostname(own, sizeof own - 1) != 0)
+        strcpy(own, "?");
+    void *all;
+    RNND_TRY(rnnd_new((size_t)comm->size, sizeof own, "host names", &all));
+    comm->host = all;
+    memcpy(comm->host[comm->rank], own, sizeof own);
+    return rnnd_comm_allgather(comm, own, sizeof own, all);
+}
+
+int rnnd_comm_open(double timeout, struct rnnd_comm **out)
+{
+    struct rnnd_comm *comm;
+    if (rnnd__comm_mpi_launched()) {
+        RNND_TRY(rnnd__comm_mpi_open(timeout, &comm));
+    } else {
+        RNND_TRY(refuse_single_copies());
+        RNND_TRY(self_open(&comm));
+    }
+    comm->timeout = timeout;
+    comm->update = -1;
+    rnnd_log_rank(comm->rank, comm->size);
+    int status = exchange_hosts(comm);
+    if (status < 0) {
+        comm->broken = true; /* the peers may be waiting for this rank */
+        rnnd_comm_close(comm);
+        return status;
+    }
+    *out = comm;
+    return 0;
+}
+
+void rnnd_comm_close(struct rnnd_comm *comm)
+{
+    if (!comm)
+        return;
+    char(*host)[RNND_HOST_NAME] = comm->host; /* closing may still name it */
+    comm->ops->close(comm);
+    free(host);
+}
+
+void rnnd_comm_abort(struct rnnd_comm *comm, int code)
+{
+    comm->ops->abort(comm, code);
+}
+
+int rnnd_comm_rank(const struct rnnd_comm *comm)
+{
+    return comm->rank;
+}
+
+int rnnd_comm_size(const struct rnnd_comm *comm)
+{
+    return comm->size;
+}
+
+const char *rnnd_comm_host(const struct rnnd_comm *comm, int rank)
+{
+    return comm->host[rank];
+}
+
+const char *rnnd_comm_name(const struct rnnd_comm *comm)
+{
+    return comm->ops->name;
+}
+
+bool rnnd_comm_overlaps(const struct rnnd_comm *comm)
+{
+    return comm->ops->overlaps;
+}
+
+void rnnd_comm_at_update(struct rnnd_comm *comm, int64_t update)
+{
+    comm->update = update;
+}
+
+/* ---- collectives */
+
+/* Peers are lost: waiting for them again would only cost another deadline. */
+static int intact(const struct rnnd_comm *comm)
+{
+    return comm->broken ? rnnd_fail(RNND_ECOMM, "%s", comm->why) : 0;
+}
+
+static int keep(struct rnnd_comm *comm, int status)
+{
+    if (status < 0 && !comm->broken) {
+        comm->broken = true;
+        snprintf(comm->why, sizeof comm->why, "%s", rnnd_status_detail());
+    }
+    return status;
+}
+
+int rnnd_comm_sum(struct rnnd_comm *comm, double *value, int count)
+{
+    RNND_TRY(intact(comm));
+    return keep(comm, comm->ops->sum(comm, value, count));
+}
+
+int rnnd_comm_max(struct rnnd_comm *comm, int64_t *value, int count)
+{
+    RNND_TRY(intact(comm));
+    return keep(comm, comm->ops->max(comm, value, count));
+}
+
+int rnnd_comm_broadcast(struct rnnd_comm *comm, void *data, size_t bytes)
+{
+    RNND_TRY(intact(comm));
+    return keep(comm, comm->ops->broadcast(comm, data, bytes));
+}
+
+int rnnd_comm_allgather(struct rnnd_comm *comm, const void *record, size_t bytes,
+                        void *all)
+{
+    RNND_TRY(intact(comm));
+    return keep(comm, comm->ops->allgather(comm, record, bytes, all));
+}
+
+int rnnd_comm_sum_begin(struct rnnd_comm *comm, struct rnnd_backend *be,
+                        struct rnnd_buf buf, int64_t count, const char *label)
+{
+    RNND_TRY(intact(comm));
+    return keep(comm, comm->ops->sum_begin(comm, be, buf, count, label));
+}
+
+int rnnd_comm_sum_wait(struct rnnd_comm *comm)
+{
+    RNND_TRY(intact(comm));
+    return keep(comm, comm->ops->sum_wait(comm));
+}
+
+/* Sizes go to all ranks, and rank 0 says whether it has the room, before anything is
+   sent: nobody is left sending to a rank that gave up. */
+int rnnd_comm_gather(struct rnnd_comm *comm, const void *data, size_t bytes, void **all,
+                     size_t *size)
+{
+    void *sizes = NULL, *joined = NULL;
+    int status =
+        rnnd_new((size_t)comm->size, sizeof(size_t), "sizes to gather", &sizes);
+    RNND_TRY_GOTO(rnnd_comm_agree(comm, status));
+    RNND_TRY_GOTO(rnnd_comm_allgather(comm, &bytes, sizeof bytes, sizes));
+    const size_t *each = sizes;
+    if (comm->rank == 0) {
+        size_t total = 0;
+        for (int r = 0; r < comm->size; r++)
+            total += each[r];
+        status = rnnd_new(total, 1, "gathered data", &joined);
+    }
+    RNND_TRY_GOTO(rnnd_comm_agree(comm, status));
+    RNND_TRY_GOTO(keep(comm, comm->ops->gather(comm, data, each, joined)));
+    *all = joined;
+    joined = NULL;
+    if (comm->rank == 0)
+        memcpy(size, sizes, (size_t)comm->size * sizeof *size);
+done:
+    free(sizes);
+    free(joined);
+    return status;
+}
+
+/* The larger the code, the lower the failing rank; 0 = all is well. */
+int rnnd_comm_agree(struct rnnd_comm *comm, int status)
+{
+    int64_t code = 0;
+    if (status < 0)
+        code = ((int64_t)(INT32_MAX - comm->rank) << 8) | (-status & 255);
+    if (comm->broken && status < 0)
+        return status;
+    RNND_TRY(rnnd_comm_max(comm, &code, 1));
+    if (code == 0)
+        return 0;
+    int failed = INT32_MAX - (int)(code >> 8), common = -(int)(code & 255);
+    if (failed == comm->rank)
+        return status;
+    return rnnd_fail((enum rnnd_status)common, "rank %d failed", failed);
+}
+
+/* ---- cores */
+
+/* Room for 8192 processors, the most that Linux is built for. */
+enum { MASK_BYTES = 1024 };
+
+struct cores {
+    unsigned long mask[MASK_BYTES / sizeof(long)];
+    char host[RNND_HOST_NAME];
+};
+
+int rnnd_comm_sharers(struct rnnd_comm *comm, int *sharers)
+{
+    struct cores own;
+    memset(&own, 0, sizeof own);
+    memcpy(own.host, comm->host[comm->rank], sizeof own.host);
+    if (sched_getaffinity(0, sizeof own.mask, (cpu_set_t *)own.mask) != 0)
+        memset(own.mask, 0, sizeof own.mask); /* unknown: as if all ranks here shared */
+    void *all = NULL;
+    int status = rnnd_new((size_t)comm->size, sizeof own, "affinity masks", &all);
+    RNND_TRY_GOTO(rnnd_comm_agree(comm, status));
+    RNND_TRY_GOTO(rnnd_comm_allgather(comm, &own, sizeof own, all));
+    const struct cores *each = all;
+    int n = 0;
+    for (int r = 0; r < comm->size; r++)
+        n += memcmp(&each[r], &own, sizeof own) == 0;
+    *sharers = n;
+done:
+    free(all);
+    return status;
+}

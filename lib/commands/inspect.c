@@ -1,0 +1,458 @@
+/*
+ * inspect.c - what a data set, checkpoint or run folder holds, and whether it is
+ * intact.
+ *
+ * Facts are gathered as one JSON object; the plain form is printed from the same
+ * object, so that both say the same. Opens everything for reading only.
+ */
+#include "commands/inspect.h"
+
+#include "checkpoint/checkpoint.h"
+#include "hdf/hdf.h"
+#include "base/log.h"
+#include "checkpoint/run_dir.h"
+#include "base/status.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+/* What is found out: facts for the reader, and the verdict with its cause. */
+struct findings {
+    json_t *facts;
+    int verdict;
+    char cause[1024];
+};
+
+static void put(json_t *object, const char *key, json_t *value)
+{
+    json_object_set_new(object, key, value);
+}
+
+/* Files may hold texts that are no UTF-8, which JSON cannot. */
+static json_t *text_fact(const char *text)
+{
+    json_t *value = json_string(text);
+    return value ? value : json_string("(not UTF-8)");
+}
+
+/* Notes the failure that rnnd_status_detail() tells of. */
+static void condemn(struct findings *f, int verdict)
+{
+    f->verdict = verdict;
+    snprintf(f->cause, sizeof f->cause, "%s", rnnd_status_detail());
+    put(f->facts, "intact", json_false());
+    put(f->facts, "error", text_fact(f->cause));
+}
+
+/* ---- data sets */
+
+static int by_size(const void *a, const void *b)
+{
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return (x > y) - (x < y);
+}
+
+static int add_lengths(json_t *facts, const struct rnnd_dataset *data)
+{
+    const int64_t *at = rnnd_dataset_offsets(data);
+    int64_t n = rnnd_dataset_info(data)->sequences, *length, empty = 0;
+    RNND_TRY(rnnd_new((size_t)n, sizeof *length, "lengths", (void **)&length));
+    for (int64_t i = 0; i < n; i++) {
+        length[i] = at[i + 1] - at[i];
+        empty += length[i] == 0;
+    }
+    qsort(length, (size_t)n, sizeof *length, by_size);
+    put(facts, "lengths",
+        json_pack("{s:I, s:I, s:f, s:f, s:I}", "shortest", (json_int_t)length[0],
+                  "longest", (json_int_t)length[n - 1], "median",
+                  (double)(length[(n - 1) / 2] + length[n / 2]) / 2, "mean",
+                  (double)at[n] / (double)n, "empty", (json_int_t)empty));
+    free(length);
+    return 0;
+}
+
+static void add_classes(json_t *facts, const struct rnnd_dataset *data)
+{
+    json_t *names = json_array();
+    for (int64_t k = 0; rnnd_dataset_class(data, k); k++)
+        json_array_append_new(names, text_fact(rnnd_dataset_class(data, k)));
+    put(facts, "classes", names);
+}
+
+static int describe_data(json_t *facts, const struct rnnd_dataset *data)
+{
+    const struct rnnd_dataset_info *info = rnnd_dataset_info(data);
+    bool classes = info->task == RNND_CLASSIFY || info->task == RNND_TAG;
+    char print[24];
+    snprintf(print, sizeof print, "%016" PRIx64, info->fingerprint);
+    put(facts, "task", json_string(rnnd_task_name(info->task)));
+    put(facts, "sequences", json_integer(info->sequences));
+    put(facts, "steps", json_integer(info->steps));
+    if (info->vocab)
+        put(facts, "vocab_size", json_integer(info->vocab));
+    else
+        put(facts, "inputs", json_integer(info->inputs));
+    if (info->outputs)
+        put(facts, classes ? "num_classes" : "outputs", json_integer(info->outputs));
+    put(facts, "targets", json_integer(info->targets));
+    RNND_TRY(add_lengths(facts, data));
+    if (rnnd_dataset_class(data, 0))
+        add_classes(facts, data);
+    put(facts, "names", json_boolean(rnnd_dataset_name(data, 0)));
+    if (info->vocab)
+        put(facts, "vocab", json_boolean(rnnd_dataset_token(data, 0)));
+    put(facts, "fingerprint", json_string(print));
+    return 0;
+}
+
+static int inspect_data(const char *path, struct findings *f)
+{
+    struct rnnd_dataset *data;
+    int status = rnnd_dataset_open(path, &data);
+    if (status == RNND_EDATA || status == RNND_EFILE) {
+        condemn(f, RNND_EDATA);
+        return 0;
+    }
+    RNND_TRY(status);
+    status = describe_data(f->facts, data);
+    rnnd_dataset_close(data);
+    return status;
+}
+
+/* ---- checkpoints */
+
+struct arrays {
+    struct rnnd_hdf *file;
+    json_t *list; /* of model arrays */
+    json_t *bare; /* names of arrays without a checksum */
+    bool tied;    /* head.weight is embed.weight */
+    int64_t parameters;
+};
+
+static int add_model_array(void *context, const char *object)
+{
+    struct arrays *a = context;
+    struct rnnd_hdf_shape shape;
+    json_t *dims = json_array();
+    int64_t values = 1;
+    int status = rnnd_hdf_shape(a->file, object, &shape);
+    for (int d = 0; status == 0 && d < shape.rank; d++) {
+        json_array_append_new(dims, json_integer(shape.dim[d]));
+        values *= shape.dim[d];
+    }
+    const char *name = object + strlen("/model/");
+    if (strncmp(name, "input.", 6) != 0 &&
+        !(a->tied && strcmp(name, "head.weight") == 0))
+        a->parameters += values;
+    json_array_append_new(a->list,
+                          json_pack("{s:s, s:o}", "name", name, "shape", dims));
+    return status;
+}
+
+static int look_for_checksum(void *context, const char *object)
+{
+    struct arrays *a = context;
+    bool has;
+    RNND_TRY(rnnd_hdf_has_checksum(a->file, object, &has));
+    if (!has)
+        json_array_append_new(a->bare, text_fact(object));
+    return 0;
+}
+
+static int list_arrays(const char *path, const char *config, json_t *facts)
+{
+    struct arrays a = {.list = json_array(), .bare = json_array()};
+    a.tied = strstr(config, "\ntie-weights = yes") != NULL;
+    int status = rnnd_hdf_open(path, &a.file);
+    if (status == 0)
+        status = rnnd_hdf_each(a.file, "/model", add_model_array, &a);
+    if (status == 0)
+        status = rnnd_hdf_each(a.file, "/", look_for_checksum, &a);
+    if (status == 0) {
+        put(facts, "parameters", json_integer(a.parameters));
+        put(facts, "whole_file_checksum", json_boolean(rnnd_hdf_is_sealed(a.file)));
+        if (json_array_size(a.bare))
+            put(facts, "without_checksum", json_incref(a.bare));
+        put(facts, "model", json_incref(a.list));
+    }
+    json_decref(a.list);
+    json_decref(a.bare);
+    rnnd_hdf_close(a.file);
+    return status;
+}
+
+/* Update and epoch of a checkpoint that holds; fails where it does not. */
+static int check_checkpoint(const char *path, json_t *facts, bool whole)
+{
+    struct rnnd_checkpoint_info info = {.config = NULL};
+    RNND_TRY(rnnd_checkpoint_verify(path));
+    RNND_TRY(rnnd_checkpoint_read_info(path, &info));
+    put(facts, "update", json_integer(info.update));
+    put(facts, "epoch", json_integer(info.epoch));
+    const char *config = info.config ? info.config : "";
+    int status = whole ? list_arrays(path, config, facts) : 0;
+    if (whole)
+        put(facts, "config", text_fact(config));
+    free(info.config);
+    return status;
+}
+
+static int inspect_checkpoint(const char *path, struct findings *f)
+{
+    if (check_checkpoint(path, f->facts, true) < 0)
+        condemn(f, RNND_EFILE);
+    return 0;
+}
+
+/* ---- run folders */
+
+static int is_checkpoint_name(const struct dirent *entry)
+{
+    int64_t update;
+    int end = 0;
+    return sscanf(entry->d_name, "ckpt-%10" SCNd64 ".h5%n", &update, &end) == 1 &&
+           end && !entry->d_name[end];
+}
+
+/* One file of a run; *intact tells whether it holds. */
+static json_t *inspect_member(const char *folder, const char *name, bool *intact,
+                              struct findings *f)
+{
+    char *path;
+    json_t *facts = json_pack("{s:s}", "file", name);
+    *intact = false;
+    if (rnnd_run_dir_file(folder, name, &path) == 0) {
+        *intact = check_checkpoint(path, facts, false) == 0;
+        free(path);
+    }
+    put(facts, "intact", json_boolean(*intact));
+    if (!*intact) {
+        put(facts, "error", text_fact(rnnd_status_detail()));
+        if (f->verdict == 0)
+            condemn(f, RNND_FAULT);
+    }
+    return facts;
+}
+
+static int inspect_checkpoints(const char *folder, struct findings *f, int64_t *valid)
+{
+    struct dirent **entry;
+    int n = scandir(folder, &entry, is_checkpoint_name, alphasort);
+    if (n < 0)
+        return rnnd_fail(RNND_EFILE, "%s: %s", folder, strerror(errno));
+    json_t *list = json_array();
+    for (int i = 0; i < n; i++) {
+        bool intact;
+        json_array_append_new(list,
+                              inspect_member(folder, entry[i]->d_name, &intact, f));
+        *valid += intact;
+        free(entry[i]);
+    }
+    free(entry);
+    put(f->facts, "checkpoints", list);
+    return 0;
+}
+
+static int add_records(const char *folder, json_t *facts)
+{
+    char *text;
+    int64_t lines = 0;
+    RNND_TRY(rnnd_run_dir_read(folder, "metrics.jsonl", &text));
+    for (const char *c = text; c && *c; c++)
+        lines += *c == '\n';
+    free(text);
+    put(facts, "metrics_records", json_integer(lines));
+    RNND_TRY(rnnd_run_dir_read(folder, "config.ini", &text));
+    if (text)
+        put(facts, "config", text_fact(text));
+    free(text);
+    return 0;
+}
+
+static int inspect_run(const char *folder, struct findings *f)
+{
+    int64_t valid = 0;
+    bool intact;
+    char *best;
+    struct stat info;
+    RNND_TRY(inspect_checkpoints(folder, f, &valid));
+    RNND_TRY(rnnd_run_dir_file(folder, "best.h5", &best));
+    bool has_best = stat(best, &info) == 0;
+    free(best);
+    if (has_best) {
+        put(f->facts, "best", inspect_member(folder, "best.h5", &intact, f));
+        valid += intact;
+    }
+    RNND_TRY(add_records(folder, f->facts));
+    if (valid)
+        return 0;
+    if (!f->verdict) {
+        (void)!rnnd_fail(RNND_EFILE, "%s: a folder without a checkpoint", folder);
+        condemn(f, RNND_EFILE);
+    }
+    f->verdict = RNND_EFILE;
+    return 0;
+}
+
+/* ---- what a path is */
+
+enum kind { DATA, CHECKPOINT, RUN };
+
+/* The kind that a file's own attribute gives. */
+static int kind_of_open(struct rnnd_hdf *file, enum kind *out)
+{
+    char *format;
+    RNND_TRY(rnnd_hdf_get_string(file, "format", &format));
+    int status = 0;
+    if (strcmp(format, "rnn_dist-checkpoint") == 0)
+        *out = CHECKPOINT;
+    else if (strcmp(format, "rnn_dist-data") == 0)
+        *out = DATA;
+    else
+        status = rnnd_fail(RNND_EDATA,
+                           "%s: attribute format = \"%.40s\": neither a data file "
+                           "nor a checkpoint",
+                           rnnd_hdf_path(file), format);
+    free(format);
+    return status;
+}
+
+/* Of a damaged file, what its bytes tell. */
+static int kind_of(const char *path, enum kind *out)
+{
+    struct stat info;
+    struct rnnd_hdf *file = NULL;
+    if (stat(path, &info) == 0 && S_ISDIR(info.st_mode)) {
+        *out = RUN;
+        return 0;
+    }
+    int status = rnnd_hdf_open(path, &file);
+    if (status == 0)
+        status = kind_of_open(file, out);
+    rnnd_hdf_close(file);
+    if (status != RNND_EFILE)
+        return status;
+    if (rnnd_hdf_mentions(path, "rnn_dist-checkpoint"))
+        *out = CHECKPOINT;
+    else if (rnnd_hdf_mentions(path, "rnn_dist-data"))
+        *out = DATA;
+    else
+        return status;
+    return 0;
+}
+
+/* ---- the plain form */
+
+static void print_value(FILE *out, const json_t *value)
+{
+    const char *key;
+    json_t *member;
+    size_t i;
+    if (json_is_string(value)) {
+        fputs(json_string_value(value), out);
+    } else if (json_is_array(value)) {
+        fputs("[", out);
+        json_array_foreach(value, i, member)
+        {
+            fputs(i ? ", " : "", out);
+            print_value(out, member);
+        }
+        fputs("]", out);
+    } else if (json_is_object(value)) {
+        const char *between = "";
+        json_object_foreach((json_t *)value, key, member)
+        {
+            fprintf(out, "%s%s ", between, key);
+            print_value(out, member);
+            between = ", ";
+        }
+    } else if (json_is_boolean(value)) {
+        fputs(json_is_true(value) ? "yes" : "no", out);
+    } else {
+        char *number = json_dumps(value, JSON_ENCODE_ANY | JSON_REAL_PRECISION(6));
+        fputs(number ? number : "?", out);
+        free(number);
+    }
+}
+
+/* A fact per line; lists of objects and texts of several lines stand below their
+   name. */
+static void print_facts(FILE *out, json_t *facts)
+{
+    const char *key;
+    json_t *value, *member;
+    size_t i;
+    json_object_foreach(facts, key, value)
+    {
+        bool rows = json_is_array(value) && json_is_object(json_array_get(value, 0));
+        const char *text = json_string_value(value);
+        if (rows) {
+            fprintf(out, "%s\n", key);
+            json_array_foreach(value, i, member)
+            {
+                fputs("  ", out);
+                print_value(out, member);
+                fputs("\n", out);
+            }
+        } else if (text && strchr(text, '\n')) {
+            fprintf(out, "%s\n", key);
+            for (size_t n; *text; text += n + (text[n] == '\n')) {
+                n = strcspn(text, "\n");
+                fprintf(out, "  %.*s\n", (int)n, text);
+            }
+        } else {
+            fprintf(out, "%-16s ", key);
+            print_value(out, value);
+            fputs("\n", out);
+        }
+    }
+}
+
+static int to_text(json_t *facts, bool json, char **text)
+{
+    char *all = NULL;
+    size_t size;
+    FILE *out = open_memstream(&all, &size);
+    if (out) {
+        if (json)
+            json_dumpf(facts, out, JSON_REAL_PRECISION(9));
+        else
+            print_facts(out, facts);
+        if (json)
+            fputs("\n", out);
+    }
+    if (!out || fclose(out) != 0) {
+        free(all);
+        return rnnd_fail_memory(1, "a description");
+    }
+    *text = all;
+    return 0;
+}
+
+int rnnd_inspect(const char *path, bool json, char **text, int *verdict)
+{
+    static const char *const names[] = {"data", "checkpoint", "run"};
+    static int (*const inspect[])(const char *, struct findings *) = {
+        inspect_data, inspect_checkpoint, inspect_run};
+    enum kind kind = DATA;
+    RNND_TRY(kind_of(path, &kind));
+    struct findings f = {.facts =
+                             json_pack("{s:s, s:b}", "kind", names[kind], "intact", 1)};
+    if (!f.facts)
+        return rnnd_fail_memory(1, "a description");
+    put(f.facts, "file", text_fact(path));
+    int status;
+    RNND_TRY_GOTO(inspect[kind](path, &f));
+    RNND_TRY_GOTO(to_text(f.facts, json, text));
+    *verdict = f.verdict;
+    if (f.verdict < 0)
+        (void)!rnnd_fail((enum rnnd_status)f.verdict, "%s", f.cause);
+done:
+    json_decref(f.facts);
+    return status;
+}

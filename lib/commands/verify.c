@@ -1,0 +1,354 @@
+/*
+ * verify.c - proofs on the user's own data.
+ *
+ * The same update is made in several ways, and its gradients are compared tensor by
+ * tensor. Every rank makes the reference, the whole update alone, for itself.
+ */
+#include "commands/verify.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "checkpoint/checkpoint.h"
+#include "device/device.h"
+#include "train/gradient.h"
+#include "base/log.h"
+#include "options/options.h"
+#include "model/params.h"
+#include "train/setup.h"
+#include "base/status.h"
+
+/* Largest difference over largest value of a tensor that rounding may make. */
+static const double bound = 2e-5;
+
+enum { SHARES_OF_ONE = 3, UPDATES = 3 };
+
+struct verifier {
+    struct rnnd_setup setup;
+    const struct rnnd_options *opt;
+    struct rnnd_comm *comm;
+    FILE *out;                     /* rank 0, else NULL */
+    const struct rnnd_params *params;
+    float *one, *other;            /* gradient arenas on the host */
+    bool failed;
+};
+
+/* ---- gradients ------------------------------------------------------------------- */
+
+static int take_members(struct verifier *v, struct rnnd_share *share)
+{
+    const int32_t *ids;
+    int64_t count;
+    if (v->setup.streams)
+        return rnnd_share_lanes(share, v->opt->batch);
+    rnnd_plan_epoch(v->setup.plan, 0);
+    rnnd_plan_entry(v->setup.plan, 0, &ids, &count);
+    return rnnd_share_sequences(share, ids, count);
+}
+
+/* Adds the first update's gradient sums of one share to the arena. micro: bound of the
+   micro-batches, 0 = none. */
+static int add_share(struct verifier *v, int ranks, int rank, int64_t micro)
+{
+    struct rnnd_share *share = NULL;
+    struct rnnd_state *state = NULL;
+    int status = 0;
+    RNND_TRY_GOTO(rnnd_share_new(v->opt, v->setup.data, v->comm, &share));
+    share->ranks = ranks;
+    share->rank = rank;
+    share->bound = micro;
+    RNND_TRY_GOTO(take_members(v, share));
+    if (v->opt->tbptt)
+        RNND_TRY_GOTO(rnnd_state_new(v->setup.model, share->members, &state));
+    struct rnnd_group group = {.model = v->setup.model,
+                               .batch = v->setup.batch,
+                               .share = share,
+                               .state = state,
+                               .seed = (uint64_t)v->opt->seed};
+    RNND_TRY_GOTO(rnnd_group_run(&group));
+done:
+    rnnd_state_free(state);
+    rnnd_share_free(share);
+    return status;
+}
+
+/* The arena to the host; it is zero afterwards. */
+static int take_gradient(struct verifier *v, float *out)
+{
+    size_t bytes = (size_t)v->params->count * sizeof(float);
+    struct rnnd_loss loss;
+    RNND_TRY(rnnd_model_take_loss(v->setup.model, &loss));
+    RNND_TRY(rnnd_device_download(v->setup.be, out, v->params->grad, bytes));
+    v->setup.be->ops->zero(v->setup.be, v->params->grad, bytes);
+    return 0;
+}
+
+static double largest(const float *a, const float *b, int64_t n)
+{
+    double most = 0;
+    for (int64_t i = 0; i < n; i++) {
+        double d = fabs((double)a[i] - (b ? b[i] : 0));
+        most = d > most || isnan(d) ? d : most;
+    }
+    return most;
+}
+
+/* The largest difference over the tensors, relative to a tensor's largest value (or a
+   thousandth of the largest of all, where that is more). */
+static double difference(const struct verifier *v)
+{
+    double floor = 1e-3 * largest(v->one, NULL, v->params->count), most = 0;
+    for (int i = 0; i < v->params->listed; i++) {
+        const struct rnnd_param *p = &v->params->list[i];
+        int64_t n = rnnd_param_size(p);
+        const float *one = v->one + p->offset, *other = v->other + p->offset;
+        double scale = fmax(largest(one, NULL, n), floor);
+        double d = largest(other, one, n) / (scale > 0 ? scale : 1);
+        most = d > most || isnan(d) ? d : most;
+    }
+    return most;
+}
+
+static void tell(struct verifier *v, const char *what, double difference,
+                 double bound_here)
+{
+    bool holds = difference <= bound_here;
+    v->failed = v->failed || !holds;
+    if (v->out)
+        fprintf(v->out, "%-44s largest difference %-9.3g (bound %g): %s\n", what,
+                difference, bound_here, holds ? "holds" : "DOES NOT HOLD");
+}
+
+/* While there is one, gradients of a pass may be summed over ranks as it goes. */
+static void drop_reducer(struct verifier *v)
+{
+    rnnd_reducer_free(v->setup.reducer);
+    v->setup.reducer = NULL;
+}
+
+static int compare_ranks(struct verifier *v)
+{
+    int size = rnnd_comm_size(v->comm), rank = rnnd_comm_rank(v->comm), status = 0;
+    struct rnnd_loss none = {0, 0, 0};
+    char what[64];
+    RNND_TRY(rnnd_reducer_new(v->setup.model, v->comm, v->opt->bucket_mb,
+                              &v->setup.reducer));
+    if (size > 1)
+        status = add_share(v, size, rank, 0);
+    for (int r = 0; size == 1 && status == 0 && r < SHARES_OF_ONE; r++)
+        status = add_share(v, SHARES_OF_ONE, r, 0);
+    RNND_TRY(rnnd_reducer_finish(v->setup.reducer, status, NULL, &none));
+    drop_reducer(v);
+    RNND_TRY(take_gradient(v, v->other));
+    if (size > 1)
+        snprintf(what, sizeof what, "%d ranks == 1 rank", size);
+    else
+        snprintf(what, sizeof what, "%d shares == 1 rank", SHARES_OF_ONE);
+    tell(v, what, difference(v), bound);
+    return 0;
+}
+
+/* Steps of the first window, over all sequences. */
+static int window_steps(struct verifier *v, int64_t *steps)
+{
+    struct rnnd_share *share = NULL;
+    int status = 0;
+    RNND_TRY_GOTO(rnnd_share_new(v->opt, v->setup.data, v->comm, &share));
+    RNND_TRY_GOTO(take_members(v, share));
+    *steps = rnnd_share_steps(share, 0, 1);
+done:
+    rnnd_share_free(share);
+    return status;
+}
+
+static int compare_micro(struct verifier *v, const char *what, int64_t micro)
+{
+    RNND_TRY(add_share(v, 1, 0, micro));
+    RNND_TRY(take_gradient(v, v->other));
+    tell(v, what, difference(v), bound);
+    return 0;
+}
+
+/* ---- stop and resume ------------------------------------------------------------- */
+
+/* One short training in a folder below `where`. */
+static int train(struct verifier *v, const char *where, const char *name,
+                 int64_t updates, bool resume)
+{
+    struct rnnd_options opt;
+    struct rnnd_train_result result;
+    char *dir = NULL;
+    int status = 0;
+    RNND_TRY(rnnd_options_init(&opt));
+    RNND_TRY_GOTO(rnnd_options_overlay(&opt, v->opt));
+    if (asprintf(&dir, "%s/%s", where, name) < 0)
+        RNND_TRY_GOTO(rnnd_fail_memory(strlen(where), "file name"));
+    char number[32];
+    snprintf(number, sizeof number, "%lld", (long long)updates);
+    RNND_TRY_GOTO(rnnd_options_set(&opt, "run-dir", dir, RNND_FROM_COMMAND_LINE));
+    RNND_TRY_GOTO(
+        rnnd_options_set(&opt, "max-updates", number, RNND_FROM_COMMAND_LINE));
+    RNND_TRY_GOTO(rnnd_options_set(&opt, "progress", "none", RNND_FROM_COMMAND_LINE));
+    opt.resume = resume;
+    RNND_TRY_GOTO(rnnd_train(&opt, v->comm, &result));
+done:
+    free(dir);
+    rnnd_options_clear(&opt);
+    return status;
+}
+
+/* Rank 0: the parameters that a run ended with, as the model's arena. */
+static int final_values(struct verifier *v, const char *where, const char *name,
+                        float *out)
+{
+    char *dir = NULL, *path = NULL;
+    struct rnnd_model *model = NULL;
+    int status = 0;
+    if (asprintf(&dir, "%s/%s", where, name) < 0)
+        RNND_TRY_GOTO(rnnd_fail_memory(strlen(where), "file name"));
+    RNND_TRY_GOTO(rnnd_checkpoint_newest(dir, &path));
+    if (!path)
+        RNND_TRY_GOTO(rnnd_fail(RNND_EFILE, "%s: holds no checkpoint", dir));
+    RNND_TRY_GOTO(rnnd_checkpoint_load_model(path, v->setup.be, &model, NULL));
+    const struct rnnd_params *p = rnnd_model_params(model);
+    RNND_TRY_GOTO(
+        rnnd_device_download(v->setup.be, out, p->value, (size_t)p->count * 4));
+done:
+    rnnd_model_free(model);
+    free(path);
+    free(dir);
+    return status;
+}
+
+static void remove_folder(const char *path)
+{
+    DIR *d = opendir(path);
+    for (struct dirent *e; d && (e = readdir(d));) {
+        char *file;
+        if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0
+            || asprintf(&file, "%s/%s", path, e->d_name) < 0)
+            continue;
+        if (e->d_type == DT_DIR)
+            remove_folder(file);
+        else
+            unlink(file);
+        free(file);
+    }
+    if (d)
+        closedir(d);
+    rmdir(path);
+}
+
+static int compare_resumed_in(struct verifier *v, const char *where)
+{
+    rnnd_log_mute(true);
+    int status = train(v, where, "whole", 2 * UPDATES, false);
+    if (status == 0)
+        status = train(v, where, "parts", UPDATES, false);
+    if (status == 0)
+        status = train(v, where, "parts", 2 * UPDATES, true);
+    rnnd_log_mute(false);
+    RNND_TRY(status);
+    if (v->out)
+        status = final_values(v, where, "whole", v->one);
+    if (v->out && status == 0)
+        status = final_values(v, where, "parts", v->other);
+    RNND_TRY(rnnd_comm_agree(v->comm, status));
+    if (v->out)
+        tell(v, "resumed == uninterrupted", largest(v->other, v->one, v->params->count),
+             0);
+    return 0;
+}
+
+static int compare_resumed(struct verifier *v)
+{
+    const char *tmp = getenv("TMPDIR");
+    char where[512];
+    int status = 0;
+    snprintf(where, sizeof where, "%s/rnn_dist-verify-XXXXXX", tmp ? tmp : "/tmp");
+    if (v->out && !mkdtemp(where))
+        status = rnnd_fail(RNND_EFILE, "%s: %s", where, strerror(errno));
+    RNND_TRY(rnnd_comm_agree(v->comm, status));
+    RNND_TRY(rnnd_comm_broadcast(v->comm, where, sizeof where));
+    status = compare_resumed_in(v, where);
+    if (v->out)
+        remove_folder(where);
+    return status;
+}
+
+/* ---- the flow -------------------------------------------------------------------- */
+
+static int open_all(struct verifier *v)
+{
+    RNND_TRY(rnnd_setup_data(&v->setup, v->opt, v->comm));
+    RNND_TRY(rnnd_setup_model(&v->setup));
+    drop_reducer(v);
+    RNND_TRY(rnnd_setup_values(&v->setup));
+    v->params = rnnd_model_params(v->setup.model);
+    size_t n = (size_t)v->params->count;
+    RNND_TRY(rnnd_new(n, sizeof(float), "gradients", (void **)&v->one));
+    return rnnd_new(n, sizeof(float), "gradients", (void **)&v->other);
+}
+
+static void close_all(struct verifier *v)
+{
+    rnnd_setup_close(&v->setup);
+    free(v->one);
+    free(v->other);
+}
+
+/* The same gradient on the CPU, where this is another device. */
+static int compare_device(struct verifier *v)
+{
+    struct rnnd_options opt;
+    struct verifier cpu = {.opt = &opt, .comm = v->comm};
+    int status = 0;
+    if (strcmp(v->setup.be->ops->name, "cpu") == 0)
+        return 0;
+    RNND_TRY(rnnd_options_init(&opt));
+    RNND_TRY_GOTO(rnnd_options_overlay(&opt, v->opt));
+    opt.device = RNND_DEVICE_CPU;
+    opt.precision = RNND_FP32;
+    opt.comm = RNND_COMM_AUTO;
+    RNND_TRY_GOTO(rnnd_comm_agree(v->comm, open_all(&cpu)));
+    RNND_TRY_GOTO(add_share(&cpu, 1, 0, 0));
+    RNND_TRY_GOTO(take_gradient(&cpu, v->other));
+    tell(v, "this device == the CPU", difference(v), bound);
+done:
+    close_all(&cpu);
+    rnnd_options_clear(&opt);
+    return status;
+}
+
+static int compare_all(struct verifier *v)
+{
+    int64_t steps;
+    RNND_TRY(add_share(v, 1, 0, 0));
+    RNND_TRY(take_gradient(v, v->one));
+    RNND_TRY(window_steps(v, &steps));
+    RNND_TRY(compare_ranks(v));
+    RNND_TRY(compare_device(v));
+    RNND_TRY(compare_micro(v, "packed == one sequence at a time", 1));
+    RNND_TRY(compare_micro(v, "micro-batches == whole", steps / 3 + 1));
+    return compare_resumed(v);
+}
+
+int rnnd_verify(const struct rnnd_options *opt, struct rnnd_comm *comm, FILE *out)
+{
+    struct verifier v = {.opt = opt, .comm = comm,
+                         .out = rnnd_comm_rank(comm) == 0 ? out : NULL};
+    int status = rnnd_comm_agree(comm, open_all(&v));
+    if (status == 0)
+        status = compare_all(&v);
+    int64_t failed = v.failed;
+    if (status == 0)
+        status = rnnd_comm_max(comm, &failed, 1);
+    if (status == 0 && failed)
+        status = rnnd_fail(RNND_FAULT, "not all of it holds");
+    close_all(&v);
+    return status;
+}

@@ -1,0 +1,387 @@
+/*
+ * batch.c - pieces of sequences become a packed batch on the device.
+ *
+ * Takes pieces by falling length; gives time-major rows without padding. Knows the data
+ * set's arrays but no model. Where the device's memory is the host's, rows are packed
+ * in place.
+ */
+#include "data/batch.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "device/device.h"
+#include "base/status.h"
+
+static bool token_input(const struct rnnd_batch *b)
+{
+    return b->info->inputs == 0;
+}
+
+static int64_t input_width(const struct rnnd_batch *b)
+{
+    return token_input(b) ? 1 : b->info->inputs;
+}
+
+/* Elements of one target row; lm and classes have one. */
+static int64_t target_width(const struct rnnd_batch *b)
+{
+    switch (b->info->task) {
+    case RNND_REGRESS:
+    case RNND_REGRESS_STEPS:
+    case RNND_MULTILABEL:
+        return b->info->outputs;
+    default:
+        return 1;
+    }
+}
+
+static bool stepwise(const struct rnnd_batch *b)
+{
+    return rnnd_task_is_stepwise(b->info->task);
+}
+
+int rnnd_batch_new(struct rnnd_backend *be, struct rnnd_dataset *data, bool targets,
+                   const float *mean, const float *std, struct rnnd_batch **out)
+{
+    struct rnnd_batch *b = NULL;
+    RNND_TRY(rnnd_new(1, sizeof *b, "batch", (void **)&b));
+    b->be = be;
+    b->data = data;
+    b->info = rnnd_dataset_info(data);
+    b->with_targets = targets && b->info->task != RNND_NO_TASK;
+    b->mean = mean;
+    b->std = std;
+    *out = b;
+    return 0;
+}
+
+int rnnd_batch_new_tokens(struct rnnd_backend *be, int64_t vocab,
+                          struct rnnd_batch **out)
+{
+    struct rnnd_batch *b = NULL;
+    RNND_TRY(rnnd_new(1, sizeof *b, "batch", (void **)&b));
+    b->be = be;
+    b->own_info = (struct rnnd_dataset_info){.task = RNND_LM, .vocab = vocab,
+                                             .outputs = vocab};
+    b->info = &b->own_info;
+    *out = b;
+    return 0;
+}
+
+static void free_device(struct rnnd_batch *b)
+{
+    struct rnnd_buf all[] = {b->packed.d_n, b->packed.d_off, b->packed.d_len,
+                             b->packed.d_id, b->inputs, b->targets,
+                             b->segments.rows, b->segments.segment, b->segments.token};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        b->be->ops->free(b->be, all[i]);
+}
+
+static void free_host(struct rnnd_batch *b)
+{
+    void *all[] = {b->n, b->len, b->off, b->id, b->sequence, b->host_inputs,
+                   b->host_targets, b->host_tokens, b->rows, b->segment, b->token};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        free(all[i]);
+}
+
+void rnnd_batch_free(struct rnnd_batch *b)
+{
+    if (!b)
+        return;
+    free_device(b);
+    free_host(b);
+    free(b->count_of);
+    free(b->piece_inputs);
+    free(b->piece_targets);
+    free(b);
+}
+
+/* Device memory, and a host copy of it only where the host cannot reach it. */
+static int alloc_pair(struct rnnd_batch *b, struct rnnd_buf *dev, char **host,
+                      int64_t elements)
+{
+    RNND_TRY(rnnd_device_alloc(b->be, dev, elements));
+    if (!b->be->ops->host(b->be, *dev))
+        RNND_TRY(rnnd_new((size_t)elements, 4, "batch", (void **)host));
+    return 0;
+}
+
+static int alloc_shape(struct rnnd_batch *b, const struct rnnd_limits *room)
+{
+    struct rnnd_packed *p = &b->packed;
+    size_t N = (size_t)room->sequences, T = (size_t)room->steps;
+    RNND_TRY(rnnd_new(T, sizeof *b->n, "batch", (void **)&b->n));
+    RNND_TRY(rnnd_new(T + 1, sizeof *b->off, "batch", (void **)&b->off));
+    RNND_TRY(rnnd_new(N, sizeof *b->len, "batch", (void **)&b->len));
+    RNND_TRY(rnnd_new(N, sizeof *b->id, "batch", (void **)&b->id));
+    RNND_TRY(rnnd_new(N, sizeof *b->sequence, "batch", (void **)&b->sequence));
+    RNND_TRY(rnnd_device_alloc(b->be, &p->d_n, room->steps));
+    RNND_TRY(rnnd_device_alloc(b->be, &p->d_off, 2 * (room->steps + 1)));
+    RNND_TRY(rnnd_device_alloc(b->be, &p->d_len, room->sequences));
+    RNND_TRY(rnnd_device_alloc(b->be, &p->d_id, 2 * room->sequences));
+    return 0;
+}
+
+static int alloc_contents(struct rnnd_batch *b, const struct rnnd_limits *room)
+{
+    size_t R = (size_t)room->rows;
+    int64_t targets = stepwise(b) ? room->rows : room->sequences;
+    RNND_TRY(alloc_pair(b, &b->inputs, &b->host_inputs, room->rows * input_width(b)));
+    if (b->with_targets)
+        RNND_TRY(
+            alloc_pair(b, &b->targets, &b->host_targets, targets * target_width(b)));
+    if (!token_input(b))
+        return 0;
+    struct rnnd_segments *s = &b->segments;
+    RNND_TRY(rnnd_new(R, 4, "batch", (void **)&b->host_tokens));
+    RNND_TRY(rnnd_new(R, 4, "batch", (void **)&b->rows));
+    RNND_TRY(rnnd_new(R + 1, 4, "batch", (void **)&b->segment));
+    RNND_TRY(rnnd_new(R, 4, "batch", (void **)&b->token));
+    RNND_TRY(rnnd_device_alloc(b->be, &s->rows, room->rows));
+    RNND_TRY(rnnd_device_alloc(b->be, &s->segment, room->rows + 1));
+    RNND_TRY(rnnd_device_alloc(b->be, &s->token, room->rows));
+    if (!b->count_of)
+        RNND_TRY(
+            rnnd_new((size_t)b->info->vocab + 1, 4, "batch", (void **)&b->count_of));
+    return 0;
+}
+
+static int64_t larger(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+int rnnd_batch_reserve(struct rnnd_batch *b, const struct rnnd_limits *limits)
+{
+    struct rnnd_limits room = {larger(limits->sequences, b->room.sequences),
+                               larger(limits->steps, b->room.steps),
+                               larger(limits->rows, b->room.rows)};
+    if (memcmp(&room, &b->room, sizeof room) == 0 && b->off)
+        return 0;
+    free_device(b);
+    free_host(b);
+    /* Forget what was freed before anything may fail. */
+    struct rnnd_batch fresh = {.be = b->be,
+                               .data = b->data,
+                               .info = b->info,
+                               .own_info = b->own_info,
+                               .with_targets = b->with_targets,
+                               .mean = b->mean,
+                               .std = b->std,
+                               .count_of = b->count_of,
+                               .piece_inputs = b->piece_inputs,
+                               .piece_targets = b->piece_targets,
+                               .piece_room = b->piece_room};
+    *b = fresh;
+    RNND_TRY(alloc_shape(b, &room));
+    RNND_TRY(alloc_contents(b, &room));
+    b->room = room;
+    return 0;
+}
+
+static int reserve_piece(struct rnnd_batch *b, int64_t steps)
+{
+    if (steps <= b->piece_room && b->piece_inputs)
+        return 0;
+    RNND_TRY(rnnd_grow((size_t)steps, 4 * (size_t)input_width(b), "a sequence",
+                       (void **)&b->piece_inputs));
+    RNND_TRY(rnnd_grow((size_t)steps, 4 * (size_t)target_width(b), "a sequence",
+                       (void **)&b->piece_targets));
+    b->piece_room = steps;
+    return 0;
+}
+
+/* n, off, len, id from the pieces; they lie on the device as well. */
+static void pack_shape(struct rnnd_batch *b, const struct rnnd_piece *piece,
+                       int64_t count, int64_t first)
+{
+    struct rnnd_packed *p = &b->packed;
+    const struct rnnd_backend_ops *op = b->be->ops;
+    p->N = count;
+    p->T = count ? piece[0].length : 0;
+    p->first = first;
+    for (int64_t j = 0; j < count; j++) {
+        b->len[j] = (int32_t)piece[j].length;
+        b->id[j] = piece[j].id;
+        b->sequence[j] = piece[j].sequence;
+    }
+    int64_t alive = count;
+    b->off[0] = 0;
+    for (int64_t t = 0; t < p->T; t++) {
+        while (b->len[alive - 1] <= t)
+            alive--;
+        b->n[t] = (int32_t)alive;
+        b->off[t + 1] = b->off[t] + alive;
+    }
+    p->R = b->off[p->T];
+    p->n = b->n;
+    p->off = b->off;
+    p->len = b->len;
+    p->id = b->id;
+    op->upload(b->be, p->d_n, b->n, (size_t)p->T * 4);
+    op->upload(b->be, p->d_off, b->off, (size_t)(p->T + 1) * 8);
+    op->upload(b->be, p->d_len, b->len, (size_t)count * 4);
+    op->upload(b->be, p->d_id, b->id, (size_t)count * 8);
+}
+
+static void normalise(const struct rnnd_batch *b, float *row)
+{
+    for (int64_t i = 0; i < b->info->inputs; i++)
+        row[i] = (row[i] - b->mean[i]) / b->std[i];
+}
+
+/* Row t of piece j goes to packed row off[t] + j. */
+static void scatter(const struct rnnd_batch *b, int64_t j, int64_t width, int64_t steps,
+                    const char *from, char *to)
+{
+    size_t bytes = 4 * (size_t)width;
+    for (int64_t t = 0; t < steps; t++)
+        memcpy(to + (size_t)(b->off[t] + j) * bytes, from + (size_t)t * bytes, bytes);
+}
+
+/* Where to pack: the device's own memory, or the host's copy. */
+static char *packing_place(const struct rnnd_batch *b, struct rnnd_buf dev, char *host)
+{
+    char *own = b->be->ops->host(b->be, dev);
+    return own ? own : host;
+}
+
+static int pack_inputs(struct rnnd_batch *b, const struct rnnd_piece *piece, int64_t j,
+                       char *inputs, char *targets)
+{
+    bool lm = b->info->task == RNND_LM && b->with_targets;
+    int64_t steps = piece->length;
+    if (steps == 0)
+        return 0;
+    RNND_TRY(rnnd_dataset_inputs(b->data, piece->begin, steps + lm, b->piece_inputs));
+    if (b->mean)
+        for (int64_t t = 0; t < steps; t++)
+            normalise(b, (float *)b->piece_inputs + t * b->info->inputs);
+    scatter(b, j, input_width(b), steps, b->piece_inputs, inputs);
+    if (lm)
+        scatter(b, j, 1, steps, b->piece_inputs + 4, targets);
+    return 0;
+}
+
+static int pack_targets(struct rnnd_batch *b, const struct rnnd_piece *piece, int64_t j,
+                        char *targets)
+{
+    size_t row = 4 * (size_t)target_width(b);
+    if (!b->with_targets || b->info->task == RNND_LM)
+        return 0;
+    if (!stepwise(b))
+        return rnnd_dataset_targets(b->data, piece->sequence, 1,
+                                    targets + (size_t)j * row);
+    if (piece->length == 0)
+        return 0;
+    RNND_TRY(
+        rnnd_dataset_targets(b->data, piece->begin, piece->length, b->piece_targets));
+    scatter(b, j, target_width(b), piece->length, b->piece_targets, targets);
+    return 0;
+}
+
+static void upload_contents(struct rnnd_batch *b, const char *inputs,
+                            const char *targets)
+{
+    const struct rnnd_backend_ops *op = b->be->ops;
+    int64_t rows = stepwise(b) ? b->packed.R : b->packed.N;
+    if (token_input(b))
+        memcpy(b->host_tokens, inputs, (size_t)b->packed.R * 4);
+    if (b->host_inputs)
+        op->upload(b->be, b->inputs, inputs,
+                   (size_t)(b->packed.R * input_width(b)) * 4);
+    if (b->host_targets)
+        op->upload(b->be, b->targets, targets, (size_t)(rows * target_width(b)) * 4);
+}
+
+int rnnd_batch_load(struct rnnd_batch *b, const struct rnnd_piece *piece, int64_t count,
+                    int64_t first)
+{
+    struct rnnd_limits need = {count, count ? piece[0].length : 0, 0};
+    for (int64_t j = 0; j < count; j++)
+        need.rows += piece[j].length;
+    if (need.rows > INT32_MAX)
+        return rnnd_fail(RNND_EUSAGE,
+                         "a batch of %lld steps on one rank: use a smaller "
+                         "--batch or --microbatch-tokens",
+                         (long long)need.rows);
+    RNND_TRY(rnnd_batch_reserve(b, &need));
+    RNND_TRY(reserve_piece(b, need.steps + 1));
+    pack_shape(b, piece, count, first);
+    char *inputs = packing_place(b, b->inputs, b->host_inputs);
+    char *targets =
+        b->with_targets ? packing_place(b, b->targets, b->host_targets) : NULL;
+    for (int64_t j = 0; j < count; j++) {
+        RNND_TRY(pack_inputs(b, &piece[j], j, inputs, targets));
+        RNND_TRY(pack_targets(b, &piece[j], j, targets));
+    }
+    upload_contents(b, inputs, targets);
+    return 0;
+}
+
+int rnnd_batch_load_tokens(struct rnnd_batch *b, const int32_t *token, int64_t count)
+{
+    struct rnnd_piece piece = {.length = count, .sequence = -1};
+    struct rnnd_limits need = {1, count, count};
+    RNND_TRY(rnnd_batch_reserve(b, &need));
+    pack_shape(b, &piece, 1, 0);
+    char *inputs = packing_place(b, b->inputs, b->host_inputs);
+    memcpy(inputs, token, (size_t)count * sizeof *token);
+    upload_contents(b, inputs, NULL);
+    return 0;
+}
+
+static int longer_first(const void *a, const void *b)
+{
+    const struct rnnd_piece *x = a, *y = b;
+    if (x->length != y->length)
+        return x->length < y->length ? 1 : -1;
+    return (x->id > y->id) - (x->id < y->id);
+}
+
+int rnnd_batch_load_sequences(struct rnnd_batch *b, const int32_t *ids, int64_t count)
+{
+    const int64_t *offsets = rnnd_dataset_offsets(b->data);
+    bool pairs = b->info->task == RNND_LM && b->with_targets;
+    struct rnnd_piece *piece = NULL;
+    RNND_TRY(rnnd_new((size_t)count, sizeof *piece, "batch", (void **)&piece));
+    for (int64_t j = 0; j < count; j++) {
+        int64_t length = offsets[ids[j] + 1] - offsets[ids[j]];
+        piece[j] = (struct rnnd_piece){.id = ids[j], .begin = offsets[ids[j]],
+                                       .length = length - (pairs && length > 0),
+                                       .sequence = ids[j]};
+    }
+    qsort(piece, (size_t)count, sizeof *piece, longer_first);
+    int status = rnnd_batch_load(b, piece, count, 0);
+    free(piece);
+    return status;
+}
+
+int rnnd_batch_sort_tokens(struct rnnd_batch *b)
+{
+    const struct rnnd_backend_ops *op = b->be->ops;
+    int64_t R = b->packed.R, V = b->info->vocab, distinct = 0, at = 0;
+    int32_t *next = b->count_of; /* first counts, then where a token's next row goes */
+    memset(next, 0, (size_t)(V + 1) * 4);
+    for (int64_t r = 0; r < R; r++)
+        next[b->host_tokens[r]]++;
+    for (int64_t v = 0; v < V; v++) {
+        int32_t rows = next[v];
+        next[v] = (int32_t)at;
+        if (rows == 0)
+            continue;
+        b->segment[distinct] = (int32_t)at;
+        b->token[distinct++] = (int32_t)v;
+        at += rows;
+    }
+    b->segment[distinct] = (int32_t)at;
+    for (int64_t r = 0; r < R; r++)
+        b->rows[next[b->host_tokens[r]]++] = (int32_t)r;
+    b->segments.count = distinct;
+    op->upload(b->be, b->segments.rows, b->rows, (size_t)R * 4);
+    op->upload(b->be, b->segments.segment, b->segment, (size_t)(distinct + 1) * 4);
+    op->upload(b->be, b->segments.token, b->token, (size_t)distinct * 4);
+    return 0;
+}

@@ -1,0 +1,477 @@
+/*
+ * dataset.c - a data file, opened and found to be what it should be: sequences of
+ * features or token ids, and their targets.
+ *
+ * Small sets are kept in memory, large ones read by slices, of which the system is told
+ * beforehand. Knows the file's objects
+ * and attributes; no batch, no model.
+ */
+#include "data/dataset.h"
+
+#include "base/log.h"
+#include "base/status.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+int64_t rnnd__dataset_keep = (int64_t)1 << 30;
+
+static const char *const task_name[] = {"classify",   "tag", "regress", "regress_steps",
+                                        "multilabel", "lm",  "none"};
+enum { TASKS = sizeof task_name / sizeof task_name[0] };
+
+const char *rnnd_task_name(enum rnnd_task task)
+{
+    return (unsigned)task < TASKS ? task_name[task] : "unknown";
+}
+
+bool rnnd_task_is_stepwise(enum rnnd_task task)
+{
+    return task == RNND_TAG || task == RNND_REGRESS_STEPS || task == RNND_MULTILABEL ||
+           task == RNND_LM;
+}
+
+static bool has_classes(enum rnnd_task task)
+{
+    return task == RNND_CLASSIFY || task == RNND_TAG;
+}
+
+enum rnnd_hdf_type rnnd__dataset_input_type(const struct rnnd_dataset *data)
+{
+    return data->info.vocab ? RNND_I32 : RNND_F32;
+}
+
+enum rnnd_hdf_type rnnd__dataset_target_type(const struct rnnd_dataset *data)
+{
+    return has_classes(data->info.task) ? RNND_I32 : RNND_F32;
+}
+
+int64_t rnnd__dataset_input_width(const struct rnnd_dataset *data)
+{
+    return data->info.vocab ? 1 : data->info.inputs;
+}
+
+int64_t rnnd__dataset_target_width(const struct rnnd_dataset *data)
+{
+    return has_classes(data->info.task) ? 1 : data->info.outputs;
+}
+
+/* ---- the head of the file: attributes and shapes */
+
+static int as_data(int status)
+{
+    return status == RNND_EFILE ? RNND_EDATA : status;
+}
+
+int rnnd__dataset_read(struct rnnd_dataset *data, const char *object, int64_t first,
+                       int64_t count, enum rnnd_hdf_type type, void *out)
+{
+    return as_data(rnnd_hdf_read(data->file, object, first, count, type, out));
+}
+
+static int check_format(struct rnnd_dataset *data)
+{
+    char *format;
+    int64_t version;
+    if (!rnnd_hdf_has_attribute(data->file, "format"))
+        return rnnd_fail(
+            RNND_EDATA,
+            "%s: attribute format: missing; data files have \"rnn_dist-data\"",
+            data->path);
+    RNND_TRY(as_data(rnnd_hdf_get_string(data->file, "format", &format)));
+    int status = 0;
+    if (strcmp(format, "rnn_dist-data") != 0)
+        status = rnnd_fail(
+            RNND_EDATA,
+            "%s: attribute format = \"%.40s\": data files have \"rnn_dist-data\"",
+            data->path, format);
+    free(format);
+    RNND_TRY(status);
+    RNND_TRY(as_data(rnnd_hdf_get_int(data->file, "version", &version)));
+    if (version != 1)
+        return rnnd_fail(RNND_EDATA,
+                         "%s: attribute version = %lld: this program reads 1",
+                         data->path, (long long)version);
+    return 0;
+}
+
+static int fail_task(const struct rnnd_dataset *data, const char *problem)
+{
+    return rnnd_fail(
+        RNND_EDATA,
+        "%s: attribute task%s: there are classify, tag, regress, regress_steps, "
+        "multilabel, lm and none",
+        data->path, problem);
+}
+
+static int read_task(struct rnnd_dataset *data)
+{
+    char *name, problem[80];
+    data->has_targets = rnnd_hdf_has(data->file, "/targets");
+    if (!rnnd_hdf_has_attribute(data->file, "task")) {
+        if (data->has_targets)
+            return fail_task(data, ": missing, though there are /targets");
+        data->info.task = RNND_NO_TASK;
+        return 0;
+    }
+    RNND_TRY(as_data(rnnd_hdf_get_string(data->file, "task", &name)));
+    int task = 0;
+    while (task < TASKS && strcmp(name, task_name[task]) != 0)
+        task++;
+    snprintf(problem, sizeof problem, " = \"%.40s\"", name);
+    free(name);
+    if (task == TASKS)
+        return fail_task(data, problem);
+    data->info.task = (enum rnnd_task)task;
+    bool wanted = task != RNND_LM && task != RNND_NO_TASK;
+    if (wanted && !data->has_targets)
+        return rnnd_fail(
+            RNND_EDATA,
+            "%s: /targets: missing; task %s needs them (unlabelled data have task "
+            "none)",
+            data->path, task_name[task]);
+    if (!wanted && data->has_targets)
+        rnnd_log_warn("%s: /targets are not looked at: the task is %s", data->path,
+                      task_name[task]);
+    data->has_targets = wanted;
+    return 0;
+}
+
+/* An attribute that counts something: 1 or more. */
+static int read_count(struct rnnd_dataset *data, const char *name, int64_t *out)
+{
+    RNND_TRY(as_data(rnnd_hdf_get_int(data->file, name, out)));
+    if (*out < 1 || *out > INT32_MAX)
+        return rnnd_fail(RNND_EDATA, "%s: attribute %s = %lld: not in 1..2147483647",
+                         data->path, name, (long long)*out);
+    return 0;
+}
+
+static int numbers(struct rnnd_dataset *data, const char *object,
+                   struct rnnd_hdf_shape *out)
+{
+    RNND_TRY(as_data(rnnd_hdf_shape(data->file, object, out)));
+    if (out->kind != RNND_HDF_INT && out->kind != RNND_HDF_FLOAT)
+        return rnnd_fail(RNND_EDATA, "%s: %s: not numbers", data->path, object);
+    return 0;
+}
+
+static int read_inputs_shape(struct rnnd_dataset *data)
+{
+    struct rnnd_hdf_shape shape;
+    bool tokens = rnnd_hdf_has_attribute(data->file, "vocab_size");
+    RNND_TRY(numbers(data, "/inputs", &shape));
+    if (tokens)
+        RNND_TRY(read_count(data, "vocab_size", &data->info.vocab));
+    else if (data->info.task == RNND_LM)
+        return rnnd_fail(
+            RNND_EDATA,
+            "%s: attribute vocab_size: missing; lm needs token ids as /inputs",
+            data->path);
+    if (shape.rank != (tokens ? 1 : 2))
+        return rnnd_fail(RNND_EDATA, "%s: /inputs: %d dimension%s; %s", data->path,
+                         shape.rank, shape.rank == 1 ? "" : "s",
+                         tokens
+                             ? "token ids (there is a vocab_size) have 1, [S]"
+                             : "features have 2, [S, I]; token ids need the attribute "
+                               "vocab_size");
+    if (!tokens && shape.dim[1] < 1)
+        return rnnd_fail(RNND_EDATA, "%s: /inputs: no feature", data->path);
+    data->info.inputs = tokens ? 0 : shape.dim[1];
+    data->info.steps = shape.dim[0];
+    return 0;
+}
+
+static int read_targets_shape(struct rnnd_dataset *data)
+{
+    struct rnnd_hdf_shape shape;
+    struct rnnd_dataset_info *info = &data->info;
+    bool classes = has_classes(info->task), steps = rnnd_task_is_stepwise(info->task);
+    info->outputs = info->task == RNND_LM ? info->vocab : 0;
+    if (!data->has_targets)
+        return 0;
+    if (classes)
+        RNND_TRY(read_count(data, "num_classes", &data->classes));
+    RNND_TRY(numbers(data, "/targets", &shape));
+    if (shape.rank != (classes ? 1 : 2))
+        return rnnd_fail(RNND_EDATA, "%s: /targets: %d dimension%s; task %s has %s",
+                         data->path, shape.rank, shape.rank == 1 ? "" : "s",
+                         rnnd_task_name(info->task),
+                         classes ? (steps ? "1, [S]" : "1, [N]")
+                                 : (steps ? "2, [S, O]" : "2, [N, O]"));
+    int64_t want = steps ? info->steps : info->sequences;
+    if (shape.dim[0] != want)
+        return rnnd_fail(
+            RNND_EDATA, "%s: /targets: %lld rows; task %s has one per %s: %lld",
+            data->path, (long long)shape.dim[0], rnnd_task_name(info->task),
+            steps ? "step" : "sequence", (long long)want);
+    if (!classes && shape.dim[1] < 1)
+        return rnnd_fail(RNND_EDATA, "%s: /targets: no column", data->path);
+    info->outputs = classes ? data->classes : shape.dim[1];
+    data->target_rows = want;
+    return 0;
+}
+
+/* Texts of an object, which may be absent; there must be `want` of them. */
+static int read_texts(struct rnnd_dataset *data, const char *object, int64_t want,
+                      char ***out)
+{
+    struct rnnd_hdf_shape shape;
+    int64_t count;
+    if (want == 0 || !rnnd_hdf_has(data->file, object))
+        return 0;
+    /* Counted first: there may be more of them than memory. */
+    RNND_TRY(as_data(rnnd_hdf_shape(data->file, object, &shape)));
+    if (shape.kind == RNND_HDF_STRING && shape.rank == 1 && shape.dim[0] != want)
+        return rnnd_fail(RNND_EDATA, "%s: %s: %lld texts, %lld are wanted", data->path,
+                         object, (long long)shape.dim[0], (long long)want);
+    return as_data(rnnd_hdf_read_strings(data->file, object, out, &count));
+}
+
+/* ---- open and close */
+
+static struct rnnd_dataset_place place_of(struct rnnd_dataset *data, const char *object)
+{
+    struct rnnd_dataset_place at = {0, 0};
+    if (!rnnd_hdf_place(data->file, object, &at.offset, &at.row))
+        at.row = 0;
+    return at;
+}
+
+static int read_contents(struct rnnd_dataset *data)
+{
+    struct rnnd_dataset_info *info = &data->info;
+    RNND_TRY(check_format(data));
+    RNND_TRY(read_task(data));
+    RNND_TRY(read_inputs_shape(data));
+    RNND_TRY(rnnd__dataset_offsets(data));
+    RNND_TRY(read_targets_shape(data));
+    RNND_TRY(read_texts(data, "/names", info->sequences, &data->name));
+    RNND_TRY(read_texts(data, "/vocab", info->vocab, &data->token));
+    if (info->task != RNND_LM)
+        RNND_TRY(read_texts(data, "/classes", info->outputs, &data->class));
+    /* Sizes of arrays that exist: no overflow within 64 bits. */
+    int64_t inputs = info->steps * rnnd__dataset_input_width(data) * 4;
+    int64_t targets = data->target_rows * rnnd__dataset_target_width(data) * 4;
+    bool keep = inputs <= rnnd__dataset_keep && targets <= rnnd__dataset_keep - inputs;
+    bool keep_targets = keep || targets <= rnnd__dataset_keep;
+    RNND_TRY(rnnd__dataset_values(data, keep, keep_targets));
+    if (keep) {
+        rnnd_hdf_close(data->file);
+        data->file = NULL;
+        return 0;
+    }
+    data->inputs_at = place_of(data, "/inputs");
+    if (!keep_targets && rnnd_task_is_stepwise(info->task))
+        data->targets_at = place_of(data, "/targets");
+    return 0;
+}
+
+int rnnd_dataset_open(const char *path, struct rnnd_dataset **out)
+{
+    struct rnnd_dataset *data;
+    RNND_TRY(rnnd_new(1, sizeof *data, "a data set", (void **)&data));
+    int status = 0;
+    data->path = strdup(path);
+    data->info.path = data->path;
+    if (!data->path)
+        RNND_TRY_GOTO(rnnd_fail_memory(strlen(path), "a file name"));
+    status = rnnd_hdf_open(path, &data->file);
+    /* One of ours, but cut off or damaged: it is the data that are bad. */
+    if (status == RNND_EFILE && rnnd_hdf_mentions(path, "rnn_dist-data"))
+        status = RNND_EDATA;
+    RNND_TRY_GOTO(status);
+    RNND_TRY_GOTO(read_contents(data));
+done:
+    if (status < 0) {
+        rnnd_dataset_close(data);
+        return status;
+    }
+    *out = data;
+    return 0;
+}
+
+void rnnd_dataset_close(struct rnnd_dataset *data)
+{
+    if (!data)
+        return;
+    free(data->token);
+    free(data->class);
+    free(data->name);
+    free(data->targets);
+    free(data->inputs);
+    free(data->offsets);
+    rnnd_hdf_close(data->file);
+    free(data->path);
+    free(data);
+}
+
+/* ---- handing out */
+
+const struct rnnd_dataset_info *rnnd_dataset_info(const struct rnnd_dataset *data)
+{
+    return &data->info;
+}
+
+const int64_t *rnnd_dataset_offsets(const struct rnnd_dataset *data)
+{
+    return data->offsets;
+}
+
+static int copy_rows(const void *rows, int64_t width, int64_t first, int64_t count,
+                     void *out)
+{
+    size_t row = (size_t)width * 4;
+    memcpy(out, (const char *)rows + (size_t)first * row, (size_t)count * row);
+    return 0;
+}
+
+static int check_range(const struct rnnd_dataset *data, const char *object,
+                       int64_t rows, int64_t first, int64_t count)
+{
+    if (first < 0 || count < 0 || first > rows || count > rows - first)
+        return rnnd_fail(RNND_EDATA,
+                         "%s: %s: rows %lld to %lld are asked for, it has %lld",
+                         data->path, object, (long long)first,
+                         (long long)(first + count - 1), (long long)rows);
+    return 0;
+}
+
+int rnnd_dataset_inputs(struct rnnd_dataset *data, int64_t first, int64_t count,
+                        void *out)
+{
+    RNND_TRY(check_range(data, "/inputs", data->info.steps, first, count));
+    if (data->inputs)
+        return copy_rows(data->inputs, rnnd__dataset_input_width(data), first, count,
+                         out);
+    return rnnd__dataset_read(data, "/inputs", first, count,
+                              rnnd__dataset_input_type(data), out);
+}
+
+int rnnd_dataset_targets(struct rnnd_dataset *data, int64_t first, int64_t count,
+                         void *out)
+{
+    RNND_TRY(check_range(data, "/targets", data->target_rows, first, count));
+    if (data->targets)
+        return copy_rows(data->targets, rnnd__dataset_target_width(data), first, count,
+                         out);
+    return rnnd__dataset_read(data, "/targets", first, count,
+                              rnnd__dataset_target_type(data), out);
+}
+
+bool rnnd_dataset_in_memory(const struct rnnd_dataset *data)
+{
+    return data->file == NULL;
+}
+
+static void ask_for(struct rnnd_dataset *data, const struct rnnd_dataset_place *at,
+                    int64_t first, int64_t count)
+{
+    if (at->row)
+        rnnd_hdf_ahead(data->file, at->offset + first * at->row, count * at->row);
+}
+
+void rnnd_dataset_ahead(struct rnnd_dataset *data, int64_t first, int64_t count)
+{
+    if (!data->file || count <= 0)
+        return;
+    ask_for(data, &data->inputs_at, first, count);
+    ask_for(data, &data->targets_at, first, count);
+}
+
+static const char *text_of(char **text, int64_t count, int64_t i)
+{
+    return text && i >= 0 && i < count ? text[i] : NULL;
+}
+
+const char *rnnd_dataset_name(const struct rnnd_dataset *data, int64_t sequence)
+{
+    return text_of(data->name, data->info.sequences, sequence);
+}
+
+const char *rnnd_dataset_class(const struct rnnd_dataset *data, int64_t label)
+{
+    return text_of(data->class, data->info.outputs, label);
+}
+
+const char *rnnd_dataset_token(const struct rnnd_dataset *data, int64_t token)
+{
+    return text_of(data->token, data->info.vocab, token);
+}
+
+/* ---- statistics */
+
+/* Sums over steps, one per feature. */
+struct moments {
+    int64_t I;
+    double *mean, *square; /* [I] */
+    float *low, *high;     /* [I] */
+    bool second;           /* the pass that knows the mean */
+};
+
+static void add_moments(struct moments *m, const float *x, int64_t steps)
+{
+    for (int64_t t = 0; t < steps; t++, x += m->I) {
+        for (int64_t i = 0; i < m->I && !m->second; i++) {
+            m->mean[i] += (double)x[i];
+            m->low[i] = x[i] < m->low[i] ? x[i] : m->low[i];
+            m->high[i] = x[i] > m->high[i] ? x[i] : m->high[i];
+        }
+        for (int64_t i = 0; i < m->I && m->second; i++) {
+            double d = (double)x[i] - m->mean[i];
+            m->square[i] += d * d;
+        }
+    }
+}
+
+static int moments_pass(struct rnnd_dataset *data, struct moments *m, float *block,
+                        int64_t steps)
+{
+    for (int64_t at = 0; at < data->info.steps; at += steps) {
+        int64_t n = data->info.steps - at < steps ? data->info.steps - at : steps;
+        RNND_TRY(rnnd_dataset_inputs(data, at, n, block));
+        add_moments(m, block, n);
+    }
+    return 0;
+}
+
+int rnnd_dataset_moments(struct rnnd_dataset *data, float *mean, float *std)
+{
+    int64_t I = data->info.inputs, S = data->info.steps,
+            steps = (1 << 18) / (I ? I : 1) + 1;
+    struct moments m = {.I = I};
+    float *block = NULL;
+    int status;
+    if (I == 0)
+        return rnnd_fail(RNND_EDATA, "%s: /inputs: token ids have no mean", data->path);
+    RNND_TRY_GOTO(
+        rnnd_new((size_t)I, 2 * sizeof(double), "statistics", (void **)&m.mean));
+    RNND_TRY_GOTO(
+        rnnd_new((size_t)I, 2 * sizeof(float), "statistics", (void **)&m.low));
+    RNND_TRY_GOTO(
+        rnnd_new((size_t)(steps * I), sizeof(float), "statistics", (void **)&block));
+    m.square = m.mean + I;
+    m.high = m.low + I;
+    for (int64_t i = 0; i < I; i++) {
+        m.low[i] = INFINITY;
+        m.high[i] = -INFINITY;
+    }
+    RNND_TRY_GOTO(moments_pass(data, &m, block, steps));
+    for (int64_t i = 0; i < I; i++)
+        m.mean[i] /= (double)(S ? S : 1);
+    m.second = true;
+    RNND_TRY_GOTO(moments_pass(data, &m, block, steps));
+    for (int64_t i = 0; i < I; i++) {
+        /* A constant is told by its values: its sums need not give exactly 0. */
+        bool constant = !(m.low[i] < m.high[i]);
+        float s = (float)sqrt(m.square[i] / (double)(S ? S : 1));
+        mean[i] = constant && S ? m.low[i] : (float)m.mean[i];
+        std[i] = constant || s == 0 ? 1 : s;
+    }
+done:
+    free(block);
+    free(m.low);
+    free(m.mean);
+    return status;
+}

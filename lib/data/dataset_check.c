@@ -1,0 +1,250 @@
+/*
+ * dataset_check.c - every offset, id, label and value of a data file, looked at before
+ * anything is computed.
+ *
+ * Arrays pass through in blocks of a few MiB; what is wrong is named with object and
+ * index.
+ */
+#include "data/dataset.h"
+
+#include "base/status.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- offsets */
+
+static int check_offsets(struct rnnd_dataset *data)
+{
+    struct rnnd_dataset_info *info = &data->info;
+    const int64_t *at = data->offsets;
+    if (at[0] != 0)
+        return rnnd_fail(RNND_EDATA, "%s: /offsets[0] = %lld: the first is 0",
+                         data->path, (long long)at[0]);
+    for (int64_t i = 0; i < info->sequences; i++) {
+        int64_t n = at[i + 1] - at[i];
+        if (at[i + 1] < at[i])
+            return rnnd_fail(
+                RNND_EDATA, "%s: /offsets[%lld] = %lld: below the one before, %lld",
+                data->path, (long long)i + 1, (long long)at[i + 1], (long long)at[i]);
+        if (at[i + 1] > info->steps)
+            return rnnd_fail(RNND_EDATA,
+                             "%s: /offsets[%lld] = %lld: /inputs has %lld steps",
+                             data->path, (long long)i + 1, (long long)at[i + 1],
+                             (long long)info->steps);
+        if (n > INT32_MAX)
+            return rnnd_fail(RNND_EDATA,
+                             "%s: /offsets: sequence %lld has more than 2^31-1 steps",
+                             data->path, (long long)i);
+        info->longest = n > info->longest ? n : info->longest;
+        if (info->task == RNND_LM && n > 1)
+            info->targets += n - 1;
+    }
+    if (at[info->sequences] != info->steps)
+        return rnnd_fail(
+            RNND_EDATA,
+            "%s: /offsets[%lld] = %lld: the last is the number of steps, %lld",
+            data->path, (long long)info->sequences, (long long)at[info->sequences],
+            (long long)info->steps);
+    return 0;
+}
+
+int rnnd__dataset_offsets(struct rnnd_dataset *data)
+{
+    struct rnnd_hdf_shape shape;
+    int status = rnnd_hdf_shape(data->file, "/offsets", &shape);
+    RNND_TRY(status == RNND_EFILE ? RNND_EDATA : status);
+    if (shape.rank != 1)
+        return rnnd_fail(RNND_EDATA, "%s: /offsets: %d dimensions, 1 is wanted",
+                         data->path, shape.rank);
+    if (shape.dim[0] < 2)
+        return rnnd_fail(RNND_EDATA,
+                         "%s: /offsets: %lld values, N+1 for N sequences are "
+                         "wanted: there is no sequence",
+                         data->path, (long long)shape.dim[0]);
+    if (shape.dim[0] > INT32_MAX)
+        return rnnd_fail(RNND_EDATA, "%s: /offsets: more than 2^31-2 sequences",
+                         data->path);
+    data->info.sequences = shape.dim[0] - 1;
+    RNND_TRY(rnnd_new((size_t)shape.dim[0], sizeof *data->offsets, "offsets",
+                      (void **)&data->offsets));
+    RNND_TRY(
+        rnnd__dataset_read(data, "/offsets", 0, shape.dim[0], RNND_I64, data->offsets));
+    return check_offsets(data);
+}
+
+/* ---- values: each check sees rows first .. first+count-1 and counts targets */
+
+/* The sequence that a step belongs to. */
+static int64_t sequence_of(const struct rnnd_dataset *data, int64_t step)
+{
+    int64_t low = 0, high = data->info.sequences;
+    while (high - low > 1) {
+        int64_t middle = low + (high - low) / 2;
+        if (data->offsets[middle] <= step)
+            low = middle;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static int check_tokens(struct rnnd_dataset *data, const void *rows, int64_t first,
+                        int64_t count)
+{
+    const int32_t *id = rows;
+    uint32_t V = (uint32_t)data->info.vocab;
+    int64_t i = 0;
+    for (; i < count && (uint32_t)id[i] < V; i++)
+        ;
+    if (i == count)
+        return 0;
+    return rnnd_fail(
+        RNND_EDATA,
+        "%s: /inputs[%lld] = %d: token ids run from 0 to %lld (vocab_size %lld)",
+        data->path, (long long)(first + i), (int)id[i], (long long)data->info.vocab - 1,
+        (long long)data->info.vocab);
+}
+
+static int check_labels(struct rnnd_dataset *data, const void *rows, int64_t first,
+                        int64_t count)
+{
+    const int32_t *label = rows;
+    int64_t targets = 0;
+    for (int64_t i = 0; i < count; i++) {
+        if (label[i] < -1 || label[i] >= data->classes)
+            return rnnd_fail(
+                RNND_EDATA,
+                "%s: /targets[%lld] = %d: labels run from 0 to %lld (num_classes "
+                "%lld), -1 = ignored",
+                data->path, (long long)(first + i), (int)label[i],
+                (long long)data->classes - 1, (long long)data->classes);
+        targets += label[i] >= 0;
+    }
+    data->info.targets += targets;
+    return 0;
+}
+
+/* Whether a run of floats has a NaN or an infinity: a loop that compilers vectorise. */
+static bool all_finite(const float *x, int64_t count)
+{
+    const uint32_t exponent = 0x7f800000;
+    uint32_t found = 0;
+    for (int64_t i = 0; i < count; i++) {
+        uint32_t bits;
+        memcpy(&bits, &x[i], sizeof bits);
+        found |= (bits & exponent) == exponent;
+    }
+    return !found;
+}
+
+static int check_features(struct rnnd_dataset *data, const void *rows, int64_t first,
+                          int64_t count)
+{
+    const float *x = rows;
+    int64_t I = data->info.inputs, i = 0;
+    if (all_finite(x, count * I))
+        return 0;
+    while (isfinite(x[i]))
+        i++;
+    int64_t step = first + i / I, sequence = sequence_of(data, step);
+    return rnnd_fail(
+        RNND_EDATA,
+        "%s: /inputs[%lld, %lld] = %g: features are finite (sequence %lld, its step "
+        "%lld)",
+        data->path, (long long)step, (long long)(i % I), (double)x[i],
+        (long long)sequence, (long long)(step - data->offsets[sequence]));
+}
+
+static int fail_target(const struct rnnd_dataset *data, int64_t row, int64_t column,
+                       float value, const char *rule)
+{
+    return rnnd_fail(RNND_EDATA, "%s: /targets[%lld, %lld] = %g: %s, NaN = ignored row",
+                     data->path, (long long)row, (long long)column, (double)value,
+                     rule);
+}
+
+static int check_values(struct rnnd_dataset *data, const void *rows, int64_t first,
+                        int64_t count)
+{
+    const float *x = rows;
+    int64_t O = data->info.outputs;
+    bool answers = data->info.task == RNND_MULTILABEL;
+    for (int64_t r = 0; r < count; r++, x += O) {
+        bool ignored = false;
+        for (int64_t o = 0; o < O; o++) {
+            ignored |= isnan(x[o]);
+            if (isinf(x[o]))
+                return fail_target(data, first + r, o, x[o], "targets are finite");
+            if (answers && (x[o] < 0 || x[o] > 1))
+                return fail_target(data, first + r, o, x[o],
+                                   "answers of multilabel lie between 0 and 1");
+        }
+        data->info.targets += !ignored;
+    }
+    return 0;
+}
+
+/* ---- the arrays, block by block */
+
+struct array {
+    const char *object;
+    enum rnnd_hdf_type type;
+    int64_t rows, width;
+    int (*check)(struct rnnd_dataset *data, const void *rows, int64_t first,
+                 int64_t count);
+};
+
+/* *kept: where to keep all of it; NULL = nowhere. */
+static int pass_array(struct rnnd_dataset *data, const struct array *a,
+                      struct rnnd_hash *hash, void **kept)
+{
+    size_t row = (size_t)a->width * 4;
+    int64_t block = (1 << 22) / (int64_t)row + 1;
+    void *room = NULL;
+    int status = 0;
+    if (block > a->rows)
+        block = a->rows;
+    RNND_TRY(rnnd_new((size_t)(kept ? a->rows : block), row, a->object, &room));
+    for (int64_t at = 0; at < a->rows && status == 0; at += block) {
+        int64_t n = a->rows - at < block ? a->rows - at : block;
+        void *rows = kept ? (char *)room + (size_t)at * row : room;
+        RNND_TRY_GOTO(rnnd__dataset_read(data, a->object, at, n, a->type, rows));
+        RNND_TRY_GOTO(a->check(data, rows, at, n));
+        rnnd_hash_add(hash, rows, (size_t)n * row);
+    }
+    if (kept) {
+        *kept = room;
+        room = NULL;
+    }
+done:
+    free(room);
+    return status;
+}
+
+int rnnd__dataset_values(struct rnnd_dataset *data, bool keep_inputs, bool keep_targets)
+{
+    struct rnnd_dataset_info *info = &data->info;
+    struct rnnd_hash hash;
+    int64_t head[] = {info->task,   info->sequences, info->steps,
+                      info->inputs, info->vocab,     info->outputs};
+    struct array inputs = {"/inputs", rnnd__dataset_input_type(data), info->steps,
+                           rnnd__dataset_input_width(data),
+                           info->vocab ? check_tokens : check_features};
+    rnnd_hash_start(&hash);
+    rnnd_hash_add(&hash, head, sizeof head);
+    rnnd_hash_add(&hash, data->offsets,
+                  (size_t)(info->sequences + 1) * sizeof *data->offsets);
+    RNND_TRY(pass_array(data, &inputs, &hash, keep_inputs ? &data->inputs : NULL));
+    if (data->has_targets) {
+        struct array targets = {
+            "/targets", rnnd__dataset_target_type(data), data->target_rows,
+            rnnd__dataset_target_width(data),
+            rnnd__dataset_target_type(data) == RNND_I32 ? check_labels : check_values};
+        RNND_TRY(
+            pass_array(data, &targets, &hash, keep_targets ? &data->targets : NULL));
+    }
+    info->fingerprint = rnnd_hash_end(&hash);
+    return 0;
+}

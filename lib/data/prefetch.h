@@ -1,0 +1,28 @@
+/*
+ * prefetch.h - data of the next update are on their way into memory while this one
+ * computes.
+ *
+ * Takes what is shared out; asks the system, which reads by itself. Decides nothing,
+ * and what it asks for in vain costs time only. Only for data sets that are read by
+ * slices.
+ */
+#ifndef RNND_AHEAD_H
+#define RNND_AHEAD_H
+
+#include "data/shard.h"
+
+struct rnnd_ahead;
+
+/* *out: NULL where all is in memory, which the other functions accept. */
+RNND_CHECKED int rnnd_ahead_new(const struct rnnd_options *opt,
+                                struct rnnd_dataset *data, struct rnnd_comm *comm,
+                                struct rnnd_ahead **out);
+void rnnd_ahead_free(struct rnnd_ahead *ahead);
+/* The plan entry that comes next: this rank's share of it. */
+RNND_CHECKED int rnnd_ahead_entry(struct rnnd_ahead *ahead,
+                                  const struct rnnd_plan *plan, int64_t entry);
+/* Group g of a stream's lanes. */
+void rnnd_ahead_lanes(struct rnnd_ahead *ahead, const struct rnnd_share *lanes,
+                      int64_t g);
+
+#endif

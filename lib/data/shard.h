@@ -1,0 +1,67 @@
+/*
+ * shard.h - one rank's share of a plan entry, cut into windows and micro-batches.
+ *
+ * Takes the sequences of an entry (or the lanes of a stream) and the number of ranks;
+ * gives the pieces that this rank runs, in the order in which it runs them: windows one
+ * after the other, within a window micro-batch by micro-batch. Computes the same on
+ * every rank, without talking. Knows lengths and offsets only.
+ */
+#ifndef RNND_SHARE_H
+#define RNND_SHARE_H
+
+#include "rnn_dist.h"
+
+struct rnnd_share {
+    /* how to cut; set by rnnd_share_new */
+    const int64_t *offsets;        /* of the data set, borrowed */
+    bool pairs;                    /* lm: n tokens make n-1 steps */
+    int64_t tokens;                /* steps stored in the data set */
+    int ranks, rank;
+    int64_t window;                /* steps, 0 = whole sequences */
+    int64_t group;                 /* windows an update, 0 = all */
+    int64_t bound;                 /* steps of a micro-batch, 0 = none */
+    int64_t step_cost;             /* of the model, as in plan.h */
+
+    /* the entry as all ranks see it */
+    int64_t *length;               /* [members] steps of each sequence or lane */
+    int64_t members;
+    int64_t windows;               /* of the longest, at least 1 */
+    double straggler;              /* longest over mean cost of the ranks */
+
+    /* this rank's part */
+    struct rnnd_piece *piece;      /* [count] whole, by falling length */
+    int64_t count;
+    int64_t *cut; /* [cuts+1] micro-batch m is pieces cut[m] .. cut[m+1]-1 */
+    int64_t cuts;
+
+    /* scratch */
+    struct rnnd_piece *all, *slice;
+    int32_t *mine;
+    int64_t room;
+};
+
+RNND_CHECKED int rnnd_share_new(const struct rnnd_options *opt,
+                                const struct rnnd_dataset *data, struct rnnd_comm *comm,
+                                struct rnnd_share **out);
+void rnnd_share_free(struct rnnd_share *share);
+/* The sequences of a plan entry. */
+RNND_CHECKED int rnnd_share_sequences(struct rnnd_share *share, const int32_t *ids,
+                                      int64_t count);
+/* All sequences joined and cut into lanes (lm); EDATA where there are fewer pairs. */
+RNND_CHECKED int rnnd_share_lanes(struct rnnd_share *share, int64_t lanes);
+/* Updates that an entry with this longest sequence makes. */
+int64_t rnnd_share_groups(const struct rnnd_share *share, int64_t longest);
+/* Windows of group g: first .. *end-1. */
+int64_t rnnd_share_group(const struct rnnd_share *share, int64_t g, int64_t *end);
+/* Steps that all ranks run in windows first .. end-1. */
+int64_t rnnd_share_steps(const struct rnnd_share *share, int64_t first, int64_t end);
+/* The pieces of micro-batch m in window w, borrowed until the next call; returns how
+   many: sequences that have ended are left out. */
+int64_t rnnd_share_slice(struct rnnd_share *share, int64_t w, int64_t m,
+                         const struct rnnd_piece **pieces);
+/* What the batches of an entry need at most, whatever rank runs what: enlarges *limits.
+   ids NULL: of the members taken last. */
+void rnnd_share_limits(const struct rnnd_share *share, const int32_t *ids,
+                       int64_t count, struct rnnd_limits *limits);
+
+#endif

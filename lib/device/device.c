@@ -1,0 +1,178 @@
+/*
+ * device.c - opens the back end that the options ask for, and hands its failures on.
+ */
+#include "device/device.h"
+
+#include <sched.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "device/device_cuda.h"
+#include "base/log.h"
+#include "base/status.h"
+
+int rnnd_device_status(struct rnnd_backend *be, int status)
+{
+    return status < 0 ? rnnd_fail(status, "%s", be->error) : 0;
+}
+
+int rnnd_device_alloc(struct rnnd_backend *be, struct rnnd_buf *out, int64_t elements)
+{
+    return rnnd_device_status(be, be->ops->alloc(be, out, 4 * (size_t)elements));
+}
+
+void rnnd_device_free(struct rnnd_backend *be, struct rnnd_buf *buf)
+{
+    be->ops->free(be, *buf);
+    buf->dev = NULL;
+}
+
+int rnnd_device_download(struct rnnd_backend *be, void *dst, struct rnnd_buf src,
+                         size_t bytes)
+{
+    return rnnd_device_status(be, be->ops->download(be, dst, src, bytes));
+}
+
+int rnnd_device_sync(struct rnnd_backend *be)
+{
+    return rnnd_device_status(be, be->ops->sync(be));
+}
+
+/* mpirun binds a rank to one core by default, whatever else the machine has. */
+static void warn_of_binding(int cores)
+{
+    const char *bound = getenv("OMPI_MCA_orte_bound_at_launch");
+    const char *ranks = getenv("OMPI_COMM_WORLD_LOCAL_SIZE");
+    long online = sysconf(_SC_NPROCESSORS_ONLN);
+    if (bound && ranks && atol(ranks) * cores < online)
+        rnnd_log_warn("bound to %d of %ld cores while others are idle: start with "
+                      "mpirun --bind-to none", cores, online);
+}
+
+/* The cores this process may use, divided by the ranks that share them. */
+static int own_threads(struct rnnd_comm *comm, int *threads)
+{
+    cpu_set_t mask;
+    int cores = sched_getaffinity(0, sizeof mask, &mask) == 0 ? CPU_COUNT(&mask) : 1;
+    int sharers = 1;
+    if (comm)
+        RNND_TRY(rnnd_comm_sharers(comm, &sharers));
+    warn_of_binding(cores);
+    *threads = cores / sharers > 1 ? cores / sharers : 1;
+    return 0;
+}
+
+static int open_cpu(const struct rnnd_options *opt, struct rnnd_comm *comm,
+                    struct rnnd_backend **out)
+{
+    struct rnnd_backend_config config = {.precision = RNND_FP32};
+    char error[256] = "";
+    if (opt->threads > 0)
+        config.threads = (int)opt->threads;
+    else
+        RNND_TRY(own_threads(comm, &config.threads));
+    int status = rnnd_cpu_open(&config, out, error);
+    return status < 0 ? rnnd_fail(status, "%s", error) : 0;
+}
+
+/* What the CPU does not have. */
+static int check_cpu(const struct rnnd_options *opt)
+{
+    if (opt->precision == RNND_TF32 || opt->precision == RNND_BF16)
+        return rnnd_fail(RNND_EUSAGE,
+                         "--precision %s is for GPUs: the CPU computes in fp32",
+                         opt->precision == RNND_TF32 ? "tf32" : "bf16");
+    if (opt->comm == RNND_COMM_NCCL)
+        return rnnd_fail(RNND_EUSAGE, "--comm nccl is for GPUs: ranks on CPUs use mpi");
+    return 0;
+}
+
+/* Whether this process computes on a GPU. Where --device auto finds a plug-in but no
+   device it says why; where nobody built one there is nothing to say. */
+static int choose_kind(const struct rnnd_options *opt, bool *cuda)
+{
+    const struct rnnd_cuda_plugin *plugin;
+    int count, status;
+    *cuda = false;
+    if (opt->device == RNND_DEVICE_CPU)
+        return check_cpu(opt);
+    status = rnnd_cuda_devices(&plugin, &count);
+    if (status < 0 && opt->device == RNND_DEVICE_CUDA)
+        return rnnd_fail(status, "--device cuda: %s; use --device cpu",
+                         rnnd_status_detail());
+    *cuda = status == 0;
+    return *cuda ? 0 : check_cpu(opt);
+}
+
+static void say_why_cpu(const struct rnnd_options *opt)
+{
+    const struct rnnd_cuda_plugin *plugin;
+    int count;
+    if (opt->device == RNND_DEVICE_AUTO && rnnd_cuda_plugin_exists() &&
+        rnnd_cuda_devices(&plugin, &count) < 0)
+        rnnd_log_info("on the CPU: %s", rnnd_status_detail());
+    if (opt->device == RNND_DEVICE_AUTO && opt->rnn_path != RNND_PATH_AUTO)
+        rnnd_log_warn("--rnn-path has no effect on the CPU");
+}
+
+/* Ranks with GPUs and ranks without would wait for each other in different ways. */
+static int agree_on_kind(struct rnnd_comm *comm, bool cuda)
+{
+    int64_t kind[2] = {cuda, -(int64_t)cuda};
+    RNND_TRY(rnnd_comm_max(comm, kind, 2));
+    if (kind[0] == -kind[1])
+        return 0;
+    return rnnd_fail(RNND_EDEVICE,
+                     "--device auto: some ranks have a GPU and others have none: "
+                     "use --device cpu, or hosts that all have one");
+}
+
+int rnnd_backend_check(const struct rnnd_options *opt)
+{
+    bool cuda, asks = opt->device == RNND_DEVICE_CUDA || opt->comm == RNND_COMM_NCCL ||
+                      opt->precision == RNND_TF32 || opt->precision == RNND_BF16;
+    return asks ? choose_kind(opt, &cuda) : 0;
+}
+
+int rnnd_backend_open(const struct rnnd_options *opt, struct rnnd_comm *comm,
+                      struct rnnd_backend **out)
+{
+    bool cuda;
+    int status = choose_kind(opt, &cuda);
+    if (comm && rnnd_comm_size(comm) > 1) {
+        RNND_TRY(rnnd_comm_agree(comm, status));
+        status = agree_on_kind(comm, cuda);
+    }
+    RNND_TRY(status);
+    if (cuda)
+        return rnnd_cuda_open(opt, comm, out);
+    say_why_cpu(opt);
+    return open_cpu(opt, comm, out);
+}
+
+int rnnd_backend_devices(char why[256])
+{
+    const struct rnnd_cuda_plugin *plugin;
+    int count;
+    if (rnnd_cuda_devices(&plugin, &count) == 0)
+        return count;
+    snprintf(why, 256, "%s", rnnd_status_detail());
+    return 0;
+}
+
+void rnnd_backend_explain(struct rnnd_backend *be, enum rnnd_cell cell, int64_t hidden,
+                          int64_t sequences, char text[160])
+{
+    be->ops->rnn_explain(be, cell, hidden, sequences, text);
+}
+
+void rnnd_backend_close(struct rnnd_backend *be)
+{
+    if (be)
+        be->ops->close(be);
+}
+
+const char *rnnd_backend_describe(const struct rnnd_backend *be)
+{
+    return be->ops->describe(be);
+}

@@ -1,0 +1,328 @@
+/*
+ * predict.c - ragged predictions, one per sequence, in the data set's order.
+ *
+ * Ranks compute batches of a pool, rank 0 gathers them, puts every row in its place and
+ * writes the pool to HDF5 and CSV. Takes a model and a data set; knows no training.
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "evaluate/predict_out.h"
+#include "base/status.h"
+#include "evaluate/sweep.h"
+
+struct predictor {
+    struct rnnd_model *model;
+    const struct rnnd_model_spec *spec;
+    struct rnnd_dataset *data;
+    const int64_t *offsets;
+    int64_t sequences;
+    struct rnnd_comm *comm;
+    const struct rnnd_options *opt;
+    bool stepwise;
+    int64_t outputs;
+    int64_t state_width;           /* L*D*H floats of h (and of c), 0 = not wanted */
+    int states;                    /* 0, 1 (h) or 2 (h, c) */
+
+    struct rnnd_walk *walk;
+    struct rnnd_batch *batch;
+    struct rnnd_state *state;
+    int64_t state_rows;
+
+    float *packed;                 /* scores of one batch in packed order */
+    int64_t packed_room;
+    float *own; /* results of this rank's batches, one after the other */
+    int64_t own_count, own_room;   /* floats */
+
+    int64_t *at;                   /* scratch of unpack */
+    int64_t at_room;
+
+    struct rnnd_predict_out *out;  /* rank 0 only, as all below */
+    float *pool;                   /* the pool's rows in the data set's order */
+    int64_t pool_room;
+    float *pool_state[2];          /* h, c */
+    int64_t pool_state_room[2];
+};
+
+static int64_t length_of(const struct predictor *p, int64_t id)
+{
+    return p->offsets[id + 1] - p->offsets[id];
+}
+
+/* Rows of output that sequences first .. end-1 have in memory. */
+static int64_t rows_of(const struct predictor *p, int64_t first, int64_t end)
+{
+    return p->stepwise ? p->offsets[end] - p->offsets[first] : end - first;
+}
+
+/* ---- scores to probabilities ----------------------------------------------------- */
+
+static void softmax(float *row, int64_t n)
+{
+    double most = -INFINITY, sum = 0;
+    for (int64_t k = 0; k < n; k++)
+        most = row[k] > most ? row[k] : most;
+    for (int64_t k = 0; k < n; k++)
+        sum += exp(row[k] - most);
+    for (int64_t k = 0; k < n; k++)
+        row[k] = (float)(exp(row[k] - most) / sum);
+}
+
+static void activate(const struct predictor *p, float *rows, int64_t count)
+{
+    enum rnnd_task task = p->spec->task;
+    if (p->opt->raw)
+        return;
+    for (int64_t r = 0; r < count; r++, rows += p->outputs) {
+        if (task == RNND_CLASSIFY || task == RNND_TAG || task == RNND_LM)
+            softmax(rows, p->outputs);
+        for (int64_t k = 0; task == RNND_MULTILABEL && k < p->outputs; k++)
+            rows[k] = (float)(1 / (1 + exp(-(double)rows[k])));
+    }
+}
+
+/* ---- one batch ------------------------------------------------------------------- */
+
+static int reserve(float **p, int64_t *room, int64_t floats)
+{
+    if (floats <= *room && *p)
+        return 0;
+    RNND_TRY(rnnd_grow((size_t)floats, sizeof(float), "predictions", (void **)p));
+    *room = floats;
+    return 0;
+}
+
+/* The batch runs by falling length; its packed row (j, t) goes to the results in the
+   order of ids, which is the same. */
+static void unpack(const struct predictor *p, const int32_t *ids, int64_t count,
+                   float *out)
+{
+    size_t bytes = (size_t)p->outputs * sizeof(float);
+    if (!p->stepwise) {
+        memcpy(out, p->packed, (size_t)count * bytes);
+        return;
+    }
+    int64_t longest = count ? length_of(p, ids[0]) : 0, row = 0, alive = count;
+    for (int64_t j = 0, sum = 0; j < count; sum += length_of(p, ids[j]), j++)
+        p->at[j] = sum; /* where each sequence's rows begin in out */
+    for (int64_t t = 0; t < longest; t++) {
+        while (length_of(p, ids[alive - 1]) <= t)
+            alive--;
+        for (int64_t j = 0; j < alive; j++, row++)
+            memcpy(out + (p->at[j] + t) * p->outputs, p->packed + row * p->outputs,
+                   bytes);
+    }
+}
+
+/* [L*D, rows, H] on the device's side to [count, L*D, H]. */
+static void unpack_states(const struct predictor *p, const float *from, int64_t count,
+                          float *out)
+{
+    int64_t H = p->spec->hidden, LD = p->state_width / H;
+    for (int64_t j = 0; j < count; j++)
+        for (int64_t k = 0; k < LD; k++)
+            memcpy(out + j * p->state_width + k * H,
+                   from + (k * p->state_rows + j) * H, (size_t)H * sizeof(float));
+}
+
+static int take_states(struct predictor *p, int64_t count, float *out)
+{
+    float *raw = NULL;
+    int64_t size = p->state_width * p->state_rows;
+    RNND_TRY(rnnd_new((size_t)(2 * size), sizeof *raw, "states", (void **)&raw));
+    rnnd_state_advance(p->state);
+    int status = rnnd_state_get(p->state, raw, raw + size);
+    for (int k = 0; status == 0 && k < p->states; k++)
+        unpack_states(p, raw + k * size, count, out + k * count * p->state_width);
+    free(raw);
+    return status;
+}
+
+static int64_t batch_rows(const struct predictor *p, const int32_t *ids, int64_t count)
+{
+    int64_t rows = p->stepwise ? 0 : count;
+    for (int64_t j = 0; p->stepwise && j < count; j++)
+        rows += length_of(p, ids[j]);
+    return rows;
+}
+
+/* Floats that a batch's results take: outputs, then h, then c. */
+static int64_t batch_floats(const struct predictor *p, const int32_t *ids,
+                            int64_t count)
+{
+    return batch_rows(p, ids, count) * p->outputs + count * p->states * p->state_width;
+}
+
+static int state_for(struct predictor *p, int64_t count)
+{
+    if (!p->states)
+        return 0;
+    if (p->state && count <= p->state_rows) {
+        rnnd_state_zero(p->state);
+        return 0;
+    }
+    rnnd_state_free(p->state);
+    p->state = NULL;
+    p->state_rows = count;
+    return rnnd_state_new(p->model, count, &p->state);
+}
+
+static int run_batch(struct predictor *p, const int32_t *ids, int64_t count)
+{
+    int64_t rows = batch_rows(p, ids, count), floats = batch_floats(p, ids, count);
+    RNND_TRY(reserve(&p->packed, &p->packed_room, rows * p->outputs));
+    RNND_TRY(reserve(&p->own, &p->own_room, p->own_count + floats));
+    RNND_TRY(state_for(p, count));
+    if (count > p->at_room) {
+        RNND_TRY(
+            rnnd_grow((size_t)count, sizeof *p->at, "predictions", (void **)&p->at));
+        p->at_room = count;
+    }
+    struct rnnd_pass pass = {.state = p->state};
+    RNND_TRY(rnnd_batch_load_sequences(p->batch, ids, count));
+    RNND_TRY(rnnd_model_scores(p->model, p->batch, &pass, p->packed));
+    activate(p, p->packed, rows);
+    unpack(p, ids, count, p->own + p->own_count);
+    if (p->states)
+        RNND_TRY(take_states(p, count, p->own + p->own_count + rows * p->outputs));
+    p->own_count += floats;
+    return 0;
+}
+
+static int run_pool(struct predictor *p)
+{
+    p->own_count = 0;
+    for (int64_t k = 0; k < p->walk->own; k++) {
+        const int32_t *ids;
+        int64_t count = rnnd_walk_batch(p->walk, p->walk->mine[k], &ids);
+        RNND_TRY(run_batch(p, ids, count));
+    }
+    return 0;
+}
+
+/* ---- rank 0: a pool in order ----------------------------------------------------- */
+
+static void place_batch(struct predictor *p, const int32_t *ids, int64_t count,
+                        const float *from)
+{
+    int64_t first = p->walk->first;
+    size_t width = (size_t)p->outputs * sizeof(float);
+    for (int64_t j = 0; j < count; j++) {
+        int64_t rows = p->stepwise ? length_of(p, ids[j]) : 1;
+        memcpy(p->pool + rows_of(p, first, ids[j]) * p->outputs, from,
+               (size_t)rows * width);
+        from += rows * p->outputs;
+    }
+    for (int k = 0; k < p->states; k++)
+        for (int64_t j = 0; j < count; j++, from += p->state_width)
+            memcpy(p->pool_state[k] + (ids[j] - first) * p->state_width, from,
+                   (size_t)p->state_width * sizeof(float));
+}
+
+static int place_pool(struct predictor *p, const float *all)
+{
+    const struct rnnd_walk *w = p->walk;
+    int64_t rows = rows_of(p, w->first, w->end), count = w->end - w->first;
+    int32_t *mine = NULL;
+    int64_t own;
+    RNND_TRY(reserve(&p->pool, &p->pool_room, rows * p->outputs));
+    for (int k = 0; k < p->states; k++)
+        RNND_TRY(
+            reserve(&p->pool_state[k], &p->pool_state_room[k], count * p->state_width));
+    RNND_TRY(rnnd_new((size_t)w->batches, sizeof *mine, "shares", (void **)&mine));
+    int status = 0;
+    for (int rank = 0; status == 0 && rank < rnnd_comm_size(p->comm); rank++) {
+        status = rnnd_walk_share(w, rank, mine, &own);
+        for (int64_t k = 0; status == 0 && k < own; k++) {
+            const int32_t *ids;
+            int64_t n = rnnd_walk_batch(w, mine[k], &ids);
+            place_batch(p, ids, n, all);
+            all += batch_floats(p, ids, n);
+        }
+    }
+    free(mine);
+    return status;
+}
+
+/* ---- the flow -------------------------------------------------------------------- */
+
+static int gather_pool(struct predictor *p)
+{
+    void *all = NULL;
+    size_t *size = NULL;
+    RNND_TRY(rnnd_new((size_t)rnnd_comm_size(p->comm), sizeof *size, "sizes",
+                      (void **)&size));
+    int status = rnnd_comm_gather(p->comm, p->own, (size_t)p->own_count * sizeof(float),
+                                  &all, size);
+    if (status == 0 && p->out) {
+        const struct rnnd_walk *w = p->walk;
+        status = place_pool(p, all);
+        if (status == 0)
+            status = rnnd_predict_out_pool(p->out, w->first, w->end, p->pool,
+                                           p->pool_state);
+    }
+    free(all);
+    free(size);
+    return status;
+}
+
+static int run(struct predictor *p)
+{
+    bool more;
+    int status = 0;
+    RNND_TRY(rnnd_walk_next(p->walk, &more));
+    while (more) {
+        /* A failure of rank 0 to write is told with the next pool, or at the end. */
+        RNND_TRY(rnnd_comm_agree(p->comm, status ? status : run_pool(p)));
+        status = gather_pool(p);
+        RNND_TRY(rnnd_walk_next(p->walk, &more));
+    }
+    return rnnd_comm_agree(p->comm, status);
+}
+
+static void clear(struct predictor *p)
+{
+    rnnd_walk_free(p->walk);
+    rnnd_batch_free(p->batch);
+    rnnd_state_free(p->state);
+    rnnd_predict_out_close(p->out);
+    void *all[] = {p->packed, p->own,           p->at,
+                   p->pool,   p->pool_state[0], p->pool_state[1]};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        free(all[i]);
+}
+
+int rnnd_predict(struct rnnd_model *model, struct rnnd_dataset *data,
+                 struct rnnd_comm *comm, const struct rnnd_options *opt)
+{
+    const struct rnnd_model_spec *spec = rnnd_model_spec(model);
+    const struct rnnd_dataset_info *info = rnnd_dataset_info(data);
+    struct predictor p = {.model = model, .spec = spec, .data = data,
+                          .offsets = rnnd_dataset_offsets(data),
+                          .sequences = info->sequences, .comm = comm, .opt = opt,
+                          .stepwise = rnnd_task_is_stepwise(spec->task),
+                          .outputs = spec->outputs};
+    struct rnnd_predict_layout layout = {.stepwise = p.stepwise, .outputs = p.outputs,
+                                         .pad = opt->pad};
+    int status = 0;
+    if (opt->states) {
+        layout.places = spec->layers * (spec->bidirectional ? 2 : 1);
+        layout.hidden = spec->hidden;
+        layout.states = p.states = spec->cell == RNND_LSTM ? 2 : 1;
+        p.state_width = layout.places * layout.hidden;
+    }
+    RNND_TRY(rnnd_predict_out_check(&layout, info));
+    if (rnnd_comm_rank(comm) == 0)
+        status = rnnd_predict_out_open(opt, data, model, &layout, &p.out);
+    RNND_TRY_GOTO(rnnd_comm_agree(comm, status));
+    RNND_TRY_GOTO(rnnd_walk_new(opt, data, comm, p.outputs + p.state_width, &p.walk));
+    RNND_TRY_GOTO(rnnd_batch_new(rnnd_model_backend(model), data, false,
+                                 rnnd_model_mean(model), rnnd_model_std(model),
+                                 &p.batch));
+    RNND_TRY_GOTO(run(&p));
+    RNND_TRY_GOTO(rnnd_comm_agree(comm, p.out ? rnnd_predict_out_commit(p.out) : 0));
+done:
+    clear(&p);
+    return status;
+}

@@ -1,0 +1,251 @@
+/*
+ * predict_out.c - predictions to HDF5 and CSV.
+ */
+#include "evaluate/predict_out.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "hdf/hdf.h"
+#include "base/status.h"
+
+struct rnnd_predict_out {
+    struct rnnd_predict_layout layout;
+    const struct rnnd_dataset *data;
+    struct rnnd_model *model;
+    const int64_t *offsets;
+    int64_t sequences;
+    struct rnnd_hdf *file;
+    float *padded;                 /* [T,O] of one sequence */
+    struct rnnd_file csv;
+};
+
+int rnnd_predict_out_check(const struct rnnd_predict_layout *layout,
+                           const struct rnnd_dataset_info *info)
+{
+    if (layout->pad && !layout->stepwise)
+        return rnnd_fail(RNND_EUSAGE,
+                         "--pad %lld: this model predicts one row a sequence, "
+                         "there is nothing to pad",
+                         (long long)layout->pad);
+    if (layout->pad && layout->pad < info->longest)
+        return rnnd_fail(RNND_EUSAGE,
+                         "--pad %lld: the longest sequence of %s has %lld steps",
+                         (long long)layout->pad, info->path, (long long)info->longest);
+    return 0;
+}
+
+/* ---- HDF5 ------------------------------------------------------------------------ */
+
+static int create_states(struct rnnd_predict_out *o)
+{
+    static const char *const name[] = {"/states/h", "/states/c"};
+    int64_t dim[] = {o->sequences, o->layout.places, o->layout.hidden};
+    for (int k = 0; k < o->layout.states; k++)
+        RNND_TRY(rnnd_hdf_write(o->file, name[k], RNND_F32, 3, dim, false, NULL));
+    return 0;
+}
+
+static int create_file(struct rnnd_predict_out *o, const char *path)
+{
+    const struct rnnd_predict_layout *l = &o->layout;
+    int64_t count = o->sequences + 1;
+    int64_t ragged[] = {l->stepwise ? o->offsets[o->sequences] : o->sequences,
+                        l->outputs};
+    int64_t padded[] = {o->sequences, l->pad, l->outputs};
+    RNND_TRY(rnnd_hdf_create(path, &o->file));
+    RNND_TRY(rnnd_hdf_set_string(o->file, "format", "rnn_dist-predictions"));
+    RNND_TRY(rnnd_hdf_set_int(o->file, "version", 1));
+    RNND_TRY(
+        rnnd_hdf_write(o->file, "/offsets", RNND_I64, 1, &count, false, o->offsets));
+    if (l->pad)
+        RNND_TRY(rnnd_hdf_write(o->file, "/outputs", RNND_F32, 3, padded, false, NULL));
+    else
+        RNND_TRY(rnnd_hdf_write(o->file, "/outputs", RNND_F32, 2, ragged, false, NULL));
+    return create_states(o);
+}
+
+static int write_padded(struct rnnd_predict_out *o, int64_t first, int64_t end,
+                        const float *rows)
+{
+    size_t whole = (size_t)(o->layout.pad * o->layout.outputs) * sizeof(float);
+    for (int64_t i = first; i < end; i++) {
+        int64_t floats = (o->offsets[i + 1] - o->offsets[i]) * o->layout.outputs;
+        memset(o->padded, 0, whole);
+        memcpy(o->padded, rows, (size_t)floats * sizeof(float));
+        RNND_TRY(rnnd_hdf_write_rows(o->file, "/outputs", i, 1, RNND_F32, o->padded));
+        rows += floats;
+    }
+    return 0;
+}
+
+static int write_file(struct rnnd_predict_out *o, int64_t first, int64_t end,
+                      const float *rows, float *const *state)
+{
+    int64_t at = o->layout.stepwise ? o->offsets[first] : first;
+    int64_t to = o->layout.stepwise ? o->offsets[end] : end;
+    if (o->layout.pad)
+        RNND_TRY(write_padded(o, first, end, rows));
+    else
+        RNND_TRY(rnnd_hdf_write_rows(o->file, "/outputs", at, to - at, RNND_F32, rows));
+    if (o->layout.states > 0)
+        RNND_TRY(rnnd_hdf_write_rows(o->file, "/states/h", first, end - first, RNND_F32,
+                                     state[0]));
+    if (o->layout.states > 1)
+        RNND_TRY(rnnd_hdf_write_rows(o->file, "/states/c", first, end - first, RNND_F32,
+                                     state[1]));
+    return 0;
+}
+
+/* ---- CSV ------------------------------------------------------------------------- */
+
+/* One field by RFC 4180. */
+static void put_text(FILE *f, const char *text)
+{
+    if (!strpbrk(text, ",\"\r\n")) {
+        fputs(text, f);
+        return;
+    }
+    fputc('"', f);
+    for (; *text; text++) {
+        if (*text == '"')
+            fputc('"', f);
+        fputc(*text, f);
+    }
+    fputc('"', f);
+}
+
+static bool names_classes(enum rnnd_task task)
+{
+    return task == RNND_CLASSIFY || task == RNND_TAG || task == RNND_LM;
+}
+
+/* A class's or token's text: the data set's, else the model's; NULL where neither has
+   one. */
+static const char *class_text(const struct rnnd_predict_out *o, int64_t k)
+{
+    const char *text = rnnd_model_spec(o->model)->task == RNND_LM
+                           ? rnnd_dataset_token(o->data, k)
+                           : rnnd_dataset_class(o->data, k);
+    return text ? text : rnnd_model_class(o->model, k);
+}
+
+static void put_class(struct rnnd_predict_out *o, int64_t k)
+{
+    const char *text = class_text(o, k);
+    if (text)
+        put_text(o->csv.stream, text);
+    else
+        fprintf(o->csv.stream, "%lld", (long long)k);
+}
+
+/* sequence[,step][,prediction],one column an output */
+static void put_header(struct rnnd_predict_out *o)
+{
+    bool classes = names_classes(rnnd_model_spec(o->model)->task);
+    fputs("sequence", o->csv.stream);
+    fputs(o->layout.stepwise ? ",step" : "", o->csv.stream);
+    fputs(classes ? ",prediction" : "", o->csv.stream);
+    for (int64_t k = 0; k < o->layout.outputs; k++) {
+        fputc(',', o->csv.stream);
+        if (classes)
+            put_class(o, k);
+        else
+            fprintf(o->csv.stream, "output%lld", (long long)k);
+    }
+    fputc('\n', o->csv.stream);
+}
+
+static void put_row(struct rnnd_predict_out *o, int64_t sequence, int64_t step,
+                    const float *row)
+{
+    const char *name = rnnd_dataset_name(o->data, sequence);
+    int64_t best = 0;
+    if (name)
+        put_text(o->csv.stream, name);
+    else
+        fprintf(o->csv.stream, "%lld", (long long)sequence);
+    if (o->layout.stepwise)
+        fprintf(o->csv.stream, ",%lld", (long long)step);
+    for (int64_t k = 1; k < o->layout.outputs; k++)
+        best = row[k] > row[best] ? k : best;
+    if (names_classes(rnnd_model_spec(o->model)->task)) {
+        fputc(',', o->csv.stream);
+        put_class(o, best);
+    }
+    for (int64_t k = 0; k < o->layout.outputs; k++)
+        fprintf(o->csv.stream, ",%.9g", (double)row[k]);
+    fputc('\n', o->csv.stream);
+}
+
+/* A write that fails is found when the file is committed. */
+static void write_csv(struct rnnd_predict_out *o, int64_t first, int64_t end,
+                      const float *rows)
+{
+    for (int64_t i = first; i < end; i++) {
+        int64_t count = o->layout.stepwise ? o->offsets[i + 1] - o->offsets[i] : 1;
+        for (int64_t t = 0; t < count; t++, rows += o->layout.outputs)
+            put_row(o, i, t, rows);
+    }
+}
+
+/* ---- both ------------------------------------------------------------------------ */
+
+int rnnd_predict_out_open(const struct rnnd_options *opt,
+                          const struct rnnd_dataset *data, struct rnnd_model *model,
+                          const struct rnnd_predict_layout *layout,
+                          struct rnnd_predict_out **out)
+{
+    struct rnnd_predict_out *o = NULL;
+    int status = 0;
+    RNND_TRY_GOTO(rnnd_new(1, sizeof *o, "predictions", (void **)&o));
+    o->layout = *layout;
+    o->data = data;
+    o->model = model;
+    o->offsets = rnnd_dataset_offsets(data);
+    o->sequences = rnnd_dataset_info(data)->sequences;
+    RNND_TRY_GOTO(rnnd_new((size_t)(layout->pad * layout->outputs), sizeof(float),
+                           "padding", (void **)&o->padded));
+    if (opt->out)
+        RNND_TRY_GOTO(create_file(o, opt->out));
+    if (opt->csv) {
+        RNND_TRY_GOTO(rnnd_file_create(opt->csv, &o->csv));
+        put_header(o);
+    }
+    *out = o;
+    return 0;
+done:
+    rnnd_predict_out_close(o);
+    return status;
+}
+
+int rnnd_predict_out_pool(struct rnnd_predict_out *o, int64_t first, int64_t end,
+                          const float *rows, float *const *state)
+{
+    if (o->file)
+        RNND_TRY(write_file(o, first, end, rows, state));
+    if (o->csv.stream)
+        write_csv(o, first, end, rows);
+    return 0;
+}
+
+int rnnd_predict_out_commit(struct rnnd_predict_out *o)
+{
+    if (o->file) {
+        struct rnnd_hdf *file = o->file;
+        o->file = NULL;
+        RNND_TRY(rnnd_hdf_commit(file));
+    }
+    return o->csv.stream ? rnnd_file_commit(&o->csv) : 0;
+}
+
+void rnnd_predict_out_close(struct rnnd_predict_out *o)
+{
+    if (!o)
+        return;
+    rnnd_hdf_close(o->file);
+    rnnd_file_drop(&o->csv);
+    free(o->padded);
+    free(o);
+}

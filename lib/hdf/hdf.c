@@ -1,0 +1,478 @@
+/*
+ * hdf.c - the door to HDF5: files, objects, and what the library says when it fails.
+ *
+ * Takes paths and object names. Every return of the library is looked at; its innermost
+ * message goes into the status text. Knows nothing of what the objects mean.
+ */
+#include "hdf/hdf_room.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* ---- the library: one caller at a time, silent */
+
+static pthread_mutex_t library = PTHREAD_MUTEX_INITIALIZER;
+
+/* The error printer is the program's own affair, so it is put back afterwards. */
+struct rnnd_hdf_guard rnnd__hdf_enter(void)
+{
+    static bool started;
+    struct rnnd_hdf_guard guard = {NULL, NULL};
+    pthread_mutex_lock(&library);
+    /* A file that could not be closed, the disk being full, is one that the library's
+       own exit handler crashes on. All others are closed by then. */
+    if (!started)
+        H5dont_atexit();
+    started = true;
+    H5Eget_auto2(H5E_DEFAULT, &guard.print, &guard.data);
+    H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
+    return guard;
+}
+
+void rnnd__hdf_leave(struct rnnd_hdf_guard *guard)
+{
+    H5Eset_auto2(H5E_DEFAULT, guard->print, guard->data);
+    pthread_mutex_unlock(&library);
+}
+
+void rnnd__hdf_drop_id(hid_t *id)
+{
+    if (*id >= 0)
+        H5Idec_ref(*id);
+    *id = -1;
+}
+
+void rnnd__hdf_drop_memory(void *pointer)
+{
+    free(*(void **)pointer);
+}
+
+/* ---- messages */
+
+enum { REASON = 512 };
+
+static herr_t take_innermost(unsigned n, const H5E_error2_t *error, void *text)
+{
+    if (n == 0 && error->desc)
+        snprintf(text, REASON, "%s", error->desc);
+    return n == 0;
+}
+
+/* What the library says, without its line breaks and, where it quotes the system,
+   only that. */
+static void library_says(char text[REASON])
+{
+    unsigned long long have, want;
+    strcpy(text, "HDF5 gives no reason");
+    H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, take_innermost, text);
+    for (char *c = text; *c; c++)
+        if ((unsigned char)*c < ' ')
+            *c = ' ';
+    if (sscanf(text,
+               "truncated file: eof = %llu, sblock->base_addr = %*u, stored_eof = %llu",
+               &have, &want) == 2) {
+        snprintf(text, REASON, "truncated: %llu of %llu bytes are there", have, want);
+        return;
+    }
+    char *system = strstr(text, "error message = '");
+    if (system) {
+        system += strlen("error message = '");
+        system[strcspn(system, "'")] = 0;
+        memmove(text, system, strlen(system) + 1);
+    }
+}
+
+int rnnd__hdf_fail(const struct rnnd_hdf *file, const char *doing)
+{
+    char text[REASON];
+    library_says(text);
+    return rnnd_fail(RNND_EFILE, "%s: %s: %s", file->path, doing, text);
+}
+
+int rnnd__hdf_fail_object(const struct rnnd_hdf *file, const char *object,
+                          const char *doing)
+{
+    char text[REASON];
+    library_says(text);
+    return rnnd_fail(RNND_EFILE, "%s: %s%s: %s: %s", file->path, AT(object), doing,
+                     text);
+}
+
+int rnnd__hdf_fail_attribute(const struct rnnd_hdf *file, const char *name,
+                             const char *doing)
+{
+    char text[REASON];
+    library_says(text);
+    return rnnd_fail(RNND_EFILE, "%s: attribute %s: %s: %s", file->path, name, doing,
+                     text);
+}
+
+/* ---- open and close */
+
+int rnnd__hdf_handle(const char *path, struct rnnd_hdf **out)
+{
+    struct rnnd_hdf *file;
+    RNND_TRY(rnnd_new(1, sizeof *file, "a file handle", (void **)&file));
+    file->id = -1;
+    file->path = strdup(path);
+    if (!file->path) {
+        free(file);
+        return rnnd_fail_memory(strlen(path), "a file name");
+    }
+    *out = file;
+    return 0;
+}
+
+/* The low bound V110 gives metadata that carry checksums; files of any format are
+   read. */
+enum { SIEVE = 512 }; /* bytes */
+
+hid_t rnnd__hdf_access(void)
+{
+    HELD access = H5Pcreate(H5P_FILE_ACCESS);
+    if (access < 0 || H5Pset_fclose_degree(access, H5F_CLOSE_STRONG) < 0 ||
+        H5Pset_cache(access, 0, 521, 32 << 20, 0.75) < 0 ||
+        H5Pset_libver_bounds(access, H5F_LIBVER_V110, H5F_LIBVER_LATEST) < 0)
+        return -1;
+#if H5_VERSION_GE(1, 12, 1) || (H5_VERSION_GE(1, 10, 7) && !H5_VERSION_GE(1, 12, 0))
+    if (H5Pset_file_locking(access, false, true) < 0)
+        return -1;
+#else
+    setenv("HDF5_USE_FILE_LOCKING", "FALSE", 0);
+#endif
+    hid_t taken = access;
+    access = -1;
+    return taken;
+}
+
+/* Says in the system's words why a path cannot be read, before HDF5 says it in its
+   own. */
+static int open_readable(const char *path, int *fd, off_t *size)
+{
+    struct stat info;
+    *fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    if (*fd < 0 || fstat(*fd, &info) != 0)
+        return rnnd_fail(RNND_EFILE, "%s: %s", path, strerror(errno));
+    if (S_ISDIR(info.st_mode))
+        return rnnd_fail(RNND_EFILE, "%s: a folder, not an HDF5 file", path);
+    if (!S_ISREG(info.st_mode))
+        return rnnd_fail(RNND_EFILE, "%s: not a regular file", path);
+    if (info.st_size == 0)
+        return rnnd_fail(RNND_EFILE, "%s: an empty file, not an HDF5 file", path);
+    *size = info.st_size;
+    return 0;
+}
+
+bool rnnd_hdf_mentions(const char *path, const char *text)
+{
+    enum { PART = 1 << 20 };
+    OWNED char *part = malloc(PART);
+    int fd;
+    off_t size;
+    bool found = false;
+    if (part && open_readable(path, &fd, &size) == 0)
+        for (int last = 0; last < 2 && !found; last++) {
+            ssize_t n = pread(fd, part, PART, last && size > PART ? size - PART : 0);
+            found = n > 0 && memmem(part, (size_t)n, text, strlen(text));
+        }
+    if (part && fd >= 0)
+        close(fd);
+    return found;
+}
+
+static int open_file(struct rnnd_hdf *file, int fd)
+{
+    GUARD;
+    haddr_t end;
+    HELD access = rnnd__hdf_access();
+    /* Rows are asked for as they are wanted; the library would read 64 kB for each. */
+    if (access >= 0 && H5Pset_sieve_buf_size(access, SIEVE) < 0)
+        return rnnd__hdf_fail(file, "cannot be opened");
+    htri_t is_hdf5 = access < 0 ? -1 : H5Fis_hdf5(file->path);
+    if (is_hdf5 == 0)
+        return rnnd_fail(RNND_EFILE, "%s: not an HDF5 file", file->path);
+    if (is_hdf5 > 0)
+        file->id = H5Fopen(file->path, H5F_ACC_RDONLY, access);
+    if (file->id < 0 || H5Fget_eoa(file->id, &end) < 0)
+        return rnnd__hdf_fail(file, "cannot be opened");
+    if (!file->sealed && rnnd__hdf_broken_seal(fd, (off_t)end))
+        return rnnd_fail(RNND_EFILE, "%s: damaged: its end is cut off", file->path);
+    return 0;
+}
+
+int rnnd_hdf_open(const char *path, struct rnnd_hdf **out)
+{
+    struct rnnd_hdf *file = NULL;
+    int status, fd = -1;
+    off_t size;
+    RNND_TRY_GOTO(open_readable(path, &fd, &size));
+    RNND_TRY_GOTO(rnnd__hdf_handle(path, &file));
+    RNND_TRY_GOTO(rnnd__hdf_check_seal(fd, path, size, &file->sealed));
+    RNND_TRY_GOTO(open_file(file, fd));
+    *out = file;
+    file = NULL;
+done:
+    rnnd_hdf_close(file);
+    if (fd >= 0)
+        close(fd);
+    return status;
+}
+
+void rnnd_hdf_close(struct rnnd_hdf *file)
+{
+    if (!file)
+        return;
+    if (file->id >= 0) {
+        GUARD;
+        H5Fclose(file->id);
+    }
+    if (file->temp)
+        unlink(file->temp);
+    free(file->temp);
+    free(file->target);
+    free(file->path);
+    free(file);
+}
+
+const char *rnnd_hdf_path(const struct rnnd_hdf *file)
+{
+    return file->path;
+}
+
+bool rnnd_hdf_is_sealed(const struct rnnd_hdf *file)
+{
+    return file->sealed;
+}
+
+/* ---- objects */
+
+/* Whether all links of a path exist; negative where that cannot be told. */
+static htri_t is_there(struct rnnd_hdf *file, const char *object)
+{
+    OWNED char *name = strdup(object);
+    htri_t there = name ? 1 : -1;
+    for (char *slash = name; there > 0 && slash;) {
+        slash = strchr(slash + 1, '/');
+        if (slash)
+            *slash = 0;
+        there = H5Lexists(file->id, name, H5P_DEFAULT);
+        if (slash)
+            *slash = '/';
+    }
+    return there;
+}
+
+/* What cannot be looked up counts as present: reading it then says why. */
+bool rnnd_hdf_has(struct rnnd_hdf *file, const char *object)
+{
+    GUARD;
+    return is_there(file, object) != 0;
+}
+
+enum rnnd_hdf_kind rnnd__hdf_kind(hid_t type)
+{
+    switch (H5Tget_class(type)) {
+    case H5T_ENUM: /* booleans of h5py */
+    case H5T_INTEGER: return H5Tget_size(type) <= 8 ? RNND_HDF_INT : RNND_HDF_OTHER;
+    case H5T_FLOAT: return RNND_HDF_FLOAT;
+    case H5T_STRING: return RNND_HDF_STRING;
+    default: return RNND_HDF_OTHER;
+    }
+}
+
+static int measure(struct rnnd_hdf *file, const char *object, struct rnnd_hdf_array *a)
+{
+    hsize_t dim[H5S_MAX_RANK];
+    int64_t bytes =
+        8 * (int64_t)H5Tget_size(a->type); /* also when read as a wider type */
+    if (H5Sget_simple_extent_type(a->space) == H5S_NULL)
+        return rnnd_fail(RNND_EDATA, "%s: %s%s: holds nothing (null dataspace)",
+                         file->path, AT(object));
+    a->shape.kind = rnnd__hdf_kind(a->type);
+    a->shape.rank = H5Sget_simple_extent_dims(a->space, dim, NULL);
+    if (a->shape.rank < 0)
+        return rnnd__hdf_fail_object(file, object, "cannot be read");
+    if (a->shape.rank > RNND_HDF_MAX_RANK)
+        return rnnd_fail(RNND_EDATA, "%s: %s%s: %d dimensions, at most %d are known",
+                         file->path, AT(object), a->shape.rank, RNND_HDF_MAX_RANK);
+    a->width = 1;
+    for (int d = 0; d < a->shape.rank; d++) {
+        a->shape.dim[d] = (int64_t)dim[d];
+        if (dim[d] > INT64_MAX ||
+            __builtin_mul_overflow(bytes, a->shape.dim[d], &bytes))
+            return rnnd_fail(RNND_EDATA, "%s: %s%s: impossible size", file->path,
+                             AT(object));
+        a->width *= d ? a->shape.dim[d] : 1;
+    }
+    return 0;
+}
+
+void rnnd__hdf_drop_array(struct rnnd_hdf_array *array)
+{
+    rnnd__hdf_drop_id(&array->space);
+    rnnd__hdf_drop_id(&array->type);
+    rnnd__hdf_drop_id(&array->id);
+}
+
+/* The first filter of an array that this library lacks; 0 = none. */
+static int lacking_filter(hid_t array, char *name, size_t size)
+{
+    HELD made = H5Dget_create_plist(array);
+    int filters = made < 0 ? 0 : H5Pget_nfilters(made);
+    for (int i = 0; i < filters; i++) {
+        unsigned flags;
+        size_t values = 0;
+        H5Z_filter_t id = H5Pget_filter2(made, (unsigned)i, &flags, &values, NULL, size,
+                                         name, NULL);
+        name[size - 1] = 0;
+        if (id > 0 && H5Zfilter_avail(id) == 0)
+            return id;
+    }
+    return 0;
+}
+
+int rnnd__hdf_fail_values(const struct rnnd_hdf *file, const char *object, hid_t array)
+{
+    char text[REASON], name[64] = "";
+    library_says(text);
+    int filter = lacking_filter(array, name, sizeof name);
+    if (filter)
+        return rnnd_fail(
+            RNND_EDATA,
+            "%s: %s%s: cannot be read: written through filter %d%s%s, which "
+            "this HDF5 library lacks; gzip can be read anywhere",
+            file->path, AT(object), filter, *name ? " " : "", name);
+    return rnnd_fail(RNND_EFILE, "%s: %s%s: cannot be read: %s", file->path, AT(object),
+                     text);
+}
+
+int rnnd__hdf_array(struct rnnd_hdf *file, const char *object,
+                    struct rnnd_hdf_array *out)
+{
+    HELD_ARRAY a = NO_ARRAY;
+    htri_t there = is_there(file, object);
+    if (there < 0)
+        return rnnd__hdf_fail_object(file, object, "cannot be looked up");
+    if (there == 0)
+        return rnnd_fail(RNND_EDATA, "%s: %s%s: missing", file->path, AT(object));
+    HELD any = H5Oopen(file->id, object, H5P_DEFAULT);
+    if (any < 0)
+        return rnnd__hdf_fail_object(file, object, "cannot be opened");
+    if (H5Iget_type(any) != H5I_DATASET)
+        return rnnd_fail(RNND_EDATA, "%s: %s%s: not an array", file->path, AT(object));
+    a.id = any;
+    any = -1;
+    a.type = H5Dget_type(a.id);
+    a.space = a.type < 0 ? -1 : H5Dget_space(a.id);
+    if (a.space < 0)
+        return rnnd__hdf_fail_object(file, object, "cannot be read");
+    RNND_TRY(measure(file, object, &a));
+    *out = a;
+    a = (struct rnnd_hdf_array)NO_ARRAY;
+    return 0;
+}
+
+int rnnd_hdf_shape(struct rnnd_hdf *file, const char *object,
+                   struct rnnd_hdf_shape *out)
+{
+    GUARD;
+    HELD_ARRAY a = NO_ARRAY;
+    RNND_TRY(rnnd__hdf_array(file, object, &a));
+    *out = a.shape;
+    return 0;
+}
+
+hid_t rnnd__hdf_memory_type(enum rnnd_hdf_type type)
+{
+    switch (type) {
+    case RNND_I32: return H5T_NATIVE_INT32;
+    case RNND_I64: return H5T_NATIVE_INT64;
+    case RNND_F32: return H5T_NATIVE_FLOAT;
+    case RNND_F64: return H5T_NATIVE_DOUBLE;
+    case RNND_U8: return H5T_NATIVE_UINT8;
+    }
+    return -1;
+}
+
+int rnnd_hdf_has_checksum(struct rnnd_hdf *file, const char *object, bool *out)
+{
+    GUARD;
+    HELD_ARRAY a = NO_ARRAY;
+    RNND_TRY(rnnd__hdf_array(file, object, &a));
+    HELD made = H5Dget_create_plist(a.id);
+    int filters = made < 0 ? -1 : H5Pget_nfilters(made);
+    if (filters < 0)
+        return rnnd__hdf_fail_object(file, object, "cannot be read");
+    /* Compact values lie in the object header; an empty array has nothing to guard. */
+    bool found = H5Pget_layout(made) == H5D_COMPACT ||
+                 H5Sget_simple_extent_npoints(a.space) == 0;
+    for (int i = 0; i < filters; i++) {
+        unsigned flags, config;
+        size_t values = 0;
+        found = found || H5Pget_filter2(made, (unsigned)i, &flags, &values, NULL, 0,
+                                        NULL, &config) == H5Z_FILTER_FLETCHER32;
+    }
+    *out = found;
+    return 0;
+}
+
+/* ---- walking */
+
+struct listing {
+    const char *group;
+    char **name;
+    size_t count;
+    int status;
+};
+
+static herr_t list_link(hid_t group, const char *name, const H5L_info_t *info,
+                        void *context)
+{
+    struct listing *list = context;
+    if (info->type != H5L_TYPE_HARD)
+        return 0;
+    HELD id = H5Oopen(group, name, H5P_DEFAULT);
+    if (id < 0)
+        return -1;
+    if (H5Iget_type(id) != H5I_DATASET)
+        return 0;
+    list->status = rnnd_grow(list->count + 1, sizeof *list->name, "object names",
+                             (void **)&list->name);
+    if (list->status < 0)
+        return 1;
+    const char *between = list->group[strlen(list->group) - 1] == '/' ? "" : "/";
+    if (asprintf(&list->name[list->count], "%s%s%s", list->group, between, name) < 0) {
+        list->status = rnnd_fail_memory(strlen(name), "object names");
+        return 1;
+    }
+    list->count++;
+    return 0;
+}
+
+static int list_arrays(struct rnnd_hdf *file, struct listing *list)
+{
+    GUARD;
+    if (H5Lvisit_by_name(file->id, list->group, H5_INDEX_NAME, H5_ITER_INC, list_link,
+                         list, H5P_DEFAULT) < 0)
+        return rnnd__hdf_fail_object(file, list->group, "cannot be listed");
+    return list->status;
+}
+
+int rnnd_hdf_each(struct rnnd_hdf *file, const char *group,
+                  int (*visit)(void *context, const char *object), void *context)
+{
+    struct listing list = {.group = group};
+    int status = list_arrays(file, &list);
+    for (size_t i = 0; i < list.count; i++) {
+        if (status == 0)
+            status = visit(context, list.name[i]);
+        free(list.name[i]);
+    }
+    free(list.name);
+    return status;
+}

@@ -1,0 +1,365 @@
+/*
+ * hdf_write.c - new HDF5 files, which get their name only when all of them is on disk.
+ *
+ * HDF5 may fail to write and still close in peace, so any failure is kept until commit.
+ */
+#include "base/file.h"
+#include "hdf/hdf_room.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static const char unwritten[] = "cannot be written";
+
+/* ---- create and commit */
+
+static int fail_system(const struct rnnd_hdf *file, const char *doing)
+{
+    return rnnd_fail(RNND_EFILE, "%s: %s: %s", file->path, doing, strerror(errno));
+}
+
+/* Properties for making something that does not note when: the same contents then
+   are the same bytes. */
+static hid_t timeless(hid_t class)
+{
+    HELD make = H5Pcreate(class);
+    if (make < 0 || H5Pset_obj_track_times(make, false) < 0)
+        return -1;
+    hid_t taken = make;
+    make = -1;
+    return taken;
+}
+
+static int create_file(struct rnnd_hdf *file)
+{
+    struct stat info;
+    RNND_TRY(rnnd_file_target(file->path, &file->target));
+    if (!file->target)
+        return rnnd_fail(RNND_EFILE, "%s: %s: it is %s", file->path, unwritten,
+                         stat(file->path, &info) == 0 && S_ISDIR(info.st_mode)
+                             ? "a folder" : "not a regular file");
+    if (asprintf(&file->temp, "%s.tmp-%ld", file->target, (long)getpid()) < 0) {
+        file->temp = NULL;
+        return rnnd_fail_memory(strlen(file->path), "a file name");
+    }
+    /* The system says better than HDF5 what is wrong with a path. */
+    int fd = open(file->temp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    if (fd < 0)
+        return fail_system(file, unwritten);
+    close(fd);
+    GUARD;
+    HELD access = rnnd__hdf_access();
+    HELD make = timeless(H5P_FILE_CREATE);
+    if (access >= 0 && make >= 0)
+        file->id = H5Fcreate(file->temp, H5F_ACC_TRUNC, make, access);
+    return file->id < 0 ? rnnd__hdf_fail(file, unwritten) : 0;
+}
+
+int rnnd_hdf_create(const char *path, struct rnnd_hdf **out)
+{
+    struct rnnd_hdf *file;
+    RNND_TRY(rnnd__hdf_handle(path, &file));
+    int status = create_file(file);
+    if (status < 0) {
+        rnnd_hdf_close(file);
+        return status;
+    }
+    *out = file;
+    return 0;
+}
+
+/* So that the new name survives too. */
+static int sync_folder(const struct rnnd_hdf *file)
+{
+    OWNED char *folder = strdup(file->target);
+    if (!folder)
+        return rnnd_fail_memory(strlen(file->target), "a file name");
+    char *slash = strrchr(folder, '/');
+    if (slash)
+        slash[slash == folder] = 0;
+    int fd = open(slash ? folder : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    /* Some file systems cannot synchronise folders and say EINVAL. */
+    bool failed = fd < 0 || (fsync(fd) != 0 && errno != EINVAL);
+    int status = failed ? fail_system(file, "its folder cannot be synchronised") : 0;
+    if (fd >= 0)
+        close(fd);
+    return status;
+}
+
+static int finish_file(struct rnnd_hdf *file)
+{
+    GUARD;
+    if (file->failed)
+        return rnnd_fail(RNND_EFILE, "%s: not written, since a part of it failed",
+                         file->path);
+    if (H5Fflush(file->id, H5F_SCOPE_GLOBAL) < 0)
+        return rnnd__hdf_fail(file, unwritten);
+    hid_t id = file->id;
+    file->id = -1;
+    return H5Fclose(id) < 0 ? rnnd__hdf_fail(file, unwritten) : 0;
+}
+
+int rnnd_hdf_commit(struct rnnd_hdf *file)
+{
+    int status, fd = -1;
+    RNND_TRY_GOTO(finish_file(file));
+    fd = open(file->temp, O_RDWR | O_CLOEXEC);
+    if (fd < 0)
+        RNND_TRY_GOTO(fail_system(file, unwritten));
+    RNND_TRY_GOTO(rnnd__hdf_write_seal(fd, file->path));
+    if (fsync(fd) != 0)
+        RNND_TRY_GOTO(fail_system(file, "cannot be synchronised"));
+    if (rename(file->temp, file->target) != 0)
+        RNND_TRY_GOTO(fail_system(file, "cannot be given its name"));
+    free(file->temp);
+    file->temp = NULL;
+    RNND_TRY_GOTO(sync_folder(file));
+done:
+    if (fd >= 0)
+        close(fd);
+    rnnd_hdf_close(file);
+    return status;
+}
+
+/* Any failure of a write is kept for commit(). */
+static int keep(struct rnnd_hdf *file, int status)
+{
+    if (status < 0)
+        file->failed = true;
+    return status;
+}
+
+/* ---- arrays */
+
+static hid_t file_type(enum rnnd_hdf_type type)
+{
+    switch (type) {
+    case RNND_I32: return H5T_STD_I32LE;
+    case RNND_I64: return H5T_STD_I64LE;
+    case RNND_F32: return H5T_IEEE_F32LE;
+    case RNND_F64: return H5T_IEEE_F64LE;
+    case RNND_U8: return H5T_STD_U8LE;
+    }
+    return -1;
+}
+
+/* What an array is to be and, if it is written whole, its values. */
+struct array {
+    hid_t stored, memory;
+    int rank;
+    const int64_t *dim;
+    bool checksum;
+    const void *data;
+};
+
+/* Up to a GiB is one chunk: its address and size lie in the object header, under the
+   header's own checksum. Larger arrays, and those written by rows, have chunks of
+   about 4 MiB. */
+static herr_t set_chunks(hid_t make, const struct array *a)
+{
+    hsize_t chunk[RNND_HDF_MAX_RANK];
+    int64_t row = (int64_t)H5Tget_size(a->stored);
+    for (int d = 0; d < a->rank; d++) {
+        chunk[d] = (hsize_t)a->dim[d];
+        row *= d ? a->dim[d] : 1;
+    }
+    if (!a->data || a->dim[0] > ((int64_t)1 << 30) / row) {
+        int64_t rows = ((int64_t)1 << 22) / row + 1;
+        chunk[0] = (hsize_t)(rows < a->dim[0] ? rows : a->dim[0]);
+    }
+    return H5Pset_chunk(make, a->rank, chunk) < 0 ? -1 : H5Pset_fletcher32(make);
+}
+
+/* The groups on the way to an object. */
+static int make_groups(struct rnnd_hdf *file, const char *object)
+{
+    OWNED char *name = strdup(object);
+    HELD make = timeless(H5P_GROUP_CREATE);
+    if (!name)
+        return rnnd_fail_memory(strlen(object), "an object name");
+    for (char *slash = name; make >= 0 && (slash = strchr(slash + 1, '/'));
+         *slash = '/') {
+        *slash = 0;
+        htri_t there = H5Lexists(file->id, name, H5P_DEFAULT);
+        HELD group = there == 0
+                         ? H5Gcreate2(file->id, name, H5P_DEFAULT, make, H5P_DEFAULT)
+                         : -1;
+        if (there < 0 || (there == 0 && group < 0))
+            return rnnd__hdf_fail_object(file, object, unwritten);
+    }
+    return make < 0 ? rnnd__hdf_fail_object(file, object, unwritten) : 0;
+}
+
+static int make_array(struct rnnd_hdf *file, const char *object, const struct array *a,
+                      hid_t space, hid_t *out)
+{
+    HELD make = timeless(H5P_DATASET_CREATE);
+    herr_t bad = make < 0 || space < 0 || a->stored < 0 ? -1 : 0;
+    RNND_TRY(make_groups(file, object));
+    if (!bad && a->checksum && a->rank == 0)
+        bad = H5Pset_layout(make, H5D_COMPACT); /* in the object header */
+    else if (!bad && a->checksum && H5Sget_simple_extent_npoints(space) > 0)
+        bad = set_chunks(make, a);
+    if (bad == 0)
+        *out = H5Dcreate2(file->id, object, a->stored, space, H5P_DEFAULT, make,
+                          H5P_DEFAULT);
+    return bad < 0 || *out < 0 ? rnnd__hdf_fail_object(file, object, unwritten) : 0;
+}
+
+static int close_array(struct rnnd_hdf *file, const char *object, hid_t *set)
+{
+    hid_t id = *set;
+    *set = -1;
+    return H5Dclose(id) < 0 ? rnnd__hdf_fail_object(file, object, unwritten) : 0;
+}
+
+static int write_array(struct rnnd_hdf *file, const char *object, const struct array *a)
+{
+    hsize_t dim[RNND_HDF_MAX_RANK];
+    for (int d = 0; d < a->rank; d++)
+        dim[d] = (hsize_t)a->dim[d];
+    HELD space = a->rank ? H5Screate_simple(a->rank, dim, NULL) : H5Screate(H5S_SCALAR);
+    HELD set = -1;
+    RNND_TRY(make_array(file, object, a, space, &set));
+    if (a->data && H5Sget_simple_extent_npoints(space) > 0 &&
+        H5Dwrite(set, a->memory, H5S_ALL, H5S_ALL, H5P_DEFAULT, a->data) < 0)
+        return rnnd__hdf_fail_object(file, object, unwritten);
+    return close_array(file, object, &set);
+}
+
+int rnnd_hdf_write(struct rnnd_hdf *file, const char *object, enum rnnd_hdf_type type,
+                   int rank, const int64_t *dim, bool checksum, const void *data)
+{
+    GUARD;
+    struct array a = {
+        file_type(type), rnnd__hdf_memory_type(type), rank, dim, checksum, data};
+    return keep(file, write_array(file, object, &a));
+}
+
+static int write_rows(struct rnnd_hdf *file, const char *object, int64_t first,
+                      int64_t count, enum rnnd_hdf_type type, const void *data)
+{
+    HELD_ARRAY a = NO_ARRAY;
+    RNND_TRY(rnnd__hdf_array(file, object, &a));
+    if (a.shape.rank < 1 || first < 0 || count < 0 || count > a.shape.dim[0] - first)
+        return rnnd_fail(RNND_EFILE, "%s: %s%s: rows %lld to %lld do not exist",
+                         file->path, AT(object), (long long)first,
+                         (long long)(first + count - 1));
+    hsize_t start[RNND_HDF_MAX_RANK] = {(hsize_t)first};
+    hsize_t size[RNND_HDF_MAX_RANK] = {(hsize_t)count};
+    hsize_t elements = (hsize_t)(count * a.width);
+    if (elements == 0)
+        return 0;
+    for (int d = 1; d < a.shape.rank; d++)
+        size[d] = (hsize_t)a.shape.dim[d];
+    HELD memory = H5Screate_simple(1, &elements, NULL);
+    if (memory < 0 ||
+        H5Sselect_hyperslab(a.space, H5S_SELECT_SET, start, NULL, size, NULL) < 0 ||
+        H5Dwrite(a.id, rnnd__hdf_memory_type(type), memory, a.space, H5P_DEFAULT,
+                 data) < 0)
+        return rnnd__hdf_fail_object(file, object, unwritten);
+    return close_array(file, object, &a.id);
+}
+
+int rnnd_hdf_write_rows(struct rnnd_hdf *file, const char *object, int64_t first,
+                        int64_t count, enum rnnd_hdf_type type, const void *data)
+{
+    GUARD;
+    return keep(file, write_rows(file, object, first, count, type, data));
+}
+
+/* ---- texts */
+
+static hid_t text_type(size_t size)
+{
+    HELD type = H5Tcopy(H5T_C_S1);
+    if (type < 0 || H5Tset_size(type, size) < 0 ||
+        H5Tset_cset(type, H5T_CSET_UTF8) < 0 ||
+        (size != H5T_VARIABLE && H5Tset_strpad(type, H5T_STR_NULLPAD) < 0))
+        return -1;
+    hid_t taken = type;
+    type = -1;
+    return taken;
+}
+
+/* Fields of one size with a checksum, unless a long text would blow up all the
+   others. */
+static int write_texts(struct rnnd_hdf *file, const char *object,
+                       const char *const *text, int64_t count)
+{
+    size_t longest = 1, total = 0, bytes;
+    for (int64_t i = 0; i < count; i++) {
+        size_t n = strlen(text[i]);
+        longest = n > longest ? n : longest;
+        total += n;
+    }
+    bool fixed = !__builtin_mul_overflow(longest, (size_t)count, &bytes) &&
+                 bytes <= 4 * total + (1 << 20);
+    HELD type = text_type(fixed ? longest : H5T_VARIABLE);
+    if (type < 0)
+        return rnnd__hdf_fail_object(file, object, unwritten);
+    OWNED char *field = NULL;
+    struct array a = {type, type, 1, &count, fixed, text};
+    if (fixed) {
+        RNND_TRY(rnnd_new((size_t)count, longest, "texts", (void **)&field));
+        for (int64_t i = 0; i < count; i++)
+            memcpy(field + (size_t)i * longest, text[i], strlen(text[i]));
+        a.data = field;
+    }
+    return write_array(file, object, &a);
+}
+
+int rnnd_hdf_write_strings(struct rnnd_hdf *file, const char *object,
+                           const char *const *text, int64_t count)
+{
+    GUARD;
+    return keep(file, write_texts(file, object, text, count));
+}
+
+/* ---- attributes of the root group */
+
+static int write_attribute(struct rnnd_hdf *file, const char *name, hid_t stored,
+                           hid_t type, const void *value)
+{
+    HELD space = H5Screate(H5S_SCALAR);
+    htri_t there = H5Aexists(file->id, name);
+    if (space < 0 || stored < 0 || there < 0 ||
+        (there > 0 && H5Adelete(file->id, name) < 0))
+        return rnnd__hdf_fail_attribute(file, name, unwritten);
+    HELD made = H5Acreate2(file->id, name, stored, space, H5P_DEFAULT, H5P_DEFAULT);
+    if (made < 0 || H5Awrite(made, type, value) < 0)
+        return rnnd__hdf_fail_attribute(file, name, unwritten);
+    hid_t id = made;
+    made = -1;
+    return H5Aclose(id) < 0 ? rnnd__hdf_fail_attribute(file, name, unwritten) : 0;
+}
+
+static int put_attribute(struct rnnd_hdf *file, const char *name, hid_t stored,
+                         hid_t type, const void *value)
+{
+    return keep(file, write_attribute(file, name, stored, type, value));
+}
+
+int rnnd_hdf_set_int(struct rnnd_hdf *file, const char *name, int64_t value)
+{
+    GUARD;
+    return put_attribute(file, name, H5T_STD_I64LE, H5T_NATIVE_INT64, &value);
+}
+
+int rnnd_hdf_set_double(struct rnnd_hdf *file, const char *name, double value)
+{
+    GUARD;
+    return put_attribute(file, name, H5T_IEEE_F64LE, H5T_NATIVE_DOUBLE, &value);
+}
+
+/* Of variable length: what h5py gives back as str. */
+int rnnd_hdf_set_string(struct rnnd_hdf *file, const char *name, const char *value)
+{
+    GUARD;
+    HELD type = text_type(H5T_VARIABLE);
+    return put_attribute(file, name, type, type, &value);
+}

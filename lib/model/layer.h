@@ -1,0 +1,67 @@
+/*
+ * layer.h - the layers of the stack as the model sees them.
+ *
+ * Each layer has its forward pass beside its backward pass, in recurrent.c and head.c.
+ * A layer knows where its parameters lie in the arenas, and the buffers of its
+ * workspace; it knows no other layer. Gradients are accumulated sums.
+ */
+#ifndef RNND_LAYER_H
+#define RNND_LAYER_H
+
+#include "backend.h"
+#include "data/batch.h"
+#include "model/params.h"
+
+/* One recurrent layer, D directions. */
+struct rnnd_recurrent {
+    enum rnnd_cell cell;
+    int64_t in, H;
+    int D;
+    int64_t w_ih[2], w_hh[2], b_ih[2], b_hh[2]; /* offsets in the arenas */
+    struct rnnd_buf gates[2];      /* [R,G*H] a direction */
+    struct rnnd_buf keep[2];       /* [R,H] */
+    struct rnnd_buf y;             /* [R,D*H] */
+};
+
+/* Initial and final states of a layer's rows, a direction each: [N,H], NULL = none. */
+struct rnnd_layer_state {
+    struct rnnd_buf h0[2], c0[2], hn[2], cn[2];
+};
+
+/* y from x [R,in]; scratch of the time loop, a direction each. */
+void rnnd_recurrent_forward(const struct rnnd_recurrent *layer,
+                            const struct rnnd_params *par,
+                            const struct rnnd_packed *batch, struct rnnd_buf x,
+                            const struct rnnd_layer_state *state,
+                            const struct rnnd_buf scratch[2]);
+/* Parameter gradients from dy [R,D*H], and dx [R,in] unless NULL. */
+void rnnd_recurrent_backward(const struct rnnd_recurrent *layer,
+                             const struct rnnd_params *par,
+                             const struct rnnd_packed *batch, struct rnnd_buf dx,
+                             struct rnnd_buf dy, struct rnnd_buf x,
+                             const struct rnnd_layer_state *state,
+                             const struct rnnd_buf scratch[2]);
+
+/* The linear layer and the loss over rows of x, taken in chunks that bound the
+   scores. */
+struct rnnd_head {
+    enum rnnd_task task;
+    int64_t in, outputs;
+    int64_t weight, bias;          /* offsets in the arenas */
+    int64_t chunk;                 /* rows */
+    struct rnnd_buf scores;        /* [chunk,O] */
+};
+
+/* How many rows of scores fit the bound on their memory; at least 1. */
+int64_t rnnd_head_chunk(int64_t rows, int64_t outputs);
+/* Adds the loss of rows to sums; with gradient also dx [rows,in] and parameter
+   gradients. */
+void rnnd_head_loss(const struct rnnd_head *head, const struct rnnd_params *par,
+                    int64_t rows, struct rnnd_buf sums, struct rnnd_buf dx,
+                    struct rnnd_buf x, struct rnnd_buf target, bool gradient);
+/* Scores of rows to the host [rows,O]; waits. */
+RNND_CHECKED int rnnd_head_scores(const struct rnnd_head *head,
+                                  const struct rnnd_params *par, int64_t rows,
+                                  float *out, struct rnnd_buf x);
+
+#endif

@@ -1,0 +1,106 @@
+/*
+ * params.c - the parameter arenas and their initial values.
+ */
+#include "model/params.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "device/device.h"
+#include "base/random.h"
+#include "base/status.h"
+
+enum { ALIGNMENT = 16 }; /* elements: 64 bytes */
+
+int64_t rnnd_params_add(struct rnnd_params *params, const struct rnnd_param *proto,
+                        int64_t tied)
+{
+    struct rnnd_param *p = &params->list[params->listed++];
+    *p = *proto;
+    p->offset = tied >= 0 ? tied : params->count;
+    if (tied < 0) {
+        int64_t end = params->count + rnnd_param_size(p);
+        params->count = (end + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    }
+    return p->offset;
+}
+
+int rnnd_params_alloc(struct rnnd_params *params, struct rnnd_backend *be)
+{
+    size_t bytes = (size_t)params->count * 4;
+    params->be = be;
+    RNND_TRY(rnnd_device_alloc(be, &params->value, params->count));
+    RNND_TRY(rnnd_device_alloc(be, &params->grad, params->count));
+    be->ops->zero(be, params->value, bytes);
+    be->ops->zero(be, params->grad, bytes);
+    return 0;
+}
+
+void rnnd_params_clear(struct rnnd_params *params)
+{
+    if (params->be) {
+        rnnd_device_free(params->be, &params->value);
+        rnnd_device_free(params->be, &params->grad);
+    }
+    free(params->list);
+    memset(params, 0, sizeof *params);
+}
+
+const struct rnnd_param *rnnd_params_find(const struct rnnd_params *params,
+                                          const char *name)
+{
+    for (int i = 0; i < params->listed; i++)
+        if (strcmp(params->list[i].name, name) == 0)
+            return &params->list[i];
+    return NULL;
+}
+
+/* Box-Muller on two words; the first is kept away from zero. */
+static double normal(uint32_t a, uint32_t b)
+{
+    double u = (a + 1.0) * 0x1p-32, v = b * 0x1p-32;
+    return sqrt(-2 * log(u)) * cos(2 * M_PI * v);
+}
+
+static void fill(float *value, const struct rnnd_param *p, uint64_t key)
+{
+    int64_t size = rnnd_param_size(p);
+    for (int64_t e = 0; e < size; e += 2) {
+        struct rnnd_random r = rnnd_philox(key, (uint32_t)e, (uint32_t)(e >> 32), 0, 0);
+        for (int64_t k = 0; k < 2 && e + k < size; k++) {
+            uint32_t a = r.word[2 * k], b = r.word[2 * k + 1];
+            value[e + k] = p->initial == RNND_NORMAL
+                               ? (float)normal(a, b)
+                               : (float)(p->bound * (2 * (double)rnnd_uniform(a) - 1));
+        }
+    }
+}
+
+/* FNV-1a of a name: a parameter's values do not depend on which others there are. */
+static uint64_t name_key(const char *name)
+{
+    uint64_t key = UINT64_C(0xcbf29ce484222325);
+    for (; *name; name++)
+        key = (key ^ (unsigned char)*name) * UINT64_C(0x100000001b3);
+    return key;
+}
+
+int rnnd_params_init(struct rnnd_params *params, uint64_t seed)
+{
+    struct rnnd_backend *be = params->be;
+    void *host = NULL;
+    RNND_TRY(rnnd_new((size_t)params->count, sizeof(float), "initial values", &host));
+    int64_t filled = -1;
+    for (int i = 0; i < params->listed; i++) {
+        const struct rnnd_param *p = &params->list[i];
+        if (p->offset > filled)
+            fill((float *)host + p->offset, p,
+                 rnnd_random_key(seed, RNND_FOR_INIT, 0, name_key(p->name)));
+        filled = p->offset > filled ? p->offset : filled;
+    }
+    be->ops->upload(be, params->value, host, (size_t)params->count * 4);
+    int status = rnnd_device_sync(be);
+    free(host);
+    return status;
+}

@@ -1,0 +1,292 @@
+/*
+ * passes.c - the stack at work: forward, loss, backward over a packed batch.
+ *
+ * Takes packed batches; adds gradient sums to the parameter arena and loss sums to the
+ * model's own, and announces gradients as soon as they are final. Means, norms and
+ * updates are made elsewhere, from sums over all ranks.
+ */
+#include "device/device.h"
+#include "model/model.h"
+#include "base/random.h"
+#include "base/status.h"
+#include "base/timeline.h"
+
+static const struct rnnd_buf none = {NULL};
+
+static struct rnnd_buf state_at(const struct rnnd_state *s, const struct rnnd_buf *half,
+                                int which, int place, int64_t row)
+{
+    return rnnd_buf_is_null(half[which])
+               ? none
+               : rnnd_at(half[which], (place * s->rows + row) * s->model->spec.hidden);
+}
+
+static struct rnnd_layer_state layer_state(const struct rnnd_model *m,
+                                           const struct rnnd_pass *pass, int l)
+{
+    struct rnnd_layer_state s = {
+        {none, none}, {none, none}, {none, none}, {none, none}};
+    const struct rnnd_state *state = pass->state;
+    for (int d = 0; state && d < m->D; d++) {
+        int place = l * m->D + d, now = state->current;
+        s.h0[d] = state_at(state, state->h, now, place, pass->state_row);
+        s.c0[d] = state_at(state, state->c, now, place, pass->state_row);
+        s.hn[d] = state_at(state, state->h, !now, place, pass->state_row);
+        s.cn[d] = state_at(state, state->c, !now, place, pass->state_row);
+    }
+    return s;
+}
+
+static void drop(const struct rnnd_model *m, const struct rnnd_dropout *mask,
+                 struct rnnd_buf out, struct rnnd_buf in)
+{
+    if (mask->p > 0)
+        m->be->ops->dropout(m->be, mask, out, in);
+}
+
+/* Dropout masks of one place in the stack: 0 the embedding, 1+l layer l, 1+L the
+   head. */
+static struct rnnd_dropout mask_at(const struct rnnd_model *m,
+                                   const struct rnnd_batch *batch,
+                                   const struct rnnd_pass *pass, int place, double p)
+{
+    return (struct rnnd_dropout){
+        .p = p,
+        .kind = m->spec.dropout_kind,
+        .batch = &batch->packed,
+        .key = rnnd_random_key(pass->seed, RNND_FOR_DROPOUT, place,
+                               (uint64_t)pass->update),
+        .cols = place == 0 ? m->spec.embed : rnnd_model_width(m),
+        .by_sequence = place > m->spec.layers && !rnnd_model_is_stepwise(m)};
+}
+
+/* The mask after layer l: that of the head's input is the last. */
+static struct rnnd_dropout mask_after(const struct rnnd_model *m,
+                                      const struct rnnd_batch *batch,
+                                      const struct rnnd_pass *pass, int l)
+{
+    int place = l == m->spec.layers - 1 ? l + 2 : l + 1;
+    return mask_at(m, batch, pass, place, rnnd_model_dropout_after(m, l));
+}
+
+static struct rnnd_dropout mask_of_embedding(const struct rnnd_model *m,
+                                             const struct rnnd_batch *batch,
+                                             const struct rnnd_pass *pass)
+{
+    return mask_at(m, batch, pass, 0, m->spec.dropout_embed);
+}
+
+static struct rnnd_dropout mask_of_pooled(const struct rnnd_model *m,
+                                          const struct rnnd_batch *batch,
+                                          const struct rnnd_pass *pass)
+{
+    return mask_at(m, batch, pass, (int)m->spec.layers + 1, m->spec.dropout_head);
+}
+
+/* What layer l hands up, after dropout in training. */
+static struct rnnd_buf layer_output(const struct rnnd_model *m, int l, bool training)
+{
+    bool dropped = training && rnnd_model_dropout_after(m, l) > 0;
+    return dropped ? m->dropped[l] : m->layer[l].y;
+}
+
+/* What layer l reads. */
+static struct rnnd_buf layer_input(const struct rnnd_model *m,
+                                   const struct rnnd_batch *batch, int l, bool training)
+{
+    if (l == 0)
+        return rnnd_model_reads_tokens(m) ? m->embedded : batch->inputs;
+    return layer_output(m, l - 1, training);
+}
+
+/* What the head reads, [N or R, D*H]. */
+static struct rnnd_buf head_input(const struct rnnd_model *m, bool training)
+{
+    if (!rnnd_model_is_stepwise(m))
+        return m->pooled;
+    return layer_output(m, (int)m->spec.layers - 1, training);
+}
+
+static void embed(struct rnnd_model *m, struct rnnd_batch *batch,
+                  const struct rnnd_pass *pass, bool training)
+{
+    double mark = rnnd_timeline_now();
+    m->be->ops->embed_gather(m->be, batch->packed.R, m->spec.embed, m->embedded,
+                             rnnd_at(m->params.value, m->embed_weight), batch->inputs);
+    struct rnnd_dropout mask = mask_of_embedding(m, batch, pass);
+    if (training)
+        drop(m, &mask, m->embedded, m->embedded);
+    rnnd_timeline_mark(RNND_WORK_EMBEDDING, false, -1, mark);
+}
+
+static void layer_forward(struct rnnd_model *m, struct rnnd_batch *batch,
+                          const struct rnnd_pass *pass, int l, bool training)
+{
+    double mark = rnnd_timeline_now();
+    struct rnnd_layer_state state = layer_state(m, pass, l);
+    rnnd_recurrent_forward(&m->layer[l], &m->params, &batch->packed,
+                           layer_input(m, batch, l, training), &state, m->scratch);
+    struct rnnd_dropout mask = mask_after(m, batch, pass, l);
+    if (training)
+        drop(m, &mask, m->dropped[l], m->layer[l].y);
+    rnnd_timeline_mark(RNND_WORK_RECURRENT, false, l, mark);
+}
+
+static void forward(struct rnnd_model *m, struct rnnd_batch *batch,
+                    const struct rnnd_pass *pass, bool training)
+{
+    int layers = (int)m->spec.layers;
+    if (rnnd_model_reads_tokens(m))
+        embed(m, batch, pass, training);
+    for (int l = 0; l < layers; l++)
+        layer_forward(m, batch, pass, l, training);
+    if (rnnd_model_is_stepwise(m))
+        return;
+    struct rnnd_pooling pooling = {m->spec.pool, m->D, m->spec.hidden, &batch->packed};
+    m->be->ops->pool(m->be, &pooling, m->pooled, m->argmax, m->layer[layers - 1].y);
+    struct rnnd_dropout mask = mask_of_pooled(m, batch, pass);
+    if (training)
+        drop(m, &mask, m->pooled, m->pooled);
+}
+
+static int announce(struct rnnd_model *m, bool last, int64_t from, int64_t to)
+{
+    return last && m->ready ? m->ready(m->ready_context, from, to - from) : 0;
+}
+
+/* Where the parameters of layer l, and of those above it, end in the arena. */
+static int64_t layer_end(const struct rnnd_model *m, int l)
+{
+    if (l > 0)
+        return m->layer[l - 1].w_ih[0];
+    return rnnd_model_reads_tokens(m) ? m->embed_weight : m->params.count;
+}
+
+int rnnd_model_announce(struct rnnd_model *m)
+{
+    int64_t from = 0, to = m->layer[m->spec.layers - 1].w_ih[0];
+    RNND_TRY(announce(m, true, from, to));
+    for (int l = (int)m->spec.layers - 1; l >= 0; l--) {
+        from = to;
+        to = layer_end(m, l);
+        RNND_TRY(announce(m, true, from, to));
+    }
+    return to < m->params.count ? announce(m, true, to, m->params.count) : 0;
+}
+
+/* Loss of the head; dy receives the gradient of the top layer's output. */
+static void head_backward(struct rnnd_model *m, struct rnnd_batch *batch,
+                          const struct rnnd_pass *pass)
+{
+    const struct rnnd_backend_ops *op = m->be->ops;
+    const struct rnnd_packed *p = &batch->packed;
+    int top = (int)m->spec.layers - 1;
+    if (rnnd_model_is_stepwise(m)) {
+        rnnd_head_loss(&m->head, &m->params, p->R, m->sums, m->dy, head_input(m, true),
+                       batch->targets, true);
+        struct rnnd_dropout mask = mask_after(m, batch, pass, top);
+        drop(m, &mask, m->dy, m->dy);
+        return;
+    }
+    struct rnnd_pooling pooling = {m->spec.pool, m->D, m->spec.hidden, p};
+    struct rnnd_dropout mask = mask_of_pooled(m, batch, pass);
+    rnnd_head_loss(&m->head, &m->params, p->N, m->sums, m->dpooled, m->pooled,
+                   batch->targets, true);
+    drop(m, &mask, m->dpooled, m->dpooled);
+    op->pool_backward(m->be, &pooling, m->dy, m->dpooled, m->argmax);
+}
+
+static int embedding_backward(struct rnnd_model *m, struct rnnd_batch *batch,
+                              const struct rnnd_pass *pass)
+{
+    const struct rnnd_backend_ops *op = m->be->ops;
+    double mark = rnnd_timeline_now();
+    struct rnnd_dropout mask = mask_of_embedding(m, batch, pass);
+    RNND_TRY(rnnd_batch_sort_tokens(batch));
+    drop(m, &mask, m->dy, m->dy);
+    op->embed_scatter_add(m->be, m->spec.embed,
+                          rnnd_at(m->params.grad, m->embed_weight), m->dy,
+                          &batch->segments);
+    rnnd_timeline_mark(RNND_WORK_EMBEDDING, true, -1, mark);
+    return announce(m, pass->last, m->embed_weight, m->params.count);
+}
+
+/* From dy, the gradient of layer l's output, to that of what it reads, in dy again. */
+static void layer_backward(struct rnnd_model *m, struct rnnd_batch *batch,
+                           const struct rnnd_pass *pass, int l)
+{
+    double mark = rnnd_timeline_now();
+    struct rnnd_layer_state state = layer_state(m, pass, l);
+    bool below = l > 0 || rnnd_model_reads_tokens(m);
+    rnnd_recurrent_backward(&m->layer[l], &m->params, &batch->packed,
+                            below ? m->dx : none, m->dy, layer_input(m, batch, l, true),
+                            &state, m->scratch);
+    struct rnnd_buf swap = m->dy;
+    m->dy = m->dx;
+    m->dx = swap;
+    if (l > 0) {
+        struct rnnd_dropout mask = mask_after(m, batch, pass, l - 1);
+        drop(m, &mask, m->dy, m->dy);
+    }
+    rnnd_timeline_mark(RNND_WORK_RECURRENT, true, l, mark);
+}
+
+static int backward(struct rnnd_model *m, struct rnnd_batch *batch,
+                    const struct rnnd_pass *pass)
+{
+    double mark = rnnd_timeline_now();
+    head_backward(m, batch, pass);
+    rnnd_timeline_mark(RNND_WORK_HEAD, false, -1, mark);
+    RNND_TRY(announce(m, pass->last, 0, m->layer[m->spec.layers - 1].w_ih[0]));
+    for (int l = (int)m->spec.layers - 1; l >= 0; l--) {
+        layer_backward(m, batch, pass, l);
+        RNND_TRY(announce(m, pass->last, m->layer[l].w_ih[0], layer_end(m, l)));
+    }
+    return rnnd_model_reads_tokens(m) ? embedding_backward(m, batch, pass) : 0;
+}
+
+static int reserve_for(struct rnnd_model *m, const struct rnnd_batch *batch,
+                       bool training)
+{
+    const struct rnnd_packed *p = &batch->packed;
+    struct rnnd_limits need = {p->N, p->T, p->R};
+    return rnnd_model_reserve(m, &need, training);
+}
+
+int rnnd_model_gradient(struct rnnd_model *m, struct rnnd_batch *batch,
+                        const struct rnnd_pass *pass)
+{
+    RNND_TRY(reserve_for(m, batch, true));
+    forward(m, batch, pass, true);
+    return backward(m, batch, pass);
+}
+
+int rnnd_model_evaluate(struct rnnd_model *m, struct rnnd_batch *batch,
+                        const struct rnnd_pass *pass)
+{
+    int64_t rows = rnnd_model_is_stepwise(m) ? batch->packed.R : batch->packed.N;
+    RNND_TRY(reserve_for(m, batch, false));
+    forward(m, batch, pass, false);
+    rnnd_head_loss(&m->head, &m->params, rows, m->sums, none, head_input(m, false),
+                   batch->targets, false);
+    return 0;
+}
+
+int rnnd_model_scores(struct rnnd_model *m, struct rnnd_batch *batch,
+                      const struct rnnd_pass *pass, float *out)
+{
+    static const struct rnnd_pass from_zero;
+    int64_t rows = rnnd_model_is_stepwise(m) ? batch->packed.R : batch->packed.N;
+    RNND_TRY(reserve_for(m, batch, false));
+    forward(m, batch, pass ? pass : &from_zero, false);
+    return rnnd_head_scores(&m->head, &m->params, rows, out, head_input(m, false));
+}
+
+int rnnd_model_take_loss(struct rnnd_model *m, struct rnnd_loss *out)
+{
+    struct rnnd_sums sums;
+    RNND_TRY(rnnd_device_download(m->be, &sums, m->sums, sizeof sums));
+    m->be->ops->zero(m->be, m->sums, sizeof sums);
+    *out = (struct rnnd_loss){sums.loss, sums.targets, sums.correct};
+    return 0;
+}

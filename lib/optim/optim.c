@@ -1,0 +1,183 @@
+/*
+ * optim.c - SGD, Adam and AdamW over the flat arena, clipping, and the learning rate.
+ *
+ * Takes gradient sums that are the same on all ranks, so every rank makes the same
+ * update and nothing needs to be agreed upon. The arithmetic is torch.optim's.
+ */
+#include "optim/optim.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "device/device.h"
+#include "model/params.h"
+#include "base/status.h"
+
+struct rnnd_optim {
+    const struct rnnd_params *params;
+    enum rnnd_optimizer kind;
+    double momentum, beta1, beta2, eps, decay, clip;
+    int64_t steps;
+    int moments;
+    struct rnnd_buf moment[2];
+};
+
+int rnnd_optim_new(struct rnnd_model *model, const struct rnnd_options *opt,
+                   struct rnnd_optim **out)
+{
+    struct rnnd_optim *o = NULL;
+    int status = 0;
+    RNND_TRY_GOTO(rnnd_new(1, sizeof *o, "optimizer", (void **)&o));
+    o->params = rnnd_model_params(model);
+    o->kind = opt->optimizer;
+    o->momentum = opt->momentum;
+    o->beta1 = opt->beta1;
+    o->beta2 = opt->beta2;
+    o->eps = opt->eps;
+    o->decay = opt->weight_decay;
+    o->clip = opt->clip_norm;
+    o->moments = o->kind == RNND_SGD ? o->momentum > 0 : 2;
+    struct rnnd_backend *be = o->params->be;
+    for (int i = 0; i < o->moments; i++) {
+        RNND_TRY_GOTO(rnnd_device_alloc(be, &o->moment[i], o->params->count));
+        be->ops->zero(be, o->moment[i], (size_t)o->params->count * 4);
+    }
+    *out = o;
+    return 0;
+done:
+    rnnd_optim_free(o);
+    return status;
+}
+
+void rnnd_optim_free(struct rnnd_optim *o)
+{
+    if (!o)
+        return;
+    for (int i = 0; i < o->moments; i++)
+        rnnd_device_free(o->params->be, &o->moment[i]);
+    free(o);
+}
+
+static void apply(struct rnnd_optim *o, double lr, double gscale)
+{
+    const struct rnnd_params *p = o->params;
+    const struct rnnd_backend_ops *op = p->be->ops;
+    if (o->kind == RNND_SGD) {
+        struct rnnd_sgd sgd = {.n = p->count, .lr = lr, .momentum = o->momentum,
+                               .decay = o->decay, .gscale = gscale,
+                               .first = o->steps == 1};
+        op->sgd(p->be, &sgd, p->value, p->grad, o->moment[0]);
+        return;
+    }
+    struct rnnd_adam adam = {.n = p->count,
+                             .lr = lr,
+                             .beta1 = o->beta1,
+                             .beta2 = o->beta2,
+                             .eps = o->eps,
+                             .decay = o->decay,
+                             .gscale = gscale,
+                             .decoupled = o->kind == RNND_ADAMW,
+                             .step = o->steps};
+    op->adam(p->be, &adam, p->value, p->grad, o->moment[0], o->moment[1]);
+}
+
+static void drop_gradients(const struct rnnd_params *p)
+{
+    p->be->ops->zero(p->be, p->grad, (size_t)p->count * 4);
+}
+
+int rnnd_optim_step(struct rnnd_optim *o, const struct rnnd_loss *loss, double lr,
+                    double *grad_norm)
+{
+    const struct rnnd_params *p = o->params;
+    double squares;
+    RNND_TRY(rnnd_device_status(
+        p->be, p->be->ops->sum_sq(p->be, p->count, &squares, p->grad)));
+    if (!isfinite(loss->loss) || !isfinite(squares)) {
+        drop_gradients(p);
+        return rnnd_fail(RNND_ENONFINITE, "the %s is not finite",
+                         isfinite(loss->loss) ? "gradient" : "loss");
+    }
+    if (loss->targets == 0) {
+        drop_gradients(p);
+        *grad_norm = 0;
+        return 0;
+    }
+    double norm = sqrt(squares) / loss->targets, factor = 1;
+    if (o->clip > 0 && o->clip < norm + 1e-6)
+        factor = o->clip / (norm + 1e-6);
+    o->steps++;
+    apply(o, lr, factor / loss->targets);
+    *grad_norm = norm;
+    return 0;
+}
+
+int rnnd_optim_moments(const struct rnnd_optim *o)
+{
+    return o->moments;
+}
+
+const char *rnnd_optim_moment_name(const struct rnnd_optim *o, int i)
+{
+    static const char *const adam[] = {"exp_avg", "exp_avg_sq"};
+    return o->kind == RNND_SGD ? "momentum_buffer" : adam[i];
+}
+
+struct rnnd_buf rnnd_optim_moment(const struct rnnd_optim *o, int i)
+{
+    return o->moment[i];
+}
+
+int64_t rnnd_optim_step_count(const struct rnnd_optim *o)
+{
+    return o->steps;
+}
+
+void rnnd_optim_set_step_count(struct rnnd_optim *o, int64_t count)
+{
+    o->steps = count;
+}
+
+/* ---- schedules ------------------------------------------------------------------- */
+
+static double cosine_progress(const struct rnnd_options *opt,
+                              const struct rnnd_schedule_point *at)
+{
+    double p = opt->max_updates ? (double)at->update / (double)opt->max_updates
+                                : ((double)at->epoch + at->part) / (double)opt->epochs;
+    return p < 1 ? p : 1;
+}
+
+double rnnd_learning_rate(const struct rnnd_options *opt,
+                          const struct rnnd_schedule_point *at)
+{
+    double lr = opt->lr;
+    switch (opt->lr_schedule) {
+    case RNND_CONSTANT_LR:
+        break;
+    case RNND_STEP_LR:
+        lr *= pow(opt->lr_decay, (double)(at->epoch / opt->lr_step));
+        break;
+    case RNND_PLATEAU_LR:
+        lr *= at->plateau_factor;
+        break;
+    case RNND_COSINE_LR:
+        lr *= (1 + cos(M_PI * cosine_progress(opt, at))) / 2;
+        break;
+    }
+    double warm = (double)(at->update + 1) / (double)opt->warmup;
+    return opt->warmup && warm < 1 ? lr * warm : lr;
+}
+
+bool rnnd_watch_epoch(struct rnnd_watch *w, double loss, double relative,
+                      int64_t patience)
+{
+    /* Before the first epoch any number is a gain. */
+    bool gain = isinf(w->best) ? !isnan(loss) : loss < w->best * (1 - relative);
+    if (gain) {
+        w->best = loss;
+        w->count = 0;
+        return false;
+    }
+    return ++w->count >= patience;
+}

@@ -1,0 +1,243 @@
+/*
+ * options_check.c - what train options mean together: which have no effect, and which
+ * combinations are refused.
+ *
+ * Takes the options and, once the data are known, their task; opens nothing.
+ */
+#include "base/log.h"
+#include "options/options_table.h"
+#include "base/status.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Whether the data are read as one stream of lanes. task: -1 = not known. */
+static bool streams(const struct rnnd_options *opt, int task)
+{
+    return task >= 0 && rnnd_streams(opt, (enum rnnd_task)task);
+}
+
+/* ---- options without effect */
+
+static const char *idle_in_order(const struct rnnd_options *opt, int task, int i)
+{
+    if (streams(opt, task))
+        return "when the data are read as a stream";
+    if (i == OPT_bucket && opt->shuffle == RNND_SHUFFLE_NONE)
+        return "without shuffling";
+    return NULL;
+}
+
+static const char *idle_in_optimiser(const struct rnnd_options *opt, int i)
+{
+    bool sgd = opt->optimizer == RNND_SGD;
+    switch (i) {
+    case OPT_momentum:
+        return sgd ? NULL : "without --optimizer sgd";
+    case OPT_lr_step:
+        return opt->lr_schedule == RNND_STEP_LR ? NULL : "without --lr-schedule step";
+    case OPT_lr_decay:
+        return opt->lr_schedule == RNND_STEP_LR || opt->lr_schedule == RNND_PLATEAU_LR
+                   ? NULL
+                   : "without --lr-schedule step or plateau";
+    case OPT_lr_patience:
+        return opt->lr_schedule == RNND_PLATEAU_LR ? NULL
+                                                   : "without --lr-schedule plateau";
+    default: /* beta1, beta2, eps */
+        return sgd ? "with --optimizer sgd" : NULL;
+    }
+}
+
+static const char *idle_in_model(const struct rnnd_options *opt, int task, int i)
+{
+    switch (i) {
+    case OPT_pool:
+        return task >= 0 && rnnd_task_is_stepwise((enum rnnd_task)task)
+                   ? "with one target per step"
+                   : NULL;
+    case OPT_dropout:
+        return opt->layers == 1 ? "with one layer" : NULL;
+    case OPT_embed:
+    case OPT_dropout_embed:
+        return opt->of_features ? "on features" : NULL;
+    default: /* dropout_kind */
+        return (opt->dropout > 0 && opt->layers > 1) ||
+                       (opt->dropout_embed > 0 && !opt->of_features) ||
+                       opt->dropout_head > 0
+                   ? NULL
+                   : "without dropout";
+    }
+}
+
+static bool is_unset(const struct rnnd_options *opt, int i)
+{
+    switch (i) {
+    case OPT_valid:
+        return !opt->valid;
+    case OPT_init:
+        return !opt->init;
+    case OPT_data:
+        return !opt->data;
+    case OPT_task:
+        return opt->task < 0;
+    case OPT_batch_tokens:
+        return opt->batch_tokens == 0;
+    case OPT_threads:
+        return opt->threads == 0;
+    default:
+        return false;
+    }
+}
+
+const char *rnnd__option_idle(const struct rnnd_options *opt, int task, int i)
+{
+    if (is_unset(opt, i))
+        return "as it is not set";
+    switch (i) {
+    case OPT_valid_every:
+    case OPT_patience:
+        return opt->valid ? NULL : "without --valid";
+    case OPT_shuffle:
+    case OPT_bucket:
+        return idle_in_order(opt, task, i);
+    case OPT_batch:
+        return opt->batch_tokens > 0 ? "with --batch-tokens" : NULL;
+    case OPT_pool:
+    case OPT_embed:
+    case OPT_dropout:
+    case OPT_dropout_embed:
+    case OPT_dropout_kind:
+        return idle_in_model(opt, task, i);
+    case OPT_rnn_path:
+        return opt->device == RNND_DEVICE_CPU ? "with --device cpu" : NULL;
+    case OPT_windows:
+    case OPT_stream:
+        return opt->tbptt > 0 ? NULL : "without --tbptt";
+    case OPT_momentum:
+    case OPT_beta1:
+    case OPT_beta2:
+    case OPT_eps:
+    case OPT_lr_step:
+    case OPT_lr_decay:
+    case OPT_lr_patience:
+        return idle_in_optimiser(opt, i);
+    default:
+        return NULL;
+    }
+}
+
+/* What was asked for, is not the default, and does nothing. */
+static int warn_of_idle(const struct rnnd_options *opt, int task)
+{
+    for (int i = 0; i < OPT_COUNT; i++) {
+        const struct rnnd_option *option = &rnnd__options[i];
+        const char *why = rnnd__option_idle(opt, task, i);
+        if (!why || opt->given[i] == RNND_FROM_DEFAULT)
+            continue;
+        char *value;
+        RNND_TRY(rnnd__option_get(opt, i, &value));
+        if (strcmp(value, option->preset ? option->preset : ""))
+            rnnd_log_warn("--%s %s has no effect %s", option->name, value, why);
+        free(value);
+    }
+    return 0;
+}
+
+/* ---- refusals */
+
+static int refuse(const char *reason)
+{
+    return rnnd_fail(RNND_EUSAGE, "%s", reason);
+}
+
+/* What the CPU and this version do not have. What a GPU has is found when it is
+   opened. */
+static int check_built(const struct rnnd_options *opt)
+{
+    bool cpu = opt->device == RNND_DEVICE_CPU;
+    if (cpu && (opt->precision == RNND_TF32 || opt->precision == RNND_BF16))
+        return rnnd_fail(RNND_EUSAGE,
+                         "--precision %s is for GPUs: the CPU computes in fp32",
+                         opt->precision == RNND_TF32 ? "tf32" : "bf16");
+    if (cpu && opt->comm == RNND_COMM_NCCL)
+        return refuse("--comm nccl is for GPUs: ranks on CPUs use mpi");
+    return 0;
+}
+
+static int check_windows(const struct rnnd_options *opt)
+{
+    if (opt->tbptt > 0 && opt->bidirectional)
+        return refuse(
+            "--tbptt with --bidirectional: a backward direction starts at the end of "
+            "a sequence, which a window does not know");
+    if (opt->stream != RNND_STREAM_YES)
+        return 0;
+    if (opt->tbptt == 0)
+        return refuse(
+            "--stream yes needs --tbptt: the windows that the stream is read in");
+    if (opt->batch_tokens > 0)
+        return refuse("--stream yes with --batch-tokens: a stream has --batch lanes");
+    if (opt->windows == 0)
+        return refuse("--stream yes with --windows 0: a stream has no batch to end");
+    return 0;
+}
+
+int rnnd_options_check_early(const struct rnnd_options *opt)
+{
+    if (opt->given[OPT_batch] && opt->batch_tokens > 0 &&
+        opt->given[OPT_batch] == opt->given[OPT_batch_tokens])
+        return refuse(
+            "--batch together with --batch-tokens: a batch has a number of sequences "
+            "or of steps");
+    if (opt->lr_schedule == RNND_PLATEAU_LR && !opt->valid)
+        return refuse(
+            "--lr-schedule plateau needs --valid: it watches the validation loss");
+    if (opt->patience > 0 && !opt->valid)
+        return refuse("--patience needs --valid: it watches the validation loss");
+    RNND_TRY(check_windows(opt));
+    return check_built(opt);
+}
+
+static int check_tied(const struct rnnd_options *opt, enum rnnd_task task)
+{
+    if (!opt->tie_weights)
+        return 0;
+    if (task != RNND_LM)
+        return rnnd_fail(RNND_EUSAGE, "--tie-weights is for task lm, and this is %s",
+                         rnnd_task_name(task));
+    if (opt->embed != opt->hidden)
+        return rnnd_fail(
+            RNND_EUSAGE,
+            "--tie-weights needs --embed equal to --hidden: they are %lld and %lld",
+            (long long)opt->embed, (long long)opt->hidden);
+    return 0;
+}
+
+static int check_task(const struct rnnd_options *opt, enum rnnd_task task)
+{
+    const char *name = rnnd_task_name(task);
+    if (task == RNND_LM && opt->bidirectional)
+        return refuse(
+            "task lm with --bidirectional: a backward direction would see the tokens "
+            "that are to be predicted");
+    if (task == RNND_LM && opt->normalize)
+        return refuse("--normalize on tokens: it is for features");
+    if (opt->tbptt > 0 && !rnnd_task_is_stepwise(task))
+        return rnnd_fail(RNND_EUSAGE,
+                         "--tbptt with task %s: it has one target per sequence", name);
+    if (opt->stream == RNND_STREAM_YES && task != RNND_LM)
+        return rnnd_fail(RNND_EUSAGE, "--stream yes is for task lm, and this is %s",
+                         name);
+    if (streams(opt, task) && opt->windows == 0)
+        return refuse(
+            "--windows 0 with a stream: it has no batch to end; --stream no reads "
+            "sequences one by one");
+    return check_tied(opt, task);
+}
+
+int rnnd_options_check(const struct rnnd_options *opt, enum rnnd_task task)
+{
+    RNND_TRY(rnnd_options_check_early(opt));
+    RNND_TRY(check_task(opt, task));
+    return warn_of_idle(opt, task);
+}

@@ -1,0 +1,166 @@
+/*
+ * options_help.c - the table as text for people and for the shell.
+ */
+#include "options/options_table.h"
+
+#include <string.h>
+
+enum { HELP_COLUMN = 30, HELP_WIDTH = 80 };
+
+/* A blank that does not break. */
+#define TIED '\1'
+
+/* Words, broken at blanks, behind column HELP_COLUMN; the cursor stands at column. */
+static void print_wrapped(FILE *out, int column, const char *text)
+{
+    if (column > HELP_COLUMN - 2) {
+        putc('\n', out);
+        column = 0;
+    }
+    fprintf(out, "%*s", HELP_COLUMN - column, "");
+    column = HELP_COLUMN;
+    while (*text) {
+        int word = (int)strcspn(text, " ");
+        if (column > HELP_COLUMN && column + 1 + word >= HELP_WIDTH) {
+            fprintf(out, "\n%*s", HELP_COLUMN, "");
+            column = HELP_COLUMN;
+        }
+        bool first = column == HELP_COLUMN;
+        if (!first)
+            putc(' ', out);
+        for (int i = 0; i < word; i++)
+            putc(text[i] == TIED ? ' ' : text[i], out);
+        column += word + !first;
+        text += word + (text[word] == ' ');
+    }
+    putc('\n', out);
+}
+
+static void print_option(FILE *out, const struct rnnd_option *option)
+{
+    bool has_default = option->preset && option->kind != RNND_SWITCH;
+    char text[256];
+    snprintf(text, sizeof text, "%s", option->help);
+    if (has_default)
+        snprintf(text, sizeof text, "%s (default%c%s)", option->help, TIED,
+                 option->preset);
+    int column = fprintf(out, "  --%s%s%s", option->name, option->arg ? " " : "",
+                         option->arg ? option->arg : "");
+    print_wrapped(out, column, text);
+}
+
+void rnnd_options_help(enum rnnd_command command, FILE *out)
+{
+    const char *group = "";
+    bool switches = false;
+    for (int i = 0; i < OPT_COUNT; i++) {
+        const struct rnnd_option *option = &rnnd__options[i];
+        if (!(option->commands & command))
+            continue;
+        if (strcmp(option->group, group))
+            fprintf(out, "\n%s\n", option->group);
+        group = option->group;
+        switches |= option->kind == RNND_SWITCH && i != OPT_help && i != OPT_version;
+        print_option(out, option);
+    }
+    fprintf(out, "\nAn option is written --name=value or --name value, in full%s\n",
+            switches ? "; --no-name\nturns a switch off." : ".");
+}
+
+void rnnd_options_list(enum rnnd_command command, FILE *out)
+{
+    for (int i = 0; i < OPT_COUNT; i++)
+        if (rnnd__options[i].commands & command)
+            fprintf(out, "%s\n", rnnd__options[i].name);
+}
+
+/* ---- completion for bash */
+
+static void complete_options(FILE *out)
+{
+    fputs("    local options=\n    case $command in\n", out);
+    for (int bit = 0; rnnd_command_name(bit); bit++) {
+        fprintf(out, "    %s)\n        options='", rnnd_command_name(bit));
+        for (int i = 0; i < OPT_COUNT; i++) {
+            const struct rnnd_option *option = &rnnd__options[i];
+            if (!(option->commands & 1u << bit))
+                continue;
+            fprintf(out, "--%s ", option->name);
+            if (option->kind == RNND_SWITCH && i != OPT_help && i != OPT_version)
+                fprintf(out, "--no-%s ", option->name);
+        }
+        fputs("' ;;\n", out);
+    }
+    fputs("    esac\n", out);
+}
+
+/* One case per option that takes a value: its words, files, folders, or nothing. */
+static void complete_values(FILE *out)
+{
+    fputs("    case $prev in\n", out);
+    for (int i = 0; i < OPT_COUNT; i++) {
+        const struct rnnd_option *option = &rnnd__options[i];
+        if (!option->arg)
+            continue;
+        fprintf(out, "    --%s) ", option->name);
+        if (option->kind == RNND_CHOICE) {
+            fputs("words='", out);
+            for (const char *c = option->arg; *c; c++)
+                putc(*c == '|' ? ' ' : *c, out);
+            putc('\'', out);
+        } else {
+            fputs(!strcmp(option->arg, "FILE")  ? "action='file'"
+                  : !strcmp(option->arg, "DIR") ? "action='directory'"
+                                                : "action=''",
+                  out);
+        }
+        fputs(" ;;\n", out);
+    }
+    fputs("    *) return 1 ;;\n    esac\n", out);
+}
+
+void rnnd_options_completion(FILE *out)
+{
+    fputs("# bash completion for rnn_dist, made by: rnn_dist help --completion\n\n"
+          "# The value of option $prev, if it takes one.\n"
+          "_rnn_dist_value()\n{\n    local prev=$1 cur=$2 words='' action=''\n",
+          out);
+    complete_values(out);
+    fputs("    if [ -n \"$words\" ]; then\n"
+          "        mapfile -t COMPREPLY < <(compgen -W \"$words\" -- \"$cur\")\n"
+          "    elif [ -n \"$action\" ]; then\n"
+          "        compopt -o filenames 2>/dev/null\n"
+          "        mapfile -t COMPREPLY < <(compgen -A \"$action\" -- \"$cur\")\n"
+          "    fi\n}\n\n"
+          "_rnn_dist()\n{\n"
+          "    local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]}\n"
+          "    COMPREPLY=()\n"
+          "    if [ \"$cur\" = = ]; then\n"
+          "        cur=''\n"
+          "    elif [ \"$prev\" = = ]; then\n"
+          "        prev=${COMP_WORDS[COMP_CWORD-2]}\n"
+          "    fi\n"
+          "    _rnn_dist_value \"$prev\" \"$cur\" && return\n"
+          "    local commands='",
+          out);
+    for (int bit = 0; rnnd_command_name(bit); bit++)
+        fprintf(out, "%s%s", bit ? " " : "", rnnd_command_name(bit));
+    fputs("'\n"
+          "    local command=train\n"
+          "    case \" $commands \" in *\" ${COMP_WORDS[1]} \"*) "
+          "command=${COMP_WORDS[1]} ;; esac\n",
+          out);
+    complete_options(out);
+    fputs("    if [ \"$COMP_CWORD\" = 1 ] && [ \"${cur#-}\" = \"$cur\" ]; then\n"
+          "        mapfile -t COMPREPLY < <(compgen -W \"$commands\" -- \"$cur\")\n"
+          "    elif [ \"${cur#-}\" != \"$cur\" ]; then\n"
+          "        mapfile -t COMPREPLY < <(compgen -W \"$options\" -- \"$cur\")\n"
+          "    elif [ \"$command\" = help ]; then\n"
+          "        mapfile -t COMPREPLY < <(compgen -W \"$commands\" -- \"$cur\")\n"
+          "    else\n"
+          "        compopt -o filenames 2>/dev/null\n"
+          "        mapfile -t COMPREPLY < <(compgen -f -- \"$cur\")\n"
+          "    fi\n}\n"
+          "complete -F _rnn_dist rnn_dist\n",
+          out);
+}

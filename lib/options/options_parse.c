@@ -1,0 +1,217 @@
+/*
+ * options_parse.c - options from the command line, and what to say of a misspelt one.
+ *
+ * Takes argv, gives values to options.c one by one and leaves the operands. Knows kinds
+ * and commands of options, not what they mean.
+ */
+#include "options/options_table.h"
+#include "base/status.h"
+
+#include <ctype.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- the option that was meant */
+
+enum { LONGEST_WORD = 64 };
+
+/* Edits (insert, delete, replace, swap neighbours) that make b of a; case counts
+   nothing and neither does "_" for "-". */
+static int edit_distance(const char *a, const char *b)
+{
+    size_t n = strlen(a), m = strlen(b);
+    if (n >= LONGEST_WORD || m >= LONGEST_WORD)
+        return INT_MAX;
+    int row[3]
+           [LONGEST_WORD + 1]; /* of the table: the one before last, the last, this */
+    int *old = row[0], *last = row[1], *now = row[2];
+    for (size_t j = 0; j <= m; j++)
+        last[j] = (int)j;
+    for (size_t i = 1; i <= n; i++) {
+        now[0] = (int)i;
+        for (size_t j = 1; j <= m; j++) {
+            int x = a[i - 1] == '_' ? '-' : tolower((unsigned char)a[i - 1]);
+            int best = last[j - 1] + (x != b[j - 1]);
+            best = best < last[j] + 1 ? best : last[j] + 1;
+            best = best < now[j - 1] + 1 ? best : now[j - 1] + 1;
+            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] &&
+                old[j - 2] + 1 < best)
+                best = old[j - 2] + 1;
+            now[j] = best;
+        }
+        int *free_row = old;
+        old = last, last = now, now = free_row;
+    }
+    return last[m];
+}
+
+const char *rnnd_options_nearest(const char *word, const char *const *words)
+{
+    const char *nearest = NULL;
+    int least = INT_MAX;
+    size_t length = strlen(word);
+    for (; *words; words++) {
+        int distance = edit_distance(word, *words);
+        if (length >= 3 && !strncmp(word, *words, length))
+            distance = 1; /* an abbreviation */
+        int allowed = length <= 3 ? 1 : length <= 6 ? 2 : 3;
+        if (distance <= allowed && distance < least) {
+            least = distance;
+            nearest = *words;
+        }
+    }
+    return nearest;
+}
+
+/* "train, verify and bench" */
+static void name_commands(unsigned commands, char *text, size_t size)
+{
+    unsigned known = 0, named = 0;
+    for (int bit = 0; rnnd_command_name(bit); bit++)
+        known |= 1u << bit;
+    commands &= known;
+    text[0] = '\0';
+    for (int bit = 0; rnnd_command_name(bit); bit++) {
+        if (!(commands & 1u << bit))
+            continue;
+        named |= 1u << bit;
+        size_t used = strlen(text);
+        snprintf(text + used, size - used, "%s%s",
+                 !used               ? ""
+                 : named == commands ? " and "
+                                     : ", ",
+                 rnnd_command_name(bit));
+    }
+}
+
+int rnnd__option_unknown(const char *name, unsigned command, const char *dash)
+{
+    int known = rnnd__option_find(name);
+    if (known >= 0) {
+        char takers[160], here[32];
+        name_commands(rnnd__options[known].commands, takers, sizeof takers);
+        name_commands(command, here, sizeof here);
+        return rnnd_fail(RNND_EUSAGE, "%s%s is an option of %s, not of %s", dash, name,
+                         takers, here);
+    }
+    const char *names[OPT_COUNT + 1];
+    int count = 0;
+    for (int i = 0; i < OPT_COUNT; i++)
+        if (rnnd__options[i].commands & command)
+            names[count++] = rnnd__options[i].name;
+    names[count] = NULL;
+    bool no = !strncmp(name, "no-", 3);
+    const char *meant = rnnd_options_nearest(name, names);
+    const char *prefix = "";
+    if (!meant && no && (meant = rnnd_options_nearest(name + 3, names)))
+        prefix = "no-";
+    if (!meant)
+        return rnnd_fail(RNND_EUSAGE, "unknown option %s%s", dash, name);
+    return rnnd_fail(RNND_EUSAGE, "unknown option %s%s; did you mean %s%s%s?", dash,
+                     name, dash, prefix, meant);
+}
+
+/* ---- the command line */
+
+struct arguments {
+    enum rnnd_command command;
+    int argc, next;
+    char **argv;
+};
+
+static int set_switch(struct rnnd_options *opt, int i, bool on, const char *value)
+{
+    const char *name = rnnd__options[i].name;
+    if (value)
+        return rnnd_fail(RNND_EUSAGE, "--%s%s takes no value; --%s or --no-%s",
+                         on ? "" : "no-", name, name, name);
+    return rnnd__option_set(opt, i, on ? "yes" : "no", RNND_FROM_COMMAND_LINE);
+}
+
+/* "--lr" and "--lr=3": an option, which nobody means as the value of another. */
+static bool is_option(const char *word)
+{
+    char name[LONGEST_WORD];
+    if (sscanf(word, "--%63[^=]", name) != 1)
+        return false;
+    return rnnd__option_find(strncmp(name, "no-", 3) ? name : name + 3) >= 0;
+}
+
+/* --name VALUE, or value where it stood behind "=". */
+static int set_valued(struct rnnd_options *opt, struct arguments *args, int i,
+                      const char *value)
+{
+    const struct rnnd_option *option = &rnnd__options[i];
+    if (!value && args->next < args->argc && !is_option(args->argv[args->next]))
+        value = args->argv[args->next++];
+    bool may_be_empty = i == OPT_prompt;
+    if (!value || (!*value && !may_be_empty))
+        return rnnd_fail(RNND_EUSAGE, "--%s needs a value: %s", option->name,
+                         option->arg);
+    if (i == OPT_config)
+        RNND_TRY(rnnd_options_read_file(opt, value));
+    return rnnd__option_set(opt, i, value, RNND_FROM_COMMAND_LINE);
+}
+
+static int set_named(struct rnnd_options *opt, struct arguments *args, const char *name,
+                     const char *value)
+{
+    int i = rnnd__option_find(name);
+    bool takes = i >= 0 && rnnd__options[i].commands & args->command;
+    if (takes && rnnd__options[i].kind == RNND_SWITCH)
+        return set_switch(opt, i, true, value);
+    if (takes)
+        return set_valued(opt, args, i, value);
+    if (i < 0 && !strncmp(name, "no-", 3)) {
+        int positive = rnnd__option_find(name + 3);
+        if (positive >= 0 && rnnd__options[positive].kind != RNND_SWITCH)
+            return rnnd_fail(RNND_EUSAGE, "--%s: --%s is no switch, it takes %s", name,
+                             name + 3, rnnd__options[positive].arg);
+        if (positive >= 0 && rnnd__options[positive].commands & args->command)
+            return set_switch(opt, positive, false, value);
+        if (positive >= 0)
+            name += 3;
+    }
+    return rnnd__option_unknown(name, args->command, "--");
+}
+
+/* "--name" or "--name=value". */
+static int take_option(struct rnnd_options *opt, struct arguments *args,
+                       const char *word)
+{
+    if (word[1] != '-')
+        return rnnd_fail(RNND_EUSAGE, "unknown option %s; options are written --name",
+                         word);
+    const char *equals = strchr(word, '=');
+    char *name =
+        equals ? strndup(word + 2, (size_t)(equals - word - 2)) : strdup(word + 2);
+    if (!name)
+        return rnnd_fail_memory(strlen(word), "an option");
+    int status = set_named(opt, args, name, equals ? equals + 1 : NULL);
+    free(name);
+    return status;
+}
+
+int rnnd_options_parse(struct rnnd_options *opt, enum rnnd_command command, int argc,
+                       char **argv, int *operands)
+{
+    struct arguments args = {command, argc, 0, argv};
+    int kept = 0;
+    bool options_end = false;
+    while (args.next < argc) {
+        char *word = argv[args.next++];
+        if (options_end || word[0] != '-' || !word[1]) {
+            argv[kept++] = word;
+            continue;
+        }
+        options_end = !strcmp(word, "--");
+        if (!options_end)
+            RNND_TRY(take_option(opt, &args, word));
+        if (opt->help || opt->version) /* all else does not matter then */
+            break;
+    }
+    rnnd__options_settle(opt);
+    *operands = kept;
+    return 0;
+}

@@ -1,0 +1,130 @@
+/*
+ * options_text.c - the options in force as text, and what differs between two sets.
+ *
+ * What is kept with a run: config.ini, the record in the checkpoint, the start record
+ * of the metrics. Reading the text back gives the same bits.
+ */
+#include "options/options_table.h"
+#include "base/status.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Kept with a run, and with an effect there. */
+static bool in_force(const struct rnnd_options *opt, int i)
+{
+    const struct rnnd_option *option = &rnnd__options[i];
+    return option->commands & RNND_CMD_TRAIN && option->life != CALL &&
+           !rnnd__option_idle(opt, opt->task, i);
+}
+
+int rnnd_options_each(const struct rnnd_options *opt,
+                      int (*visit)(void *context, const char *name,
+                                   enum rnnd_option_kind kind, const char *value),
+                      void *context)
+{
+    for (int i = 0; i < OPT_COUNT; i++) {
+        if (!in_force(opt, i))
+            continue;
+        char *value;
+        RNND_TRY(rnnd__option_get(opt, i, &value));
+        int status =
+            visit(context, rnnd__options[i].name, rnnd__options[i].kind, value);
+        free(value);
+        RNND_TRY(status);
+    }
+    return 0;
+}
+
+/* ---- text */
+
+/* Whether a value stands as it is; the reader strips blanks at its ends, ends it at a
+   comment, and takes quotes for quotes. */
+static bool is_plain(const char *value)
+{
+    size_t length = strlen(value);
+    if (!length || value[0] == '"' || value[0] == ' ' || value[length - 1] == ' ')
+        return false;
+    for (; *value; value++)
+        if ((unsigned char)*value < ' ' || *value == 0x7f || *value == ';')
+            return false;
+    return true;
+}
+
+static void write_quoted(FILE *out, const char *value)
+{
+    putc('"', out);
+    for (; *value; value++) {
+        unsigned char c = (unsigned char)*value;
+        if (c == '"' || c == '\\')
+            fprintf(out, "\\%c", c);
+        else if (c < ' ' || c == 0x7f || c == ';')
+            fprintf(out, "\\x%02x", c);
+        else
+            putc(c, out);
+    }
+    putc('"', out);
+}
+
+static int write_line(void *context, const char *name, enum rnnd_option_kind kind,
+                      const char *value)
+{
+    FILE *out = context;
+    (void)kind;
+    fprintf(out, "%s = ", name);
+    if (is_plain(value))
+        fputs(value, out);
+    else
+        write_quoted(out, value);
+    putc('\n', out);
+    return 0;
+}
+
+int rnnd_options_text(const struct rnnd_options *opt, char **text)
+{
+    char *all = NULL;
+    size_t size;
+    FILE *out = open_memstream(&all, &size);
+    if (!out)
+        return rnnd_fail_memory(0, "the options as text");
+    int status = rnnd_options_each(opt, write_line, out);
+    bool whole = !ferror(out);
+    whole = fclose(out) == 0 && whole;
+    if (status == 0 && !whole)
+        status = rnnd_fail_memory(size, "the options as text");
+    if (status < 0) {
+        free(all);
+        return status;
+    }
+    *text = all;
+    return 0;
+}
+
+/* ---- differences */
+
+int rnnd_options_diff(const struct rnnd_options *a, const struct rnnd_options *b,
+                      int (*visit)(void *context, const char *name,
+                                   enum rnnd_option_effect effect, const char *a_value,
+                                   const char *b_value),
+                      void *context)
+{
+    static const enum rnnd_option_effect effects[] = {[IDENTITY] = RNND_EFFECT_IDENTITY,
+                                                      [TRAINING] = RNND_EFFECT_TRAINING,
+                                                      [RUNTIME] = RNND_EFFECT_NONE};
+    for (int i = 0; i < OPT_COUNT; i++) {
+        if (!in_force(a, i) && !in_force(b, i))
+            continue;
+        char *a_value = NULL, *b_value = NULL;
+        int status = rnnd__option_get(a, i, &a_value);
+        if (status == 0)
+            status = rnnd__option_get(b, i, &b_value);
+        if (status == 0 && strcmp(a_value, b_value))
+            status =
+                visit(context, rnnd__options[i].name, effects[rnnd__options[i].life],
+                      *a_value ? a_value : "unset", *b_value ? b_value : "unset");
+        free(a_value);
+        free(b_value);
+        RNND_TRY(status);
+    }
+    return 0;
+}

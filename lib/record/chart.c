@@ -1,0 +1,209 @@
+/*
+ * chart.c - draws curves: finds the ranges, lays a grid at round numbers, and writes
+ * SVG.
+ */
+#include "record/chart.h"
+#include "base/list.h"
+#include "base/status.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+struct point {
+    double x, y;
+};
+
+struct rnnd_chart {
+    const char *title, *axis;
+    struct rnnd_list curve; /* struct rnnd_list of struct point */
+};
+
+enum { WIDTH = 460, HEIGHT = 260, LEFT = 62, RIGHT = 12, TOP = 8, BOTTOM = 34 };
+enum { LINES = 5, POINTS = 600 }; /* about, of the grid; at most, of a curve */
+
+const char *rnnd_chart_colour(int i)
+{
+    static const char *const colour[] = {"#3572b0", "#d1602c", "#2f9156", "#a64ca6",
+                                         "#b0902a", "#c23b55", "#3aa3a8", "#7a6a5a"};
+    return colour[i % (int)(sizeof colour / sizeof *colour)];
+}
+
+int rnnd_chart_new(const char *title, const char *axis, struct rnnd_chart **out)
+{
+    struct rnnd_chart *chart = NULL;
+    RNND_TRY(rnnd_new(1, sizeof *chart, "a chart", (void **)&chart));
+    *chart = (struct rnnd_chart){title, axis, {.size = sizeof(struct rnnd_list)}};
+    *out = chart;
+    return 0;
+}
+
+static struct rnnd_list *curve_of(const struct rnnd_chart *chart, int64_t i)
+{
+    return (struct rnnd_list *)chart->curve.at + i;
+}
+
+int rnnd_chart_add(struct rnnd_chart *chart, int curve, double x, double y)
+{
+    while (chart->curve.count <= curve) {
+        struct rnnd_list points = {.size = sizeof(struct point)};
+        RNND_TRY(rnnd_list_add(&chart->curve, &points, 1));
+    }
+    struct point point = {x, y};
+    return rnnd_list_add(curve_of(chart, curve), &point, 1);
+}
+
+void rnnd_chart_free(struct rnnd_chart *chart)
+{
+    for (int64_t i = 0; i < chart->curve.count; i++)
+        rnnd_list_clear(curve_of(chart, i));
+    rnnd_list_clear(&chart->curve);
+    free(chart);
+}
+
+/* ---- ranges */
+
+struct range {
+    double low, high, step; /* of the grid */
+};
+
+static void widen(struct range *r, double value)
+{
+    if (!(value >= r->low)) /* also the first */
+        r->low = value;
+    if (!(value <= r->high))
+        r->high = value;
+}
+
+/* 1, 2 or 5 times a power of ten, for about LINES lines; the range begins and ends on
+   one. */
+static void round_out(struct range *r)
+{
+    if (r->high - r->low < 1e-9 * fmax(fabs(r->low), fabs(r->high)) ||
+        r->high == r->low) {
+        double margin = r->high != 0 ? 0.1 * fabs(r->high) : 1;
+        r->low -= margin;
+        r->high += margin;
+    }
+    double rough = (r->high - r->low) / LINES, power = pow(10, floor(log10(rough)));
+    r->step = power * (rough > 5 * power   ? 10
+                       : rough > 2 * power ? 5
+                       : rough > power     ? 2
+                                           : 1);
+    r->low = floor(r->low / r->step * (1 + 1e-12)) * r->step;
+    r->high = ceil(r->high / r->step * (1 - 1e-12)) * r->step;
+}
+
+/* False where there is nothing to draw. */
+static bool ranges(const struct rnnd_chart *chart, struct range *x, struct range *y)
+{
+    *x = *y = (struct range){NAN, NAN, 0};
+    for (int64_t i = 0; i < chart->curve.count; i++) {
+        const struct rnnd_list *curve = curve_of(chart, i);
+        const struct point *p = curve->at;
+        for (int64_t j = 0; j < curve->count; j++)
+            if (isfinite(p[j].x) && isfinite(p[j].y)) {
+                widen(x, p[j].x);
+                widen(y, p[j].y);
+            }
+    }
+    if (isnan(x->low))
+        return false;
+    round_out(x);
+    round_out(y);
+    return true;
+}
+
+static double place_x(const struct range *x, double value)
+{
+    return LEFT + (WIDTH - LEFT - RIGHT) * (value - x->low) / (x->high - x->low);
+}
+
+static double place_y(const struct range *y, double value)
+{
+    return HEIGHT - BOTTOM -
+           (HEIGHT - TOP - BOTTOM) * (value - y->low) / (y->high - y->low);
+}
+
+/* ---- drawing */
+
+static int lines_of(const struct range *r)
+{
+    return (int)lround((r->high - r->low) / r->step);
+}
+
+/* Zero is zero, whatever rounding left of it. */
+static double grid_value(const struct range *r, int i)
+{
+    double value = r->low + i * r->step;
+    return fabs(value) < 1e-9 * r->step ? 0 : value;
+}
+
+static void put_grid(const struct range *x, const struct range *y, FILE *out)
+{
+    for (int i = 0; i <= lines_of(y); i++) {
+        double at = place_y(y, grid_value(y, i));
+        fprintf(out,
+                "<path class=grid d=\"M%d %.1fH%d\"/>"
+                "<text x=%d y=%.1f text-anchor=end>%.5g</text>\n",
+                LEFT, at, WIDTH - RIGHT, LEFT - 6, at + 4, grid_value(y, i));
+    }
+    for (int i = 0; i <= lines_of(x); i++) {
+        double at = place_x(x, grid_value(x, i));
+        fprintf(out,
+                "<path class=grid d=\"M%.1f %dV%d\"/>"
+                "<text x=%.1f y=%d text-anchor=middle>%.7g</text>\n",
+                at, TOP, HEIGHT - BOTTOM, at, HEIGHT - BOTTOM + 15, grid_value(x, i));
+    }
+}
+
+/* The mean of count points; not finite where one is. */
+static struct point mean(const struct point *p, int64_t count)
+{
+    struct point sum = {0, 0};
+    for (int64_t i = 0; i < count; i++) {
+        sum.x += p[i].x / (double)count;
+        sum.y += p[i].y / (double)count;
+    }
+    return sum;
+}
+
+static void put_curve(const struct rnnd_list *curve, int number, const struct range *x,
+                      const struct range *y, FILE *out)
+{
+    int64_t each = (curve->count + POINTS - 1) / POINTS;
+    const struct point *p = curve->at;
+    bool pen = false;
+    if (curve->count == 0)
+        return;
+    fprintf(out, "<path class=\"curve%s\" stroke=\"%s\" stroke-linecap=round d=\"",
+            number % 2 ? " thin" : "", rnnd_chart_colour(number / 2));
+    for (int64_t i = 0; i < curve->count; i += each) {
+        struct point at =
+            mean(p + i, curve->count - i < each ? curve->count - i : each);
+        bool there = isfinite(at.x) && isfinite(at.y);
+        if (there)
+            fprintf(out, "%s%.1f %.1f", pen ? "L" : "M", place_x(x, at.x),
+                    place_y(y, at.y));
+        if (there && !pen)
+            fputs("h0", out); /* a point of its own is seen as one */
+        pen = there;
+    }
+    fputs("\"/>\n", out);
+}
+
+void rnnd_chart_put(const struct rnnd_chart *chart, FILE *out)
+{
+    struct range x, y;
+    if (!ranges(chart, &x, &y))
+        return;
+    fprintf(out,
+            "<figure><figcaption>%s</figcaption>\n"
+            "<svg width=%d height=%d viewBox=\"0 0 %d %d\" role=img>\n",
+            chart->title, WIDTH, HEIGHT, WIDTH, HEIGHT);
+    put_grid(&x, &y, out);
+    fprintf(out, "<text x=%d y=%d text-anchor=end>%s</text>\n", WIDTH - RIGHT,
+            HEIGHT - 4, chart->axis);
+    for (int64_t i = chart->curve.count; i-- > 0;) /* the thin ones below theirs */
+        put_curve(curve_of(chart, i), (int)i, &x, &y, out);
+    fputs("</svg></figure>\n", out);
+}

@@ -1,0 +1,392 @@
+/*
+ * report.c - reads the records of runs, and writes the page: a table of results, a
+ * chart for each quantity with a curve for each run, a table of options.
+ *
+ * Takes what metrics.jsonl says and computes nothing but the best and the last of it.
+ * Lines that a crash cut short are left out, as on resume.
+ */
+#include "record/report.h"
+#include "record/chart.h"
+#include "base/file.h"
+#include "checkpoint/run_dir.h"
+#include "base/status.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <jansson.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The records of one run. */
+struct history {
+    const char *name;             /* the folder, as given */
+    json_t *start, *end;          /* the last of each; end NULL = it has not ended */
+    json_t *train, *valid, *skip; /* arrays */
+};
+
+/* ---- reading */
+
+/* The array that keeps events of this name; NULL = they are not kept. */
+static json_t *kept(const struct history *h, const char *event)
+{
+    return !strcmp(event, "train")   ? h->train
+           : !strcmp(event, "valid") ? h->valid
+           : !strcmp(event, "skip")  ? h->skip
+                                     : NULL;
+}
+
+/* Takes a record. A run that goes on has not ended. */
+static void keep(struct history *h, json_t *record)
+{
+    const char *event = json_string_value(json_object_get(record, "event"));
+    json_t *array = event ? kept(h, event) : NULL;
+    if (event && !strcmp(event, "start")) {
+        json_decref(h->start);
+        json_decref(h->end);
+        h->start = json_incref(record);
+        h->end = NULL;
+    } else if (event && !strcmp(event, "end")) {
+        json_decref(h->end);
+        h->end = json_incref(record);
+    } else if (array) {
+        json_array_append(array, record);
+    }
+    json_decref(record);
+}
+
+static void clear(struct history *h)
+{
+    json_decref(h->start);
+    json_decref(h->end);
+    json_decref(h->train);
+    json_decref(h->valid);
+    json_decref(h->skip);
+}
+
+static int read_history(const char *run, struct history *h)
+{
+    char *path = NULL, *line = NULL;
+    size_t room = 0;
+    ssize_t length;
+    *h = (struct history){run, NULL, NULL, json_array(), json_array(), json_array()};
+    RNND_TRY(rnnd_run_dir_file(run, "metrics.jsonl", &path));
+    FILE *file;
+    int status = rnnd_file_open(path, &file);
+    if (status == 0 && !file)
+        status = rnnd_fail(RNND_EFILE, "%s: there is none; a run folder has one", path);
+    while (status == 0 && (length = getline(&line, &room, file)) > 0)
+        keep(h, json_loadb(line, (size_t)length, 0, NULL));
+    if (status == 0 && ferror(file))
+        status = rnnd_fail(RNND_EFILE, "%s: %s", path, strerror(errno));
+    if (status == 0 && !h->start)
+        status =
+            rnnd_fail(RNND_EDATA, "%s has no start record: it tells of no run", path);
+    if (file)
+        fclose(file);
+    free(line);
+    free(path);
+    return status;
+}
+
+/* ---- values of records */
+
+/* NaN where it is null or not there. */
+static double number(const json_t *record, const char *key)
+{
+    const json_t *value = json_object_get(record, key);
+    return json_is_number(value) ? json_number_value(value) : NAN;
+}
+
+static int64_t integer(const json_t *record, const char *key)
+{
+    return json_integer_value(json_object_get(record, key));
+}
+
+static const json_t *last_of(const json_t *records)
+{
+    size_t n = json_array_size(records);
+    return n ? json_array_get(records, n - 1) : NULL;
+}
+
+static const json_t *best_of(const json_t *records)
+{
+    const json_t *best = NULL;
+    for (size_t i = 0; i < json_array_size(records); i++) {
+        const json_t *r = json_array_get(records, i);
+        if (isfinite(number(r, "loss")) &&
+            (!best || number(r, "loss") < number(best, "loss")))
+            best = r;
+    }
+    return best;
+}
+
+/* What a validation reports beside the loss; NULL = nothing. */
+static const char *const metrics[] = {"accuracy", "perplexity", "rmse", "nll"};
+enum { METRICS = sizeof metrics / sizeof *metrics };
+
+static const char *metric_of(const json_t *record)
+{
+    for (int i = 0; i < METRICS; i++)
+        if (json_object_get(record, metrics[i]))
+            return metrics[i];
+    return NULL;
+}
+
+/* ---- text */
+
+static void put_text(FILE *out, const char *text)
+{
+    for (; *text; text++)
+        switch (*text) {
+        case '&':
+            fputs("&amp;", out);
+            break;
+        case '<':
+            fputs("&lt;", out);
+            break;
+        case '>':
+            fputs("&gt;", out);
+            break;
+        case '"':
+            fputs("&quot;", out);
+            break;
+        default:
+            putc(*text, out);
+        }
+}
+
+static void put_cell(FILE *out, const char *text)
+{
+    fputs("<td>", out);
+    put_text(out, text);
+    fputs("</td>", out);
+}
+
+static void put_number(FILE *out, double value)
+{
+    if (isfinite(value))
+        fprintf(out, "<td class=n>%.6g</td>", value);
+    else
+        fputs("<td class=n>–</td>", out);
+}
+
+static void put_count(FILE *out, int64_t value)
+{
+    fprintf(out, "<td class=n>%" PRId64 "</td>", value);
+}
+
+static const char head[] =
+    "<!doctype html>\n<html lang=en>\n<meta charset=utf-8>\n"
+    "<meta name=viewport content=\"width=device-width\">\n"
+    "<meta name=generator content=\"rnn_dist %s\">\n<title>rnn_dist: %d run%s</title>\n"
+    "<style>\n"
+    ":root { color-scheme: light dark }\n"
+    "body { font: 15px/1.5 sans-serif; max-width: 70em; margin: 2em auto; padding: 0 "
+    "1em }\n"
+    "table { border-collapse: collapse; margin: 1em 0 }\n"
+    "th, td { padding: .15em .8em .15em 0; text-align: left; vertical-align: top }\n"
+    "tr + tr td { border-top: 1px solid #8884 }\n"
+    ".n { text-align: right; font-variant-numeric: tabular-nums }\n"
+    ".differs td { font-weight: bold }\n"
+    "figure { display: inline-block; margin: .5em 1em .5em 0; vertical-align: top }\n"
+    "svg { display: block } svg text { font-size: 11px; fill: currentColor }\n"
+    ".grid { stroke: #8884 } .curve { fill: none; stroke-width: 1.5 }\n"
+    ".thin { stroke-width: 1; opacity: .55 }\n"
+    "</style>\n";
+
+/* ---- results */
+
+static void put_state(FILE *out, const struct history *h)
+{
+    static const char *const ended[] = {"done",
+                                        "",
+                                        "",
+                                        "",
+                                        "failed: files",
+                                        "failed: device",
+                                        "failed: communication",
+                                        "not finite"};
+    int64_t status = h->end ? integer(h->end, "status") : -1;
+    if (status == 75)
+        put_cell(out, "stopped, can go on");
+    else if (status < 0)
+        put_cell(out, "no end yet");
+    else if (status < (int)(sizeof ended / sizeof *ended) && *ended[status])
+        put_cell(out, ended[status]);
+    else
+        fprintf(out, "<td>status %" PRId64 "</td>", status);
+}
+
+static void put_result(FILE *out, const struct history *h, int number_of_run)
+{
+    const json_t *train = last_of(h->train), *best = best_of(h->valid);
+    const json_t *device = json_array_get(json_object_get(h->start, "devices"), 0);
+    const char *metric = metric_of(best);
+    fprintf(out, "<tr><td style=\"color:%s\">&#9632;</td>",
+            rnnd_chart_colour(number_of_run));
+    put_cell(out, h->name);
+    put_state(out, h);
+    put_count(out, h->end ? integer(h->end, "updates") : integer(train, "update"));
+    put_count(out, integer(train, "epoch"));
+    put_number(out, h->end ? number(h->end, "seconds") : NAN);
+    put_number(out, number(train, "loss"));
+    put_number(out, number(best, "loss"));
+    if (metric && isfinite(number(best, metric)))
+        fprintf(out, "<td class=n>%s %.6g</td>", metric, number(best, metric));
+    else
+        fputs("<td class=n>–</td>", out);
+    put_number(out, number(best, "update"));
+    put_count(out, (int64_t)json_array_size(h->skip));
+    put_count(out, integer(h->start, "ranks"));
+    put_cell(out, json_is_string(device) ? json_string_value(device) : "");
+    put_count(out, integer(h->start, "parameters"));
+    fputs("</tr>\n", out);
+}
+
+static void put_results(FILE *out, const struct history *h, int count)
+{
+    fputs(
+        "<table>\n<tr><th></th><th>run</th><th>state</th><th>updates</th><th>epoch</th>"
+        "<th>seconds</th><th>training loss</th><th>best validation loss</th><th></th>"
+        "<th>at update</th><th>skipped</th><th>ranks</th><th>device</th>"
+        "<th>parameters</th></tr>\n",
+        out);
+    for (int i = 0; i < count; i++)
+        put_result(out, &h[i], i);
+    fputs("</table>\n", out);
+}
+
+/* ---- curves */
+
+/* One quantity of all runs; with `also`, that of the training records as thin lines. */
+static int put_chart(FILE *out, const struct history *h, int count, const char *title,
+                     const char *key, bool valid, bool also)
+{
+    struct rnnd_chart *chart;
+    RNND_TRY(rnnd_chart_new(title, "update", &chart));
+    int status = 0;
+    for (int thin = also; thin >= 0; thin--)
+        for (int i = 0; i < count && status == 0; i++) {
+            const json_t *records = valid && !thin ? h[i].valid : h[i].train;
+            for (size_t j = 0; j < json_array_size(records) && status == 0; j++) {
+                const json_t *r = json_array_get(records, j);
+                status = rnnd_chart_add(chart, 2 * i + thin, number(r, "update"),
+                                        number(r, key));
+            }
+        }
+    if (status == 0)
+        rnnd_chart_put(chart, out);
+    rnnd_chart_free(chart);
+    return status;
+}
+
+static int put_charts(FILE *out, const struct history *h, int count)
+{
+    RNND_TRY(put_chart(out, h, count, "Loss: validation, and training (thin)", "loss",
+                       true, true));
+    for (int i = 0; i < METRICS; i++) {
+        char title[64];
+        snprintf(title, sizeof title, "Validation: %s", metrics[i]);
+        RNND_TRY(put_chart(out, h, count, title, metrics[i], true, false));
+    }
+    RNND_TRY(put_chart(out, h, count, "Learning rate", "lr", false, false));
+    RNND_TRY(
+        put_chart(out, h, count, "Length of the gradient", "grad_norm", false, false));
+    RNND_TRY(
+        put_chart(out, h, count, "Time steps a second", "steps_per_s", false, false));
+    RNND_TRY(put_chart(out, h, count, "Share of time waiting", "idle", false, false));
+    return put_chart(out, h, count, "Longest over mean share of ranks", "straggler",
+                     false, false);
+}
+
+/* ---- options */
+
+static const json_t *option(const struct history *h, const char *name)
+{
+    return json_object_get(json_object_get(h->start, "config"), name);
+}
+
+static void put_option(FILE *out, const struct history *h, int count, const char *name)
+{
+    bool differs = false;
+    for (int i = 1; i < count; i++)
+        differs |= !json_equal(option(&h[i], name), option(&h[0], name)) &&
+                   (option(&h[i], name) || option(&h[0], name));
+    fputs(differs ? "<tr class=differs>" : "<tr>", out);
+    put_cell(out, name);
+    for (int i = 0; i < count; i++) {
+        const json_t *value = option(&h[i], name);
+        if (json_is_boolean(value))
+            put_cell(out, json_is_true(value) ? "yes" : "no");
+        else if (json_is_string(value))
+            put_cell(out, json_string_value(value));
+        else if (json_is_number(value))
+            put_number(out, json_number_value(value));
+        else
+            put_cell(out, "");
+    }
+    fputs("</tr>\n", out);
+}
+
+/* Those of the first run in their order, then what only later ones have. */
+static void put_options(FILE *out, const struct history *h, int count)
+{
+    fprintf(out, "<h2>Options</h2>\n<table>\n<tr><th></th>");
+    for (int i = 0; i < count; i++) {
+        fputs("<th>", out);
+        put_text(out, h[i].name);
+        fputs("</th>", out);
+    }
+    fputs("</tr>\n", out);
+    for (int i = 0; i < count; i++) {
+        const char *name;
+        json_t *value;
+        json_object_foreach(json_object_get(h[i].start, "config"), name, value)
+        {
+            bool shown = false;
+            for (int j = 0; j < i; j++)
+                shown |= option(&h[j], name) != NULL;
+            if (!shown)
+                put_option(out, h, count, name);
+        }
+    }
+    fputs("</table>\n", out);
+}
+
+/* ---- the page */
+
+static int put_page(FILE *out, const struct history *h, int count)
+{
+    fprintf(out, head, rnnd_version(), count, count == 1 ? "" : "s");
+    fputs("<h1>Training with rnn_dist</h1>\n", out);
+    put_results(out, h, count);
+    RNND_TRY(put_charts(out, h, count));
+    put_options(out, h, count);
+    return 0;
+}
+
+int rnnd_report(const char *const *run, int count, const char *out)
+{
+    struct history *h = NULL;
+    struct rnnd_file file = {0};
+    int read = 0, status = 0;
+    RNND_TRY(rnnd_new((size_t)count, sizeof *h, "records of runs", (void **)&h));
+    while (read < count && status == 0) {
+        status = read_history(run[read], &h[read]);
+        read++;
+    }
+    if (status == 0)
+        status = rnnd_file_create(out, &file);
+    if (status == 0) {
+        status = put_page(file.stream, h, count);
+        if (status == 0)
+            status = rnnd_file_commit(&file);
+        else
+            rnnd_file_drop(&file);
+    }
+    for (int i = 0; i < read; i++)
+        clear(&h[i]);
+    free(h);
+    return status;
+}

@@ -1,0 +1,242 @@
+/*
+ * reducer.c - sums the gradients of a model over all ranks.
+ *
+ * Takes the ranges that the model announces as final, joins neighbours into buckets,
+ * and gives them to the communicator. Where sums make progress on their own (NCCL) a
+ * bucket starts as soon as it is full, below the rest of the backward pass; where they
+ * do not (MPI on hosts: nothing moves inside the time loop) all starts in finish, after
+ * the ranks have met. Knows the gradient arena as one flat array, no layers.
+ */
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "comm/comm.h"
+#include "model/params.h"
+#include "base/status.h"
+#include "base/timeline.h"
+
+struct range {
+    int64_t begin, end;
+};
+
+struct rnnd_reducer {
+    struct rnnd_model *model;
+    const struct rnnd_params *params;
+    struct rnnd_comm *comm;
+    struct rnnd_comm *own; /* the same where it was opened for the sums, else NULL */
+    int64_t bucket;        /* floats */
+    bool early;
+    struct range pending; /* announced, not begun; empty where begin == end */
+    struct range *seen;   /* [room] ranges announced in this update */
+    int seen_count, room;
+    int64_t seen_floats;
+    double wait;
+};
+
+/* ---- buckets */
+
+static int begin(struct rnnd_reducer *r, struct range range)
+{
+    const struct rnnd_params *p = r->params;
+    for (int64_t at = range.begin; at < range.end; at += r->bucket) {
+        int64_t left = range.end - at;
+        RNND_TRY(rnnd_comm_sum_begin(r->comm, p->be, rnnd_at(p->grad, at),
+                                     left < r->bucket ? left : r->bucket,
+                                     "gradient sum"));
+    }
+    return 0;
+}
+
+static int flush(struct rnnd_reducer *r)
+{
+    struct range range = r->pending;
+    r->pending.begin = r->pending.end = 0;
+    return begin(r, range);
+}
+
+static int64_t length(struct range range)
+{
+    return range.end - range.begin;
+}
+
+static bool join(struct range *to, struct range range)
+{
+    if (range.end == to->begin)
+        to->begin = range.begin;
+    else if (range.begin == to->end)
+        to->end = range.end;
+    else
+        return false;
+    return true;
+}
+
+static bool was_seen(const struct rnnd_reducer *r, struct range range)
+{
+    for (int i = 0; i < r->seen_count; i++)
+        if (r->seen[i].begin <= range.begin && range.end <= r->seen[i].end)
+            return true;
+    return false;
+}
+
+static int remember(struct rnnd_reducer *r, struct range range)
+{
+    if (r->seen_count == r->room) {
+        void *p = r->seen;
+        int room = r->room ? 2 * r->room : 64;
+        RNND_TRY(rnnd_grow((size_t)room, sizeof *r->seen, "gradient buckets", &p));
+        r->seen = p;
+        r->room = room;
+    }
+    r->seen[r->seen_count++] = range;
+    r->seen_floats += length(range);
+    return 0;
+}
+
+/* What the model calls. A rank that failed half-way announces all from the start: what
+   was announced before is passed over, so that the buckets are those of the other
+   ranks. */
+static int ready(void *context, int64_t offset, int64_t count)
+{
+    struct rnnd_reducer *r = context;
+    struct range range = {offset, offset + count};
+    if (was_seen(r, range))
+        return 0;
+    RNND_TRY(remember(r, range));
+    bool fits = length(r->pending) + count <= r->bucket;
+    if (length(r->pending) == 0) {
+        r->pending = range;
+    } else if (!fits || !join(&r->pending, range)) {
+        RNND_TRY(flush(r));
+        r->pending = range;
+    }
+    return length(r->pending) >= r->bucket ? flush(r) : 0;
+}
+
+/* ---- the end of an update */
+
+/* What a rank brings to the small sum at an update's end, and takes from it. */
+struct shared {
+    int status;
+    unsigned flags;
+    struct rnnd_loss loss;
+};
+
+enum { FLAGS = 8 };
+
+/* Failures and flags are counted in the sum that carries the loss; who failed, and of
+   what, is asked only where somebody did. */
+static int share(struct rnnd_reducer *r, struct shared *s)
+{
+    double value[4 + FLAGS] = {s->loss.loss, s->loss.targets, s->loss.correct,
+                               s->status < 0};
+    for (int i = 0; i < FLAGS; i++)
+        value[4 + i] = s->flags >> i & 1;
+    RNND_TRY(rnnd_comm_sum(r->comm, value, 4 + FLAGS));
+    if (value[3] > 0)
+        return rnnd_comm_agree(r->comm, s->status);
+    s->loss = (struct rnnd_loss){value[0], value[1], value[2]};
+    for (int i = 0; i < FLAGS; i++)
+        if (value[4 + i] > 0)
+            s->flags |= 1u << i;
+    return 0;
+}
+
+/* Sums run already: a rank that failed joins them all the same, with what it has. */
+static int finish_early(struct rnnd_reducer *r, struct shared *s)
+{
+    double start = rnnd_clock(), mark = rnnd_timeline_now();
+    int begun = 0;
+    if (r->seen_floats < r->params->count)
+        begun = rnnd_model_announce(r->model);
+    if (begun >= 0)
+        begun = flush(r);
+    if (begun >= 0)
+        begun = rnnd_comm_sum_wait(r->comm);
+    if (s->status >= 0)
+        s->status = begun;
+    int status = share(r, s);
+    r->wait += rnnd_clock() - start;
+    rnnd_timeline_mark(RNND_WORK_REDUCE, false, -1, mark);
+    return status;
+}
+
+/* The ranks meet in the small sum, where a late one is waited for; then all exchange at
+   full speed, or, where one failed, not at all. */
+static int finish_late(struct rnnd_reducer *r, struct shared *s)
+{
+    const struct rnnd_params *p = r->params;
+    if (s->status >= 0 && p->be->ops->sync(p->be) < 0)
+        s->status = rnnd_fail((enum rnnd_status)p->be->status, "%s", p->be->error);
+    double start = rnnd_clock(), mark = rnnd_timeline_now();
+    RNND_TRY(share(r, s));
+    rnnd_timeline_mark(RNND_WORK_MEET, false, -1, mark);
+    mark = rnnd_timeline_now();
+    RNND_TRY(begin(r, (struct range){0, p->count}));
+    RNND_TRY(rnnd_comm_sum_wait(r->comm));
+    rnnd_timeline_mark(RNND_WORK_REDUCE, false, -1, mark);
+    r->wait += rnnd_clock() - start;
+    return 0;
+}
+
+int rnnd_reducer_finish(struct rnnd_reducer *r, int status, unsigned *flags,
+                        struct rnnd_loss *loss)
+{
+    if (rnnd_comm_size(r->comm) == 1)
+        return status;
+    struct shared s = {.status = status, .flags = flags ? *flags : 0, .loss = *loss};
+    status = r->early ? finish_early(r, &s) : finish_late(r, &s);
+    r->pending.begin = r->pending.end = 0;
+    r->seen_count = 0;
+    r->seen_floats = 0;
+    RNND_TRY(status);
+    *loss = s.loss;
+    if (flags)
+        *flags = s.flags;
+    return 0;
+}
+
+bool rnnd_reducer_overlaps(const struct rnnd_reducer *r)
+{
+    return r->early;
+}
+
+double rnnd_reducer_take_wait(struct rnnd_reducer *r)
+{
+    double wait = r->wait;
+    r->wait = 0;
+    return wait;
+}
+
+int rnnd_reducer_new(struct rnnd_model *model, struct rnnd_comm *comm, double bucket_mb,
+                     struct rnnd_reducer **out)
+{
+    void *p;
+    RNND_TRY(rnnd_new(1, sizeof(struct rnnd_reducer), "gradient sums", &p));
+    struct rnnd_reducer *r = p;
+    r->model = model;
+    r->params = rnnd_model_params(model);
+    int status = rnnd_comm_open_sums(comm, r->params->be, &r->own);
+    if (status < 0) {
+        free(r);
+        return status;
+    }
+    r->comm = r->own ? r->own : comm;
+    double floats = bucket_mb * 1e6 / sizeof(float);
+    r->bucket = floats < 1 ? 1 : floats < 1e15 ? (int64_t)floats : (int64_t)1e15;
+    r->early = rnnd_comm_overlaps(r->comm) && rnnd_comm_size(r->comm) > 1;
+    if (r->early)
+        rnnd_model_on_ready(model, ready, r);
+    *out = r;
+    return 0;
+}
+
+void rnnd_reducer_free(struct rnnd_reducer *r)
+{
+    if (!r)
+        return;
+    if (r->early)
+        rnnd_model_on_ready(r->model, NULL, NULL);
+    rnnd_comm_close(r->own);
+    free(r->seen);
+    free(r);
+}
