@@ -13,7 +13,7 @@
 #include "options/options.h"
 
 struct bin_command {
-    enum rnnd_command bit;
+    enum rnnd__command bit;
     int (*run)(struct rnnd_options *opt, struct rnnd_comm *comm, int argc, char **argv);
     const char *summary;  /* for the list of commands */
     const char *synopsis; /* behind "rnn_dist "; may have several lines */
@@ -29,7 +29,7 @@ extern const struct bin_command bin_commands[];
 /* Its word on the command line. */
 static inline const char *bin_name(const struct bin_command *command)
 {
-    return rnnd_command_name(__builtin_ctz(command->bit));
+    return rnnd__command_name(__builtin_ctz(command->bit));
 }
 /* By name; NULL = none. */
 const struct bin_command *bin_find(const char *name);

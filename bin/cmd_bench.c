@@ -23,8 +23,8 @@ static void print(const struct line *line, int count, bool json)
 int cmd_bench(struct rnnd_options *opt, struct rnnd_comm *comm, int argc, char **argv)
 {
     (void)argc, (void)argv;
-    struct rnnd_bench_result r;
-    int status = rnnd_bench(opt, comm, &r);
+    struct rnnd__bench_result r;
+    int status = rnnd__bench(opt, comm, &r);
     if (status < 0 || rnnd_comm_rank(comm) != 0)
         return status;
     double known = r.embedding + r.recurrent + r.head + r.optimizer + r.input

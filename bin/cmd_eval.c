@@ -11,7 +11,7 @@
 static int print(const struct rnnd_metrics *result, bool json)
 {
     char *text;
-    RNND_TRY(rnnd_metrics_text(result, json, &text));
+    RNND_TRY(rnnd__metrics_text(result, json, &text));
     fputs(text, stdout);
     free(text);
     return 0;

@@ -16,7 +16,7 @@ static int check_name(const char *path)
     const char *dot = strrchr(path, '.');
     for (size_t i = 0; dot && i < sizeof others / sizeof *others; i++)
         if (strcmp(dot, others[i]) == 0)
-            return rnnd_fail(RNND_EUSAGE,
+            return rnnd__fail(RNND_EUSAGE,
                              "%s: files of torch.save are not written; name it "
                              ".safetensors or .h5",
                              path);
@@ -34,8 +34,8 @@ static int export_checkpoint(const char *path, const char *output,
     RNND_TRY(rnnd_options_init(&opt));
     RNND_TRY_GOTO(bin_refuse_same(output, path));
     RNND_TRY_GOTO(rnnd_checkpoint_load_model(path, be, &model, &info));
-    RNND_TRY_GOTO(rnnd_options_read_text(&opt, info.config, path, RNND_FROM_FILE));
-    RNND_TRY_GOTO(rnnd_statedict_export(output, model, &opt));
+    RNND_TRY_GOTO(rnnd__options_read_text(&opt, info.config, path, RNND_FROM_FILE));
+    RNND_TRY_GOTO(rnnd__statedict_export(output, model, &opt));
 done:
     rnnd_model_free(model);
     free(info.config);

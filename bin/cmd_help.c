@@ -21,7 +21,7 @@ void bin_print_help(const struct bin_command *command, FILE *out)
 {
     print_synopsis(command->synopsis, out);
     fprintf(out, "%c%s.\n", command->summary[0] - 'a' + 'A', command->summary + 1);
-    rnnd_options_help(command->bit, out);
+    rnnd__options_help(command->bit, out);
 }
 
 static void print_commands(FILE *out)
@@ -44,9 +44,9 @@ int cmd_help(struct rnnd_options *opt, struct rnnd_comm *comm, int argc, char **
     if (argc > 0 && !command)
         return bin_unknown(argv[0]);
     if (opt->completion)
-        rnnd_options_completion(stdout);
+        rnnd__options_completion(stdout);
     else if (command && opt->list_options)
-        rnnd_options_list(command->bit, stdout);
+        rnnd__options_list(command->bit, stdout);
     else if (command)
         bin_print_help(command, stdout);
     else

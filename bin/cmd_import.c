@@ -16,7 +16,7 @@
 /* What a file holds is no matter of the command line. */
 static int as_data(int status)
 {
-    return status == RNND_EUSAGE ? rnnd_fail(RNND_EDATA, "%s", rnnd_status_detail())
+    return status == RNND_EUSAGE ? rnnd__fail(RNND_EDATA, "%s", rnnd_status_detail())
                                  : status;
 }
 
@@ -24,7 +24,7 @@ static int check_name(const char *path)
 {
     const char *dot = strrchr(path, '.');
     if (dot && strcmp(dot, ".safetensors") == 0)
-        return rnnd_fail(RNND_EUSAGE,
+        return rnnd__fail(RNND_EUSAGE,
                          "%s: a checkpoint is HDF5; name it .h5, say", path);
     return 0;
 }
@@ -45,10 +45,10 @@ static int take_texts(struct rnnd_model *model, const struct rnnd_dataset *data,
     while (text_of(data, tokens, count))
         count++;
     if (count != outputs)
-        return rnnd_fail(RNND_EDATA, "%s: names %lld %s, the model has %lld outputs",
+        return rnnd__fail(RNND_EDATA, "%s: names %lld %s, the model has %lld outputs",
                          path, (long long)count, tokens ? "tokens" : "classes",
                          (long long)outputs);
-    RNND_TRY(rnnd_new((size_t)count, sizeof *text, "classes", (void **)&text));
+    RNND_TRY(rnnd__new((size_t)count, sizeof *text, "classes", (void **)&text));
     for (int64_t k = 0; k < count; k++)
         text[k] = text_of(data, tokens, k);
     int status = rnnd_model_set_classes(model, text, count);
@@ -62,10 +62,10 @@ static int name_outputs(struct rnnd_model *model, const struct rnnd_options *opt
     bool classes = task == RNND_CLASSIFY || task == RNND_TAG, tokens = task == RNND_LM;
     struct rnnd_dataset *data;
     if (opt->classes_from && !classes)
-        return rnnd_fail(RNND_EUSAGE, "--classes-from: task %s has no classes",
+        return rnnd__fail(RNND_EUSAGE, "--classes-from: task %s has no classes",
                          rnnd_task_name(task));
     if (opt->vocab_from && !tokens)
-        return rnnd_fail(RNND_EUSAGE,
+        return rnnd__fail(RNND_EUSAGE,
                          "--vocab-from: task %s does not predict tokens",
                          rnnd_task_name(task));
     const char *path = tokens ? opt->vocab_from : opt->classes_from;
@@ -104,14 +104,14 @@ static void print_model(const char *path, const struct rnnd_model *model)
 static void say_cell(const struct rnnd_options *opt, const struct rnnd_model *model)
 {
     if (rnnd_model_spec(model)->cell == RNND_RNN_TANH &&
-        !rnnd_options_given(opt, "cell"))
-        rnnd_log_info("plain cells are taken for those of nn.RNN's default, rnn_tanh; "
+        !rnnd__options_given(opt, "cell"))
+        rnnd__log_info("plain cells are taken for those of nn.RNN's default, rnn_tanh; "
                       "--cell rnn_relu says otherwise");
 }
 
 /* ---- all of it */
 
-static int import_arrays(struct rnnd_statedict *sd, const struct rnnd_options *given,
+static int import_arrays(struct rnnd__statedict *sd, const struct rnnd_options *given,
                          struct rnnd_backend *be, const char *output)
 {
     struct rnnd_model_spec spec;
@@ -119,9 +119,9 @@ static int import_arrays(struct rnnd_statedict *sd, const struct rnnd_options *g
     struct rnnd_options opt;
     int status = 0;
     RNND_TRY(rnnd_options_init(&opt));
-    RNND_TRY_GOTO(rnnd_statedict_options(sd, given, &opt));
-    RNND_TRY_GOTO(rnnd_statedict_spec(sd, given, &spec));
-    RNND_TRY_GOTO(as_data(rnnd_statedict_model(sd, given, be, &model)));
+    RNND_TRY_GOTO(rnnd__statedict_options(sd, given, &opt));
+    RNND_TRY_GOTO(rnnd__statedict_spec(sd, given, &spec));
+    RNND_TRY_GOTO(as_data(rnnd__statedict_model(sd, given, be, &model)));
     RNND_TRY_GOTO(name_outputs(model, given));
     say_cell(&opt, model);
     RNND_TRY_GOTO(rnnd_checkpoint_save_model(output, model, &opt));
@@ -136,16 +136,16 @@ static int import(const struct rnnd_options *opt, const char *input, const char 
 {
     const char *read[] = {input, opt->classes_from, opt->vocab_from};
     struct rnnd_backend *be;
-    struct rnnd_statedict sd;
+    struct rnnd__statedict sd;
     for (size_t i = 0; i < sizeof read / sizeof *read; i++)
         RNND_TRY(bin_refuse_same(output, read[i]));
-    RNND_TRY(as_data(rnnd_statedict_open(input, &sd)));
+    RNND_TRY(as_data(rnnd__statedict_open(input, &sd)));
     int status = bin_open_cpu(&be);
     if (status == 0) {
         status = import_arrays(&sd, opt, be, output);
         rnnd_backend_close(be);
     }
-    rnnd_statedict_close(&sd);
+    rnnd__statedict_close(&sd);
     return status;
 }
 

@@ -16,7 +16,7 @@ int cmd_inspect(struct rnnd_options *opt, struct rnnd_comm *comm, int argc, char
     (void)argc;
     if (rnnd_comm_rank(comm) != 0)
         return 0;
-    RNND_TRY(rnnd_inspect(argv[0], opt->json, &text, &verdict));
+    RNND_TRY(rnnd__inspect(argv[0], opt->json, &text, &verdict));
     fputs(text, stdout);
     free(text);
     return verdict;

@@ -15,7 +15,7 @@
 /* ---- what may be given */
 
 /* Options of single kinds; --split and --seed belong to all. */
-static int check_options(const struct rnnd_format *format,
+static int check_options(const struct rnnd__format *format,
                          const struct rnnd_options *opt)
 {
     static const char *const own[] = {"task",        "sequence",     "features",
@@ -25,12 +25,12 @@ static int check_options(const struct rnnd_format *format,
     char word[32];
     for (size_t i = 0; i < sizeof own / sizeof own[0]; i++) {
         snprintf(word, sizeof word, " %s ", own[i]);
-        if (rnnd_options_given(opt, own[i]) && !strstr(format->options, word))
-            return rnnd_fail(RNND_EUSAGE, "--%s does not belong to pack %s", own[i],
+        if (rnnd__options_given(opt, own[i]) && !strstr(format->options, word))
+            return rnnd__fail(RNND_EUSAGE, "--%s does not belong to pack %s", own[i],
                              format->name);
     }
-    if (rnnd_options_given(opt, "vocab-size") && opt->vocab_from)
-        return rnnd_fail(RNND_EUSAGE,
+    if (rnnd__options_given(opt, "vocab-size") && opt->vocab_from)
+        return rnnd__fail(RNND_EUSAGE,
                          "--vocab-size and --vocab-from exclude each other");
     return 0;
 }
@@ -52,7 +52,7 @@ static int valid_path(const char *path, char **out)
     size_t stem = dot && dot > name ? (size_t)(dot - path) : strlen(path);
     char *valid;
     if (asprintf(&valid, "%.*s-valid%s", (int)stem, path, path + stem) < 0)
-        return rnnd_fail_memory(stem, "a file name");
+        return rnnd__fail_memory(stem, "a file name");
     *out = valid;
     return 0;
 }
@@ -86,11 +86,11 @@ static void print_histogram(const int64_t *length, int64_t n)
     }
 }
 
-static int print_lengths(const struct rnnd_contents *c)
+static int print_lengths(const struct rnnd__contents *c)
 {
-    int64_t n = rnnd_contents_sequences(c), *length;
+    int64_t n = rnnd__contents_sequences(c), *length;
     const int64_t *at = c->offsets.at;
-    RNND_TRY(rnnd_new((size_t)n, sizeof *length, "lengths", (void **)&length));
+    RNND_TRY(rnnd__new((size_t)n, sizeof *length, "lengths", (void **)&length));
     for (int64_t i = 0; i < n; i++)
         length[i] = at[i + 1] - at[i];
     qsort(length, (size_t)n, sizeof *length, by_size);
@@ -102,25 +102,25 @@ static int print_lengths(const struct rnnd_contents *c)
     while (empty < n && length[empty] == 0)
         empty++;
     if (empty)
-        rnnd_log_warn("%lld of %lld sequences are empty", (long long)empty,
+        rnnd__log_warn("%lld of %lld sequences are empty", (long long)empty,
                       (long long)n);
     free(length);
     return 0;
 }
 
-static const char *class_text(const struct rnnd_contents *c, int64_t i)
+static const char *class_text(const struct rnnd__contents *c, int64_t i)
 {
     return i < c->class.count ? ((char **)c->class.at)[i] : "";
 }
 
-static int print_classes(const struct rnnd_contents *c)
+static int print_classes(const struct rnnd__contents *c)
 {
     enum { SHOWN = 30 };
     int64_t *count, unused = 0, ignored = 0;
     const int32_t *label = c->labels.at;
     if (!c->classes)
         return 0;
-    RNND_TRY(rnnd_new((size_t)c->classes, sizeof *count, "classes", (void **)&count));
+    RNND_TRY(rnnd__new((size_t)c->classes, sizeof *count, "classes", (void **)&count));
     for (int64_t i = 0; i < c->labels.count; i++) {
         if (label[i] < 0)
             ignored++;
@@ -137,17 +137,17 @@ static int print_classes(const struct rnnd_contents *c)
     if (c->classes > SHOWN)
         printf("  and %lld more\n", (long long)(c->classes - SHOWN));
     if (unused)
-        rnnd_log_warn("%lld of %lld classes do not occur", (long long)unused,
+        rnnd__log_warn("%lld of %lld classes do not occur", (long long)unused,
                       (long long)c->classes);
     if (ignored)
-        rnnd_log_warn("%lld of %lld labels are -1: ignored", (long long)ignored,
+        rnnd__log_warn("%lld of %lld labels are -1: ignored", (long long)ignored,
                       (long long)c->labels.count);
     free(count);
     return 0;
 }
 
 /* Rows with a NaN are no targets. */
-static void warn_of_gaps(const struct rnnd_contents *c)
+static void warn_of_gaps(const struct rnnd__contents *c)
 {
     const float *value = c->values.at;
     int64_t rows = c->outputs ? c->values.count / c->outputs : 0, gaps = 0;
@@ -158,14 +158,14 @@ static void warn_of_gaps(const struct rnnd_contents *c)
         gaps += gap;
     }
     if (gaps)
-        rnnd_log_warn("%lld of %lld rows of targets have a gap: ignored",
+        rnnd__log_warn("%lld of %lld rows of targets have a gap: ignored",
                       (long long)gaps, (long long)rows);
 }
 
-static int print_summary(const char *path, const struct rnnd_contents *c)
+static int print_summary(const char *path, const struct rnnd__contents *c)
 {
-    printf("%s: %lld sequences, %lld %s", path, (long long)rnnd_contents_sequences(c),
-           (long long)rnnd_contents_steps(c), c->vocab ? "tokens" : "steps");
+    printf("%s: %lld sequences, %lld %s", path, (long long)rnnd__contents_sequences(c),
+           (long long)rnnd__contents_steps(c), c->vocab ? "tokens" : "steps");
     if (c->vocab)
         printf(", vocabulary %lld", (long long)c->vocab);
     else
@@ -181,48 +181,48 @@ static int print_summary(const char *path, const struct rnnd_contents *c)
 
 /* ---- all of it */
 
-static int write_all(struct rnnd_contents *all, const struct rnnd_options *opt,
+static int write_all(struct rnnd__contents *all, const struct rnnd_options *opt,
                      const char *output, const char *valid)
 {
-    struct rnnd_contents rest;
-    const struct rnnd_contents *contents[] = {all, &rest};
+    struct rnnd__contents rest;
+    const struct rnnd__contents *contents[] = {all, &rest};
     const char *paths[] = {output, valid};
     int count = valid ? 2 : 1, status;
-    RNND_TRY(rnnd_contents_init(&rest));
+    RNND_TRY(rnnd__contents_init(&rest));
     if (valid)
-        RNND_TRY_GOTO(rnnd_contents_split(all, opt->split, (uint64_t)opt->seed, &rest));
-    RNND_TRY_GOTO(rnnd_contents_write(contents, paths, count));
+        RNND_TRY_GOTO(rnnd__contents_split(all, opt->split, (uint64_t)opt->seed, &rest));
+    RNND_TRY_GOTO(rnnd__contents_write(contents, paths, count));
     for (int i = 0; i < count; i++)
         RNND_TRY_GOTO(print_summary(paths[i], contents[i]));
 done:
-    rnnd_contents_clear(&rest);
+    rnnd__contents_clear(&rest);
     return status;
 }
 
-static int pack(const struct rnnd_options *opt, const struct rnnd_format *format,
+static int pack(const struct rnnd_options *opt, const struct rnnd__format *format,
                 char **inputs, int count, const char *output)
 {
-    struct rnnd_contents all;
+    struct rnnd__contents all;
     char *valid = NULL;
     int status;
-    RNND_TRY(rnnd_contents_init(&all));
+    RNND_TRY(rnnd__contents_init(&all));
     RNND_TRY_GOTO(check_output(output, opt, inputs, count));
     if (opt->split > 0) {
         RNND_TRY_GOTO(valid_path(output, &valid));
         RNND_TRY_GOTO(check_output(valid, opt, inputs, count));
     }
-    RNND_TRY_GOTO(rnnd_format_read(format, opt, inputs, count, &all));
+    RNND_TRY_GOTO(rnnd__format_read(format, opt, inputs, count, &all));
     RNND_TRY_GOTO(write_all(&all, opt, output, valid));
 done:
     free(valid);
-    rnnd_contents_clear(&all);
+    rnnd__contents_clear(&all);
     return status;
 }
 
 int cmd_pack(struct rnnd_options *opt, struct rnnd_comm *comm, int argc, char **argv)
 {
-    const struct rnnd_format *format;
-    RNND_TRY(rnnd_format_find(argv[0], &format));
+    const struct rnnd__format *format;
+    RNND_TRY(rnnd__format_find(argv[0], &format));
     RNND_TRY(check_options(format, opt));
     if (rnnd_comm_rank(comm) != 0)
         return 0;

@@ -20,7 +20,7 @@ int cmd_predict(struct rnnd_options *opt, struct rnnd_comm *comm, int argc, char
     (void)argc;
     struct bin_scorer s;
     if (!opt->out && !opt->csv)
-        return rnnd_fail(RNND_EUSAGE, "predict needs --out FILE or --csv FILE");
+        return rnnd__fail(RNND_EUSAGE, "predict needs --out FILE or --csv FILE");
     int status = bin_scorer_open(&s, opt, comm, argv[0], false);
     if (status == 0)
         status = rnnd_comm_agree(comm, check_outputs(&s));

@@ -14,7 +14,7 @@ static int refuse_records(const char *out, int runs, char **run)
 {
     for (int i = 0; i < runs; i++) {
         char *records;
-        RNND_TRY(rnnd_run_dir_file(run[i], "metrics.jsonl", &records));
+        RNND_TRY(rnnd__run_dir_file(run[i], "metrics.jsonl", &records));
         int status = bin_refuse_same(out, records);
         free(records);
         RNND_TRY(status);
@@ -26,8 +26,8 @@ int cmd_report(struct rnnd_options *opt, struct rnnd_comm *comm, int argc, char 
 {
     (void)comm;
     if (!opt->out)
-        return rnnd_fail(RNND_EUSAGE,
+        return rnnd__fail(RNND_EUSAGE,
                          "report needs --out FILE; see rnn_dist help report");
     RNND_TRY(refuse_records(opt->out, argc, argv));
-    return rnnd_report((const char *const *)argv, argc, opt->out);
+    return rnnd__report((const char *const *)argv, argc, opt->out);
 }

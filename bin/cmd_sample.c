@@ -15,7 +15,7 @@ static int sample(const struct rnnd_options *opt, struct rnnd_backend *be,
     int status = 0;
     RNND_TRY_GOTO(rnnd_checkpoint_find(name, &path));
     RNND_TRY_GOTO(rnnd_checkpoint_load_model(path, be, &model, NULL));
-    RNND_TRY_GOTO(rnnd_sample(model, opt, stdout));
+    RNND_TRY_GOTO(rnnd__sample(model, opt, stdout));
 done:
     rnnd_model_free(model);
     free(path);

@@ -13,7 +13,7 @@
 static int print_json(const char *run_dir)
 {
     char *line;
-    RNND_TRY(rnnd_metrics_result(run_dir, &line));
+    RNND_TRY(rnnd__metrics_result(run_dir, &line));
     puts(line);
     free(line);
     return 0;
@@ -27,7 +27,7 @@ static void print_summary(const struct rnnd_options *opt,
     if (result->validated)
         snprintf(valid, sizeof valid, ", validation loss %.6g, %s %.6g", v->loss,
                  v->metric, v->value);
-    rnnd_log_info("%" PRId64 " updates done after %.1f s%s; see %s", result->updates,
+    rnnd__log_info("%" PRId64 " updates done after %.1f s%s; see %s", result->updates,
                   result->seconds, valid, opt->run_dir);
 }
 
@@ -55,7 +55,7 @@ int cmd_train(struct rnnd_options *opt, struct rnnd_comm *comm, int argc, char *
         char cause[2048];
         snprintf(cause, sizeof cause, "%s", rnnd_status_detail());
         int printed = print_json(opt->run_dir);
-        return status < 0 ? rnnd_fail((enum rnnd_status)status, "%s", cause) : printed;
+        return status < 0 ? rnnd__fail((enum rnnd_status)status, "%s", cause) : printed;
     }
     if (status == 0 && opt->progress != RNND_PROGRESS_NONE)
         print_summary(opt, &result);

@@ -9,5 +9,5 @@ int cmd_verify(struct rnnd_options *opt, struct rnnd_comm *comm, int argc, char 
     (void)argc, (void)argv;
     if (opt->precision == RNND_PRECISION_AUTO) /* what is exact is proved exactly */
         opt->precision = RNND_FP32;
-    return rnnd_verify(opt, comm, stdout);
+    return rnnd__verify(opt, comm, stdout);
 }

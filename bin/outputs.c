@@ -14,7 +14,7 @@ int bin_refuse_same(const char *output, const char *input)
         return 0;
     if (a.st_dev != b.st_dev || a.st_ino != b.st_ino || !S_ISREG(a.st_mode))
         return 0;
-    return rnnd_fail(RNND_EUSAGE,
+    return rnnd__fail(RNND_EUSAGE,
                      "%s is read and would be overwritten; name another output", input);
 }
 
@@ -22,6 +22,6 @@ int bin_refuse_twice(const char *output, const char *other)
 {
     if (!output || !other || strcmp(output, other) != 0)
         return 0;
-    return rnnd_fail(RNND_EUSAGE, "%s would be written twice; name another output",
+    return rnnd__fail(RNND_EUSAGE, "%s would be written twice; name another output",
                      output);
 }

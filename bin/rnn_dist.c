@@ -70,14 +70,14 @@ int bin_unknown(const char *name)
 {
     const char *names[33];
     int count = 0;
-    for (; rnnd_command_name(count); count++)
-        names[count] = rnnd_command_name(count);
+    for (; rnnd__command_name(count); count++)
+        names[count] = rnnd__command_name(count);
     names[count] = NULL;
-    const char *meant = rnnd_options_nearest(name, names);
+    const char *meant = rnnd__options_nearest(name, names);
     if (meant)
-        return rnnd_fail(RNND_EUSAGE, "unknown command %s; did you mean %s?", name,
+        return rnnd__fail(RNND_EUSAGE, "unknown command %s; did you mean %s?", name,
                          meant);
-    return rnnd_fail(RNND_EUSAGE, "unknown command %s; rnn_dist help lists them", name);
+    return rnnd__fail(RNND_EUSAGE, "unknown command %s; rnn_dist help lists them", name);
 }
 
 /* ---- before MPI */
@@ -118,19 +118,19 @@ static int check_usage(const struct bin_command *command,
 {
     const char *name = bin_name(command);
     if (operands < command->least)
-        return rnnd_fail(RNND_EUSAGE, "%s needs %s; see rnn_dist help %s", name,
+        return rnnd__fail(RNND_EUSAGE, "%s needs %s; see rnn_dist help %s", name,
                          command->operands, name);
     if (command->most >= 0 && operands > command->most)
-        return rnnd_fail(RNND_EUSAGE, "%s: too many operands: %s; see rnn_dist help %s",
+        return rnnd__fail(RNND_EUSAGE, "%s: too many operands: %s; see rnn_dist help %s",
                          name, argv[command->most], name);
     bool from_run = command->bit == RNND_CMD_TRAIN && opt->resume;
     if ((command->needs_data || command->bit == RNND_CMD_TRAIN) && !opt->data &&
         !from_run)
-        return rnnd_fail(RNND_EUSAGE, "%s needs --data FILE; see rnn_dist help %s",
+        return rnnd__fail(RNND_EUSAGE, "%s needs --data FILE; see rnn_dist help %s",
                          name, name);
     if (opt->resume) /* the stored options are still to come: the trainer checks then */
         return 0;
-    RNND_TRY(rnnd_options_check_early(opt));
+    RNND_TRY(rnnd__options_check_early(opt));
     bool mpi; /* other hosts may have other devices: then all ranks look together */
     (void)launched_rank(&mpi);
     return mpi ? 0 : rnnd_backend_check(opt);
@@ -141,7 +141,7 @@ static int choose(int *argc, char ***argv, const struct bin_command **command)
 {
     const char *word = *argc > 1 ? (*argv)[1] : NULL;
     if (!word)
-        return rnnd_fail(RNND_EUSAGE,
+        return rnnd__fail(RNND_EUSAGE,
                          "nothing to do; rnn_dist help lists the commands");
     bool named = word[0] != '-';
     if (!strcmp(word, "--help")) {
@@ -175,7 +175,7 @@ static int check_stdout(int status)
     lost = fflush(stdout) != 0 || lost;
     if (!lost || status < 0)
         return status;
-    return rnnd_fail(RNND_EFILE, "cannot write to standard output%s%s",
+    return rnnd__fail(RNND_EFILE, "cannot write to standard output%s%s",
                      errno ? ": " : "", errno ? strerror(errno) : "");
 }
 
@@ -198,12 +198,12 @@ static int settle(struct rnnd_comm *comm, int status)
     int64_t lowest = status < 0 && !is_hearsay(cause) ? -rank : INT64_MIN;
     bool knows = lowest == -rank;
     if (rnnd_comm_max(comm, &lowest, 1) < 0) { /* peers are lost, or hang */
-        rnnd_log_error("%s", status < 0 ? cause : rnnd_status_detail());
-        rnnd_comm_abort(comm, -common);
+        rnnd__log_error("%s", status < 0 ? cause : rnnd_status_detail());
+        rnnd__comm_abort(comm, -common);
         return common;
     }
     if ((knows && lowest == -rank) || (lowest == INT64_MIN && rank == 0))
-        rnnd_log_error("%s", cause);
+        rnnd__log_error("%s", cause);
     return common;
 }
 
@@ -214,11 +214,11 @@ static int run_in_world(const struct bin_command *command, struct rnnd_options *
     bool mpi;
     int rank = launched_rank(&mpi);
     if (command->bit == RNND_CMD_TRAIN) /* ranks may wait for each other for long */
-        rnnd_stop_install();
+        rnnd__stop_install();
     int status = rnnd_comm_open(opt->comm_timeout, &comm);
     if (status < 0) {
         if (mpi || rank == 0)
-            rnnd_log_error("%s", rnnd_status_detail());
+            rnnd__log_error("%s", rnnd_status_detail());
         return status;
     }
     status = command->run(opt, comm, argc, argv);
@@ -241,7 +241,7 @@ static int run_alone(const struct bin_command *command, struct rnnd_options *opt
     int status = opt->version || opt->help ? 0 : command->run(opt, NULL, argc, argv);
     status = check_stdout(status);
     if (status < 0)
-        rnnd_log_error("%s", rnnd_status_detail());
+        rnnd__log_error("%s", rnnd_status_detail());
     return status;
 }
 
@@ -256,11 +256,11 @@ int main(int argc, char **argv)
     if (status == 0)
         status = choose(&argc, &argv, &command);
     if (status == 0)
-        status = rnnd_options_parse(&opt, command->bit, argc, argv, &operands);
+        status = rnnd__options_parse(&opt, command->bit, argc, argv, &operands);
     if (status == 0 && !(asks = opt.help || opt.version))
         status = check_usage(command, &opt, operands, argv);
     if (status < 0 && launched_rank(&mpi) == 0)
-        rnnd_log_error("%s", rnnd_status_detail());
+        rnnd__log_error("%s", rnnd_status_detail());
     else if (status < 0)
         wait_for_rank_0();
     else

@@ -19,7 +19,7 @@ static int find_checkpoint(struct rnnd_comm *comm, const char *model, char **pat
     int64_t size = found ? (int64_t)strlen(found) + 1 : 0;
     int status = rnnd_comm_broadcast(comm, &size, sizeof size);
     if (status == 0 && !lead)
-        status = rnnd_new((size_t)size, 1, "a path", (void **)&found);
+        status = rnnd__new((size_t)size, 1, "a path", (void **)&found);
     status = rnnd_comm_agree(comm, status);
     if (status == 0)
         status = rnnd_comm_broadcast(comm, found, (size_t)size);
@@ -36,10 +36,10 @@ static int open_model(struct bin_scorer *s, const struct rnnd_options *opt,
 {
     struct rnnd_checkpoint_info info = {0, 0, NULL};
     RNND_TRY(rnnd_checkpoint_load_model(path, s->be, &s->model, &info));
-    int status = rnnd_options_read_text(&s->opt, info.config, path, RNND_FROM_FILE);
+    int status = rnnd__options_read_text(&s->opt, info.config, path, RNND_FROM_FILE);
     free(info.config);
     RNND_TRY(status);
-    return rnnd_options_overlay(&s->opt, opt);
+    return rnnd__options_overlay(&s->opt, opt);
 }
 
 static int open_data(struct bin_scorer *s, bool targets)

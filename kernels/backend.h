@@ -41,41 +41,41 @@ extern "C" {
 
 struct rnnd_backend;
 
-/* Device memory. Only kernels/ looks at .dev; elsewhere rnnd_at() moves within it. */
-struct rnnd_buf {
+/* Device memory. Only kernels/ looks at .dev; elsewhere rnnd__at() moves within it. */
+struct rnnd__buf {
     char *dev;
 };
 
-static inline struct rnnd_buf rnnd_at(struct rnnd_buf buf, int64_t elements)
+static inline struct rnnd__buf rnnd__at(struct rnnd__buf buf, int64_t elements)
 {
     buf.dev += 4 * elements;
     return buf;
 }
 
-static inline bool rnnd_buf_is_null(struct rnnd_buf buf)
+static inline bool rnnd__buf_is_null(struct rnnd__buf buf)
 {
     return buf.dev == NULL;
 }
 
-static inline int rnnd_cell_gates(enum rnnd_cell cell)
+static inline int rnnd__cell_gates(enum rnnd_cell cell)
 {
     return cell == RNND_LSTM ? 4 : cell == RNND_GRU ? 3 : 1;
 }
 
 /* The shape of a packed batch, on the host and on the device. Borrowed. */
-struct rnnd_packed {
+struct rnnd__packed {
     int64_t N, T, R;
     const int32_t *n;      /* host [T] */
     const int64_t *off;    /* host [T+1] */
     const int32_t *len;    /* host [N], falling; zeros at the end */
     const int64_t *id;     /* host [N], what dropout masks are keyed by */
     int64_t first;         /* position of step 0 within its sequence or stream */
-    struct rnnd_buf d_n, d_off, d_len,
+    struct rnnd__buf d_n, d_off, d_len,
         d_id; /* the same on the device; off, id 8 bytes */
 };
 
 /* C = alpha op(A) op(B) + beta C, op(A) [m,k], op(B) [k,n], C [m,n] */
-struct rnnd_matmul {
+struct rnnd__matmul {
     bool ta, tb;
     int64_t m, n, k;
     float alpha, beta;
@@ -83,56 +83,56 @@ struct rnnd_matmul {
 };
 
 /* One recurrent layer in one direction over a packed batch: the whole time loop. */
-struct rnnd_rnn {
+struct rnnd__rnn {
     enum rnnd_cell cell;
     bool reverse;             /* runs from each sequence's last step to its first */
     int64_t H;
-    const struct rnnd_packed *batch;
-    struct rnnd_buf w_hh;     /* [G*H, H] */
-    struct rnnd_buf b_ih;     /* [G*H] */
-    struct rnnd_buf b_hh;     /* [G*H] */
-    struct rnnd_buf h0, c0;   /* [N,H], NULL = zero; row j belongs to sequence j */
-    struct rnnd_buf
+    const struct rnnd__packed *batch;
+    struct rnnd__buf w_hh;     /* [G*H, H] */
+    struct rnnd__buf b_ih;     /* [G*H] */
+    struct rnnd__buf b_hh;     /* [G*H] */
+    struct rnnd__buf h0, c0;   /* [N,H], NULL = zero; row j belongs to sequence j */
+    struct rnnd__buf
         gates; /* [R,G*H] forward in: x W_ih^T, no bias. Forward out: what the
                                  backward pass keeps. Backward out: gradient of x W_ih^T */
-    struct rnnd_buf y;        /* [R,ldy] hidden states, out */
+    struct rnnd__buf y;        /* [R,ldy] hidden states, out */
     int64_t ldy;
-    struct rnnd_buf keep; /* [R,H] LSTM: cell states, GRU: W_hn h + b_hn; out, backward
+    struct rnnd__buf keep; /* [R,H] LSTM: cell states, GRU: W_hn h + b_hn; out, backward
                                  may overwrite it. Unused by RNN cells */
-    struct rnnd_buf hn, cn; /* [N,H] final states, out, NULL = not wanted. A sequence
+    struct rnnd__buf hn, cn; /* [N,H] final states, out, NULL = not wanted. A sequence
                                  without steps gets its initial state. Never aliases h0, c0 */
     /* backward only */
-    struct rnnd_buf dy;       /* [R,ldy] */
-    struct rnnd_buf dhn, dcn; /* [N,H] gradient of the final states, NULL = zero */
-    struct rnnd_buf dh0,
+    struct rnnd__buf dy;       /* [R,ldy] */
+    struct rnnd__buf dhn, dcn; /* [N,H] gradient of the final states, NULL = zero */
+    struct rnnd__buf dh0,
         dc0; /* [N,H] gradient of the initial states, out, NULL = not wanted */
-    struct rnnd_buf dw_hh, db_ih, db_hh; /* accumulates */
-    struct rnnd_buf scratch;  /* rnn_scratch() bytes */
+    struct rnnd__buf dw_hh, db_ih, db_hh; /* accumulates */
+    struct rnnd__buf scratch;  /* rnn_scratch() bytes */
     /* The other direction of the layer, NULL = none: the same call runs it too, perhaps at
        once. Same cell, H and batch; a scratch of its own. */
-    const struct rnnd_rnn *other;
+    const struct rnnd__rnn *other;
 };
 
 /* The rows of one-hot scatter sorted by token: rows[segment[s] .. segment[s+1]-1] carry
    token[s]; stable, so that the sum of a token's gradient has one order. */
-struct rnnd_segments {
+struct rnnd__segments {
     int64_t count;               /* distinct tokens */
-    struct rnnd_buf rows;        /* [R] */
-    struct rnnd_buf segment;     /* [count+1] */
-    struct rnnd_buf token;       /* [count] */
+    struct rnnd__buf rows;        /* [R] */
+    struct rnnd__buf segment;     /* [count+1] */
+    struct rnnd__buf token;       /* [count] */
 };
 
-struct rnnd_pooling {
+struct rnnd__pooling {
     enum rnnd_pool pool;
     int64_t D, H;                /* columns: D*H; of D = 2 the second half is reverse */
-    const struct rnnd_packed *batch;
+    const struct rnnd__packed *batch;
 };
 
-struct rnnd_dropout {
+struct rnnd__dropout {
     double p; /* probability of zero; kept values are scaled 1/(1-p) */
     enum rnnd_dropout_kind kind;
-    uint64_t key; /* rnnd_random_key() of seed, purpose, layer and update */
-    const struct rnnd_packed
+    uint64_t key; /* rnnd__random_key() of seed, purpose, layer and update */
+    const struct rnnd__packed
         *batch; /* by_sequence: rows are sequences, else packed rows */
     bool by_sequence;
     int64_t cols;
@@ -141,13 +141,13 @@ struct rnnd_dropout {
 /* One update of n parameters; g is the gradient sum, gscale makes it the (clipped)
    mean. The scalars are double, as in torch: 1 - beta2 rounded from float would be off
    by 5e-5. */
-struct rnnd_sgd {
+struct rnnd__sgd {
     int64_t n;
     double lr, momentum, decay, gscale;
     bool first; /* torch: the first momentum buffer is the gradient itself */
 };
 
-struct rnnd_adam {
+struct rnnd__adam {
     int64_t n;
     double lr, beta1, beta2, eps, decay, gscale;
     bool decoupled;              /* AdamW */
@@ -155,13 +155,13 @@ struct rnnd_adam {
 };
 
 /* Sums of a loss over targets, on the device: double[3]. */
-struct rnnd_sums {
+struct rnnd__sums {
     double loss;                 /* sum over targets */
     double targets;              /* how many */
     double correct;              /* of classified ones; 0 for other losses */
 };
 
-struct rnnd_backend_ops {
+struct rnnd__backend_ops {
     const char *name;
     /* "cpu, 2 threads, …": valid as long as the back end */
     const char *(*describe)(const struct rnnd_backend *);
@@ -169,34 +169,34 @@ struct rnnd_backend_ops {
 
     /* memory; upload may return before src is read only if src is pinned by
        alloc_host */
-    int (*alloc)(struct rnnd_backend *, struct rnnd_buf *out, size_t bytes);
-    void (*free)(struct rnnd_backend *, struct rnnd_buf);
-    void (*upload)(struct rnnd_backend *, struct rnnd_buf dst, const void *src,
+    int (*alloc)(struct rnnd_backend *, struct rnnd__buf *out, size_t bytes);
+    void (*free)(struct rnnd_backend *, struct rnnd__buf);
+    void (*upload)(struct rnnd_backend *, struct rnnd__buf dst, const void *src,
                    size_t bytes);
-    int (*download)(struct rnnd_backend *, void *dst, struct rnnd_buf src,
+    int (*download)(struct rnnd_backend *, void *dst, struct rnnd__buf src,
                     size_t bytes);
-    void (*copy)(struct rnnd_backend *, struct rnnd_buf dst, struct rnnd_buf src,
+    void (*copy)(struct rnnd_backend *, struct rnnd__buf dst, struct rnnd__buf src,
                  size_t bytes);
-    void (*zero)(struct rnnd_backend *, struct rnnd_buf dst, size_t bytes);
+    void (*zero)(struct rnnd_backend *, struct rnnd__buf dst, size_t bytes);
     int (*sync)(struct rnnd_backend *);
     /* The memory itself where the host can reach it (CPU), else NULL. */
-    void *(*host)(struct rnnd_backend *, struct rnnd_buf);
+    void *(*host)(struct rnnd_backend *, struct rnnd__buf);
 
     /* matrix */
-    void (*matmul)(struct rnnd_backend *, const struct rnnd_matmul *, struct rnnd_buf C,
-                   struct rnnd_buf A, struct rnnd_buf B);
+    void (*matmul)(struct rnnd_backend *, const struct rnnd__matmul *, struct rnnd__buf C,
+                   struct rnnd__buf A, struct rnnd__buf B);
     /* y[r,:] += bias */
     void (*add_bias)(struct rnnd_backend *, int64_t rows, int64_t cols,
-                     struct rnnd_buf y, struct rnnd_buf bias);
+                     struct rnnd__buf y, struct rnnd__buf bias);
     /* out[c] += sum over rows of x[r,c]; accumulates */
     void (*col_sum)(struct rnnd_backend *, int64_t rows, int64_t cols,
-                    struct rnnd_buf out, struct rnnd_buf x);
+                    struct rnnd__buf out, struct rnnd__buf x);
 
     /* recurrent layers; the scratch serves forward and backward */
     size_t (*rnn_scratch)(struct rnnd_backend *, enum rnnd_cell, int64_t H, int64_t N,
                           int64_t R);
-    void (*rnn_forward)(struct rnnd_backend *, const struct rnnd_rnn *);
-    void (*rnn_backward)(struct rnnd_backend *, const struct rnnd_rnn *);
+    void (*rnn_forward)(struct rnnd_backend *, const struct rnnd__rnn *);
+    void (*rnn_backward)(struct rnnd_backend *, const struct rnnd__rnn *);
     /* text[160]: by which kernels a loop over N sequences runs, and why not by
        others. */
     void (*rnn_explain)(struct rnnd_backend *, enum rnnd_cell, int64_t H, int64_t N,
@@ -204,56 +204,56 @@ struct rnnd_backend_ops {
 
     /* both ends. out[r,:] = table[token[r],:] */
     void (*embed_gather)(struct rnnd_backend *, int64_t R, int64_t E,
-                         struct rnnd_buf out, struct rnnd_buf table,
-                         struct rnnd_buf token);
+                         struct rnnd__buf out, struct rnnd__buf table,
+                         struct rnnd__buf token);
     /* dtable[token,:] += sum of dx over the token's rows; accumulates, in fixed
        order */
-    void (*embed_scatter_add)(struct rnnd_backend *, int64_t E, struct rnnd_buf dtable,
-                              struct rnnd_buf dx, const struct rnnd_segments *);
+    void (*embed_scatter_add)(struct rnnd_backend *, int64_t E, struct rnnd__buf dtable,
+                              struct rnnd__buf dx, const struct rnnd__segments *);
     /* out [N,D*H] from y [R,D*H]; argmax [N,D*H] int32 step of the maximum (max only).
        A sequence without steps pools to 0; a tie of max goes to the earliest step. */
-    void (*pool)(struct rnnd_backend *, const struct rnnd_pooling *,
-                 struct rnnd_buf out, struct rnnd_buf argmax, struct rnnd_buf y);
+    void (*pool)(struct rnnd_backend *, const struct rnnd__pooling *,
+                 struct rnnd__buf out, struct rnnd__buf argmax, struct rnnd__buf y);
     /* dy [R,D*H] (all of it is written) from dout [N,D*H] */
-    void (*pool_backward)(struct rnnd_backend *, const struct rnnd_pooling *,
-                          struct rnnd_buf dy, struct rnnd_buf dout,
-                          struct rnnd_buf argmax);
+    void (*pool_backward)(struct rnnd_backend *, const struct rnnd__pooling *,
+                          struct rnnd__buf dy, struct rnnd__buf dout,
+                          struct rnnd__buf argmax);
     /* out = mask * in / (1-p); out aliases in. Its own backward. */
-    void (*dropout)(struct rnnd_backend *, const struct rnnd_dropout *,
-                    struct rnnd_buf out, struct rnnd_buf in);
+    void (*dropout)(struct rnnd_backend *, const struct rnnd__dropout *,
+                    struct rnnd__buf out, struct rnnd__buf in);
     /* Losses: scores [rows,cols] are replaced by their gradient of the loss *sum*, and
-       sums (struct rnnd_sums) accumulates. A row that is no target gets gradient 0.
+       sums (struct rnnd__sums) accumulates. A row that is no target gets gradient 0.
        softmax_ce: label int32 [rows], -1 = no target. mse: mean over cols, bce (on
        logits): sum over cols; target float [rows,cols], a row with a NaN is no
        target. */
     void (*softmax_ce)(struct rnnd_backend *, int64_t rows, int64_t cols,
-                       struct rnnd_buf scores, struct rnnd_buf sums,
-                       struct rnnd_buf label);
+                       struct rnnd__buf scores, struct rnnd__buf sums,
+                       struct rnnd__buf label);
     void (*mse)(struct rnnd_backend *, int64_t rows, int64_t cols,
-                struct rnnd_buf scores, struct rnnd_buf sums, struct rnnd_buf target);
+                struct rnnd__buf scores, struct rnnd__buf sums, struct rnnd__buf target);
     void (*bce)(struct rnnd_backend *, int64_t rows, int64_t cols,
-                struct rnnd_buf scores, struct rnnd_buf sums, struct rnnd_buf target);
+                struct rnnd__buf scores, struct rnnd__buf sums, struct rnnd__buf target);
 
     /* vectors */
     /* *result = sum of x[i]^2 in double, in fixed order; waits */
-    int (*sum_sq)(struct rnnd_backend *, int64_t n, double *result, struct rnnd_buf x);
+    int (*sum_sq)(struct rnnd_backend *, int64_t n, double *result, struct rnnd__buf x);
     /* The optimisers also zero g. momentum: [n], NULL without momentum. */
-    void (*sgd)(struct rnnd_backend *, const struct rnnd_sgd *, struct rnnd_buf w,
-                struct rnnd_buf g, struct rnnd_buf momentum);
-    void (*adam)(struct rnnd_backend *, const struct rnnd_adam *, struct rnnd_buf w,
-                 struct rnnd_buf g, struct rnnd_buf m, struct rnnd_buf v);
+    void (*sgd)(struct rnnd_backend *, const struct rnnd__sgd *, struct rnnd__buf w,
+                struct rnnd__buf g, struct rnnd__buf momentum);
+    void (*adam)(struct rnnd_backend *, const struct rnnd__adam *, struct rnnd__buf w,
+                 struct rnnd__buf g, struct rnnd__buf m, struct rnnd__buf v);
 };
 
 /* Head of every back end's own struct. */
 struct rnnd_backend {
-    const struct rnnd_backend_ops *ops;
+    const struct rnnd__backend_ops *ops;
     int status;        /* first failure since the last sync, 0 = none */
     char error[256];   /* and its text */
     bool nccl;         /* gradients are summed by NCCL; set by who opened it */
 };
 
 /* What opening a back end needs to know. */
-struct rnnd_backend_config {
+struct rnnd__backend_config {
     int threads;       /* CPU: OpenMP threads, at least 1 */
     int device;        /* CUDA: device index */
     int precision;     /* enum rnnd_precision, resolved: never auto */
@@ -261,7 +261,7 @@ struct rnnd_backend_config {
 };
 
 /* Opens the CPU; 0, or a negative status with text in error[256]. */
-int rnnd_cpu_open(const struct rnnd_backend_config *config, struct rnnd_backend **out,
+int rnnd__cpu_open(const struct rnnd__backend_config *config, struct rnnd_backend **out,
                   char *error);
 
 #ifdef __cplusplus

@@ -19,24 +19,24 @@
 #ifndef RNND_CELL_MATH
 #include <math.h>
 
-RNND_HD static inline RNND_REAL rnnd_sigmoid(RNND_REAL x)
+RNND_HD static inline RNND_REAL rnnd__sigmoid(RNND_REAL x)
 {
     return 1.0f / (1.0f + expf(-x));
 }
 
-RNND_HD static inline RNND_REAL rnnd_tanh(RNND_REAL x)
+RNND_HD static inline RNND_REAL rnnd__tanh(RNND_REAL x)
 {
     return tanhf(x);
 }
 
 /* NaN stays NaN. */
-RNND_HD static inline RNND_REAL rnnd_relu(RNND_REAL x)
+RNND_HD static inline RNND_REAL rnnd__relu(RNND_REAL x)
 {
     return x < 0.0f ? 0.0f : x;
 }
 
 /* dh where the unit is active. */
-RNND_HD static inline RNND_REAL rnnd_relu_gradient(RNND_REAL h, RNND_REAL dh)
+RNND_HD static inline RNND_REAL rnnd__relu_gradient(RNND_REAL h, RNND_REAL dh)
 {
     return h <= 0.0f ? 0.0f : dh;
 }
@@ -45,61 +45,61 @@ RNND_HD static inline RNND_REAL rnnd_relu_gradient(RNND_REAL h, RNND_REAL dh)
 /* ---- RNN: h = f(W_ih x + b_ih + W_hh h' + b_hh) ---------------------------------- */
 
 /* a is that sum; returns h. */
-RNND_HD static inline RNND_REAL rnnd_rnn_tanh_forward(RNND_REAL a)
+RNND_HD static inline RNND_REAL rnnd__rnn_tanh_forward(RNND_REAL a)
 {
-    return rnnd_tanh(a);
+    return rnnd__tanh(a);
 }
 
 /* Returns da. */
-RNND_HD static inline RNND_REAL rnnd_rnn_tanh_backward(RNND_REAL h, RNND_REAL dh)
+RNND_HD static inline RNND_REAL rnnd__rnn_tanh_backward(RNND_REAL h, RNND_REAL dh)
 {
     return dh * (1.0f - h * h);
 }
 
-RNND_HD static inline RNND_REAL rnnd_rnn_relu_forward(RNND_REAL a)
+RNND_HD static inline RNND_REAL rnnd__rnn_relu_forward(RNND_REAL a)
 {
-    return rnnd_relu(a);
+    return rnnd__relu(a);
 }
 
-RNND_HD static inline RNND_REAL rnnd_rnn_relu_backward(RNND_REAL h, RNND_REAL dh)
+RNND_HD static inline RNND_REAL rnnd__rnn_relu_backward(RNND_REAL h, RNND_REAL dh)
 {
-    return rnnd_relu_gradient(h, dh);
+    return rnnd__relu_gradient(h, dh);
 }
 
 /* ---- LSTM: c = f c' + i g, h = o tanh(c) ----------------------------------------- */
 
-struct rnnd_lstm {
+struct rnnd__lstm {
     RNND_REAL i, f, g, o;
 };
 
 /* In two parts, for a loop that does the first for several elements before the second
    (a processor overlaps elements better then); the whole follows. s: sums in, activated
    gates out. Returns c from that of the step before. */
-RNND_HD static inline RNND_REAL rnnd_lstm_forward_c(struct rnnd_lstm *s,
+RNND_HD static inline RNND_REAL rnnd__lstm_forward_c(struct rnnd__lstm *s,
                                                     RNND_REAL before)
 {
-    s->i = rnnd_sigmoid(s->i);
-    s->f = rnnd_sigmoid(s->f);
-    s->g = rnnd_tanh(s->g);
-    s->o = rnnd_sigmoid(s->o);
+    s->i = rnnd__sigmoid(s->i);
+    s->f = rnnd__sigmoid(s->f);
+    s->g = rnnd__tanh(s->g);
+    s->o = rnnd__sigmoid(s->o);
     return s->f * before + s->i * s->g;
 }
 
 /* Returns h. */
-RNND_HD static inline RNND_REAL rnnd_lstm_forward_h(RNND_REAL o, RNND_REAL c)
+RNND_HD static inline RNND_REAL rnnd__lstm_forward_h(RNND_REAL o, RNND_REAL c)
 {
-    return o * rnnd_tanh(c);
+    return o * rnnd__tanh(c);
 }
 
 /* s: sums in, activated gates out. c: of the step before in, new out. Returns h. */
-RNND_HD static inline RNND_REAL rnnd_lstm_forward(struct rnnd_lstm *s, RNND_REAL *c)
+RNND_HD static inline RNND_REAL rnnd__lstm_forward(struct rnnd__lstm *s, RNND_REAL *c)
 {
-    *c = rnnd_lstm_forward_c(s, *c);
-    return rnnd_lstm_forward_h(s->o, *c);
+    *c = rnnd__lstm_forward_c(s, *c);
+    return rnnd__lstm_forward_h(s->o, *c);
 }
 
 /* As below, of tc = tanh(c). */
-RNND_HD static inline void rnnd_lstm_backward_tc(struct rnnd_lstm *s, RNND_REAL before,
+RNND_HD static inline void rnnd__lstm_backward_tc(struct rnnd__lstm *s, RNND_REAL before,
                                                  RNND_REAL tc, RNND_REAL dh,
                                                  RNND_REAL *dc)
 {
@@ -115,45 +115,45 @@ RNND_HD static inline void rnnd_lstm_backward_tc(struct rnnd_lstm *s, RNND_REAL 
 /* s: activated gates in, gradient of the sums out. before, c: cell state of the step
    before and of this one. dc: what the next step asks of c in, gradient of `before`
    out. */
-RNND_HD static inline void rnnd_lstm_backward(struct rnnd_lstm *s, RNND_REAL before,
+RNND_HD static inline void rnnd__lstm_backward(struct rnnd__lstm *s, RNND_REAL before,
                                               RNND_REAL c, RNND_REAL dh, RNND_REAL *dc)
 {
-    rnnd_lstm_backward_tc(s, before, rnnd_tanh(c), dh, dc);
+    rnnd__lstm_backward_tc(s, before, rnnd__tanh(c), dh, dc);
 }
 
 /* ---- GRU: n = tanh(W_in x + b_in + r q), q = W_hn h' + b_hn, h = (1-z) n + z h' ------ */
 
-struct rnnd_gru {
+struct rnnd__gru {
     RNND_REAL r, z, n;
 };
 
 /* In two parts as well. s: sums in, of n the input's; out r and z activated, and the
    sum of n. */
-RNND_HD static inline void rnnd_gru_forward_rz(struct rnnd_gru *s, RNND_REAL q)
+RNND_HD static inline void rnnd__gru_forward_rz(struct rnnd__gru *s, RNND_REAL q)
 {
-    s->r = rnnd_sigmoid(s->r);
-    s->z = rnnd_sigmoid(s->z);
+    s->r = rnnd__sigmoid(s->r);
+    s->z = rnnd__sigmoid(s->z);
     s->n = s->n + s->r * q;
 }
 
 /* s: that in, n activated out. Returns h. */
-RNND_HD static inline RNND_REAL rnnd_gru_forward_h(struct rnnd_gru *s, RNND_REAL before)
+RNND_HD static inline RNND_REAL rnnd__gru_forward_h(struct rnnd__gru *s, RNND_REAL before)
 {
-    s->n = rnnd_tanh(s->n);
+    s->n = rnnd__tanh(s->n);
     return s->n + s->z * (before - s->n);
 }
 
 /* s: sums in (n without r q), activated gates out. Returns h. */
-RNND_HD static inline RNND_REAL rnnd_gru_forward(struct rnnd_gru *s, RNND_REAL q,
+RNND_HD static inline RNND_REAL rnnd__gru_forward(struct rnnd__gru *s, RNND_REAL q,
                                                  RNND_REAL before)
 {
-    rnnd_gru_forward_rz(s, q);
-    return rnnd_gru_forward_h(s, before);
+    rnnd__gru_forward_rz(s, q);
+    return rnnd__gru_forward_h(s, before);
 }
 
 /* s: activated gates in, gradient of the sums out. q: in, gradient of q out. dh: in,
    its part that goes straight to the step before out. */
-RNND_HD static inline void rnnd_gru_backward(struct rnnd_gru *s, RNND_REAL *q,
+RNND_HD static inline void rnnd__gru_backward(struct rnnd__gru *s, RNND_REAL *q,
                                              RNND_REAL before, RNND_REAL *dh)
 {
     RNND_REAL dn = *dh * (1.0f - s->z) * (1.0f - s->n * s->n);

@@ -18,9 +18,9 @@ static struct rnnd_backend *be;
 
 static inline void open_backend(void)
 {
-    struct rnnd_backend_config config = {.threads = 1, .precision = RNND_FP32};
+    struct rnnd__backend_config config = {.threads = 1, .precision = RNND_FP32};
     char error[256];
-    ck_assert_int_eq(rnnd_cpu_open(&config, &be, error), 0);
+    ck_assert_int_eq(rnnd__cpu_open(&config, &be, error), 0);
 }
 
 /* The shapes that there are: tokens or features, tied, both directions, normalized. */
@@ -89,13 +89,13 @@ static inline void fill_odd(float *x, int64_t n, uint32_t start)
 }
 
 /* Every parameter; the gaps between them stay zero. */
-static inline void fill_arena(struct rnnd_model *m, struct rnnd_buf arena,
+static inline void fill_arena(struct rnnd_model *m, struct rnnd__buf arena,
                               uint32_t start)
 {
-    const struct rnnd_params *par = rnnd_model_params(m);
+    const struct rnnd__params *par = rnnd__model_params(m);
     for (int i = 0; i < par->listed; i++)
-        fill_odd((float *)be->ops->host(be, rnnd_at(arena, par->list[i].offset)),
-                 rnnd_param_size(&par->list[i]), start + 1000u * (uint32_t)i);
+        fill_odd((float *)be->ops->host(be, rnnd__at(arena, par->list[i].offset)),
+                 rnnd__param_size(&par->list[i]), start + 1000u * (uint32_t)i);
 }
 
 /* start 0: as it is made, all zero. */
@@ -106,7 +106,7 @@ static inline struct rnnd_model *new_model(const struct rnnd_model_spec *spec,
     must(rnnd_model_new(be, spec, &m));
     if (start == 0)
         return m;
-    fill_arena(m, rnnd_model_params(m)->value, start);
+    fill_arena(m, rnnd__model_params(m)->value, start);
     if (spec->normalize) {
         for (int64_t i = 0; i < spec->inputs; i++) { /* none odd: these are checked */
             rnnd_model_mean(m)[i] = (float)(start + 7 + i) / -3;
@@ -116,16 +116,16 @@ static inline struct rnnd_model *new_model(const struct rnnd_model_spec *spec,
     return m;
 }
 
-static inline void same_arenas(struct rnnd_model *a, struct rnnd_buf x,
-                               struct rnnd_buf y)
+static inline void same_arenas(struct rnnd_model *a, struct rnnd__buf x,
+                               struct rnnd__buf y)
 {
     ck_assert(memcmp(be->ops->host(be, x), be->ops->host(be, y),
-                     (size_t)rnnd_model_params(a)->count * 4) == 0);
+                     (size_t)rnnd__model_params(a)->count * 4) == 0);
 }
 
 static inline bool are_same_models(struct rnnd_model *a, struct rnnd_model *b)
 {
-    const struct rnnd_params *p = rnnd_model_params(a), *q = rnnd_model_params(b);
+    const struct rnnd__params *p = rnnd__model_params(a), *q = rnnd__model_params(b);
     size_t inputs = (size_t)rnnd_model_spec(a)->inputs * 4;
     return p->count == q->count &&
            memcmp(be->ops->host(be, p->value), be->ops->host(be, q->value),

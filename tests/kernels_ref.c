@@ -33,9 +33,9 @@ const struct kernels_target kernels_targets[] = {
 const int kernels_targets_count = sizeof kernels_targets / sizeof *kernels_targets;
 
 /* The plug-in, opened once; NULL where there is none. */
-static const struct rnnd_cuda_plugin *plugin(void)
+static const struct rnnd__cuda_plugin *plugin(void)
 {
-    static const struct rnnd_cuda_plugin *found;
+    static const struct rnnd__cuda_plugin *found;
     static bool looked;
     const char *path = getenv("RNND_CUDA_PLUGIN");
     if (looked)
@@ -52,7 +52,7 @@ static const struct rnnd_cuda_plugin *plugin(void)
         abort();
     }
     if (found->abi != RNND_CUDA_PLUGIN_ABI ||
-        found->ops_size != sizeof(struct rnnd_backend_ops)) {
+        found->ops_size != sizeof(struct rnnd__backend_ops)) {
         fprintf(stderr, "%s is another version's\n", path);
         abort();
     }
@@ -62,10 +62,10 @@ static const struct rnnd_cuda_plugin *plugin(void)
 static int open_target(const struct kernels_target *t, struct rnnd_backend **out,
                        char *error)
 {
-    struct rnnd_backend_config config = {
+    struct rnnd__backend_config config = {
         .threads = t->threads, .precision = t->precision, .rnn_path = t->path};
     if (t->threads > 0)
-        return rnnd_cpu_open(&config, out, error);
+        return rnnd__cpu_open(&config, out, error);
     snprintf(error, 256,
              "no plug-in: RNND_CUDA_PLUGIN is not set, the emulated one not built");
     return plugin() ? plugin()->open(&config, out, error) : -1;
@@ -104,34 +104,34 @@ void rig_close(struct rig *rig)
     rig->op->close(rig->be);
 }
 
-static struct rnnd_buf take(struct rig *rig, int64_t bytes)
+static struct rnnd__buf take(struct rig *rig, int64_t bytes)
 {
-    struct rnnd_buf buf;
+    struct rnnd__buf buf;
     if (rig->count == RIG_BUFFERS || rig->op->alloc(rig->be, &buf, (size_t)bytes) != 0)
         abort();
     return rig->taken[rig->count++] = buf;
 }
 
-struct rnnd_buf rig_put(struct rig *rig, const void *src, int64_t bytes)
+struct rnnd__buf rig_put(struct rig *rig, const void *src, int64_t bytes)
 {
-    struct rnnd_buf buf = take(rig, bytes);
+    struct rnnd__buf buf = take(rig, bytes);
     rig->op->upload(rig->be, buf, src, (size_t)bytes);
     if (rig->op->sync(rig->be) != 0)
         abort();
     return buf;
 }
 
-struct rnnd_buf rig_nan(struct rig *rig, int64_t floats)
+struct rnnd__buf rig_nan(struct rig *rig, int64_t floats)
 {
     float *x = malloc(sizeof(float) * (size_t)(floats + 1));
     for (int64_t i = 0; i < floats; i++)
         x[i] = NAN;
-    struct rnnd_buf buf = rig_put(rig, x, floats * 4);
+    struct rnnd__buf buf = rig_put(rig, x, floats * 4);
     free(x);
     return buf;
 }
 
-float *rig_get(struct rig *rig, struct rnnd_buf buf, int64_t floats)
+float *rig_get(struct rig *rig, struct rnnd__buf buf, int64_t floats)
 {
     float *x = malloc(sizeof(float) * (size_t)(floats + 1));
     if (rig->op->download(rig->be, x, buf, (size_t)floats * 4) != 0)
@@ -145,8 +145,8 @@ float *numbers(uint64_t seed, int64_t count, double scale)
 {
     float *x = malloc(sizeof(float) * (size_t)(count + 1));
     for (int64_t i = 0; i < count; i++) {
-        struct rnnd_random r = rnnd_philox(seed, (uint32_t)i, 0, 0, 77);
-        x[i] = (float)(scale * (2.0 * rnnd_uniform(r.word[0]) - 1.0));
+        struct rnnd__random r = rnnd__philox(seed, (uint32_t)i, 0, 0, 77);
+        x[i] = (float)(scale * (2.0 * rnnd__uniform(r.word[0]) - 1.0));
     }
     return x;
 }
@@ -183,7 +183,7 @@ double distance(const float *a, const double *b, int64_t count)
 
 /* ---- packed batches -------------------------------------------------------------- */
 
-void packed_make(struct rnnd_packed *b, struct rig *rig, const int32_t *len, int64_t N)
+void packed_make(struct rnnd__packed *b, struct rig *rig, const int32_t *len, int64_t N)
 {
     int64_t T = N > 0 ? len[0] : 0;
     int32_t *n = calloc((size_t)T + 1, sizeof *n),
@@ -198,7 +198,7 @@ void packed_make(struct rnnd_packed *b, struct rig *rig, const int32_t *len, int
     }
     for (int64_t t = 0; t < T; t++)
         off[t + 1] = off[t] + n[t];
-    *b = (struct rnnd_packed){.N = N, .T = T, .R = off[T], .n = n, .off = off, .len = l,
+    *b = (struct rnnd__packed){.N = N, .T = T, .R = off[T], .n = n, .off = off, .len = l,
                               .id = id};
     if (rig) {
         b->d_n = rig_put(rig, n, 4 * T);
@@ -208,7 +208,7 @@ void packed_make(struct rnnd_packed *b, struct rig *rig, const int32_t *len, int
     }
 }
 
-void packed_free(struct rnnd_packed *b)
+void packed_free(struct rnnd__packed *b)
 {
     free((void *)b->n);
     free((void *)b->off);
@@ -225,7 +225,7 @@ static double *zeros(int64_t count)
 
 void ref_rnn_alloc(struct ref_rnn *r)
 {
-    int64_t H = r->H, GH = rnnd_cell_gates(r->cell) * H, N = r->batch->N,
+    int64_t H = r->H, GH = rnnd__cell_gates(r->cell) * H, N = r->batch->N,
             R = r->batch->R;
     r->y = zeros(R * H);
     r->hn = zeros(N * H);
@@ -270,7 +270,7 @@ static int64_t row(const struct ref_rnn *r, int64_t j, int64_t s)
 static void step_forward(const struct ref_rnn *r, struct path *p, int64_t s,
                          const double *x)
 {
-    int64_t H = r->H, G = rnnd_cell_gates(r->cell);
+    int64_t H = r->H, G = rnnd__cell_gates(r->cell);
     const double *h = p->h + s * H, *c = p->c + s * H;
     double *h1 = p->h + (s + 1) * H, *c1 = p->c + (s + 1) * H,
            *a = p->gates + s * G * H;
@@ -306,7 +306,7 @@ static void step_forward(const struct ref_rnn *r, struct path *p, int64_t s,
 
 static struct path sequence_forward(struct ref_rnn *r, int64_t j)
 {
-    int64_t H = r->H, GH = rnnd_cell_gates(r->cell) * H, len = r->batch->len[j];
+    int64_t H = r->H, GH = rnnd__cell_gates(r->cell) * H, len = r->batch->len[j];
     struct path p = {j,
                      len,
                      zeros((len + 1) * H),
@@ -339,7 +339,7 @@ static void path_free(struct path *p)
 
 static void round_weights(struct ref_rnn *r)
 {
-    for (int64_t i = 0; i < rnnd_cell_gates(r->cell) * r->H * r->H; i++)
+    for (int64_t i = 0; i < rnnd__cell_gates(r->cell) * r->H * r->H; i++)
         r->w[i] = rounded(r->precision, r->w_hh[i]);
 }
 
@@ -366,7 +366,7 @@ static double relu_slope(const struct ref_rnn *r, const struct path *p, int64_t 
 static void step_backward(const struct ref_rnn *r, const struct path *p, int64_t s,
                           double *da, double *dq, double *dh, double *dc)
 {
-    int64_t H = r->H, G = rnnd_cell_gates(r->cell);
+    int64_t H = r->H, G = rnnd__cell_gates(r->cell);
     const double *h = p->h + s * H, *h1 = h + H, *c = p->c + s * H, *c1 = c + H;
     const double *a = p->gates + s * G * H;
     for (int64_t j = 0; j < H; j++) {
@@ -400,7 +400,7 @@ static void step_backward(const struct ref_rnn *r, const struct path *p, int64_t
 
 static void sequence_backward(struct ref_rnn *r, int64_t j)
 {
-    int64_t H = r->H, GH = rnnd_cell_gates(r->cell) * H;
+    int64_t H = r->H, GH = rnnd__cell_gates(r->cell) * H;
     struct path p = sequence_forward(r, j);
     double *dh = zeros(H), *dc = zeros(H), *dq = zeros(GH);
     for (int64_t k = 0; k < H; k++) {

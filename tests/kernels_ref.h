@@ -36,8 +36,8 @@ enum { RIG_BUFFERS = 128 };
 /* An open back end and the memory that a test took on it. */
 struct rig {
     struct rnnd_backend *be;
-    const struct rnnd_backend_ops *op;
-    struct rnnd_buf taken[RIG_BUFFERS];
+    const struct rnnd__backend_ops *op;
+    struct rnnd__buf taken[RIG_BUFFERS];
     int count;
 };
 
@@ -46,11 +46,11 @@ bool rig_open(struct rig *rig, int target);
 /* Frees the memory, the back end stays open. */
 void rig_clear(struct rig *rig);
 void rig_close(struct rig *rig);
-struct rnnd_buf rig_put(struct rig *rig, const void *src, int64_t bytes);
+struct rnnd__buf rig_put(struct rig *rig, const void *src, int64_t bytes);
 /* Device memory of that many floats, each a NaN, so that what is not written shows. */
-struct rnnd_buf rig_nan(struct rig *rig, int64_t floats);
+struct rnnd__buf rig_nan(struct rig *rig, int64_t floats);
 /* malloc'ed copy. */
-float *rig_get(struct rig *rig, struct rnnd_buf buf, int64_t floats);
+float *rig_get(struct rig *rig, struct rnnd__buf buf, int64_t floats);
 
 /* ---- numbers --------------------------------------------------------------------- */
 
@@ -63,13 +63,13 @@ double distance(const float *a, const double *b, int64_t count);
 /* ---- packed batches -------------------------------------------------------------- */
 
 /* Lengths, falling; zeros at the end. The batch lies on the host and on the device. */
-void packed_make(struct rnnd_packed *batch, struct rig *rig, const int32_t *len,
+void packed_make(struct rnnd__packed *batch, struct rig *rig, const int32_t *len,
                  int64_t N);
-void packed_free(struct rnnd_packed *batch);
+void packed_free(struct rnnd__packed *batch);
 
 /* ---- recurrent layer ------------------------------------------------------------- */
 
-/* As struct rnnd_rnn, in double; y and dy have rows of H. Optional inputs may be
+/* As struct rnnd__rnn, in double; y and dy have rows of H. Optional inputs may be
    NULL. The factors of products with recurrent weights and their gradients are rounded
    to `precision`, as tensor cores round them: what is left to differ is the order of
    sums. */
@@ -78,7 +78,7 @@ struct ref_rnn {
     enum rnnd_precision precision;
     bool reverse;
     int64_t H;
-    const struct rnnd_packed *batch;
+    const struct rnnd__packed *batch;
     const double *x;               /* [R,G*H] products with the inputs */
     const double *w_hh, *b_ih, *b_hh, *h0, *c0;
     const double *dy, *dhn, *dcn;

@@ -35,9 +35,9 @@ struct inputs {
 };
 
 static void inputs_make(struct inputs *in, const struct setup *s,
-                        const struct rnnd_packed *b)
+                        const struct rnnd__packed *b)
 {
-    int64_t H = s->H, GH = rnnd_cell_gates(s->cell) * H;
+    int64_t H = s->H, GH = rnnd__cell_gates(s->cell) * H;
     int64_t size[9] = {b->R * GH, GH * H,   GH,       GH,      b->N * H,
                        b->N * H,  b->R * H, b->N * H, b->N * H};
     float **f[9] = {&in->x, &in->w_hh, &in->b_ih, &in->b_hh, &in->h0, &in->c0, &in->dy,
@@ -58,7 +58,7 @@ static void inputs_free(struct inputs *in)
     }
 }
 
-static struct ref_rnn reference(const struct setup *s, const struct rnnd_packed *b,
+static struct ref_rnn reference(const struct setup *s, const struct rnnd__packed *b,
                                 const struct inputs *in, enum rnnd_precision precision)
 {
     bool lstm = s->cell == RNND_LSTM;
@@ -83,13 +83,13 @@ static struct ref_rnn reference(const struct setup *s, const struct rnnd_packed 
 }
 
 /* Rows of H floats into rows of ld, the rest a NaN that must not matter. */
-static struct rnnd_buf put_rows(struct rig *rig, const float *x, int64_t rows,
+static struct rnnd__buf put_rows(struct rig *rig, const float *x, int64_t rows,
                                 int64_t H, int64_t ld)
 {
     float *wide = malloc(sizeof(float) * (size_t)(rows * ld + 1));
     for (int64_t i = 0; i < rows * ld; i++)
         wide[i] = i % ld < H ? x[i / ld * H + i % ld] : NAN;
-    struct rnnd_buf buf = rig_put(rig, wide, rows * ld * 4);
+    struct rnnd__buf buf = rig_put(rig, wide, rows * ld * 4);
     free(wide);
     return buf;
 }
@@ -107,20 +107,20 @@ static void outputs_free(struct outputs *o)
         free(f[i]);
 }
 
-static struct rnnd_buf none(void)
+static struct rnnd__buf none(void)
 {
-    return (struct rnnd_buf){NULL};
+    return (struct rnnd__buf){NULL};
 }
 
 /* The layer's description with inputs on the device, and room for its outputs. */
-static struct rnnd_rnn layer(struct rig *rig, const struct setup *s,
-                             const struct rnnd_packed *b, const struct inputs *in)
+static struct rnnd__rnn layer(struct rig *rig, const struct setup *s,
+                             const struct rnnd__packed *b, const struct inputs *in)
 {
-    int64_t H = s->H, GH = rnnd_cell_gates(s->cell) * H, NH = b->N * H;
+    int64_t H = s->H, GH = rnnd__cell_gates(s->cell) * H, NH = b->N * H;
     int64_t ld = s->with & WIDE ? 2 * H + 3 : H;
     bool lstm = s->cell == RNND_LSTM;
     float *zero = calloc((size_t)(GH * H + GH), sizeof *zero);
-    struct rnnd_rnn r = {
+    struct rnnd__rnn r = {
         .cell = s->cell,
         .reverse = s->reverse,
         .H = H,
@@ -155,7 +155,7 @@ static struct rnnd_rnn layer(struct rig *rig, const struct setup *s,
 }
 
 /* The rest of the last row is not read: it may lie behind the buffer. */
-static float *get_rows(struct rig *rig, struct rnnd_buf buf, int64_t rows, int64_t H,
+static float *get_rows(struct rig *rig, struct rnnd__buf buf, int64_t rows, int64_t H,
                        int64_t ld)
 {
     float *wide = rig_get(rig, buf, rows > 0 ? (rows - 1) * ld + H : 0);
@@ -166,7 +166,7 @@ static float *get_rows(struct rig *rig, struct rnnd_buf buf, int64_t rows, int64
     return x;
 }
 
-static void get_forward(struct outputs *o, struct rig *rig, const struct rnnd_rnn *r)
+static void get_forward(struct outputs *o, struct rig *rig, const struct rnnd__rnn *r)
 {
     int64_t NH = r->batch->N * r->H;
     o->y = get_rows(rig, r->y, r->batch->R, r->H, r->ldy);
@@ -174,9 +174,9 @@ static void get_forward(struct outputs *o, struct rig *rig, const struct rnnd_rn
     o->cn = r->cell == RNND_LSTM ? rig_get(rig, r->cn, NH) : NULL;
 }
 
-static void get_backward(struct outputs *o, struct rig *rig, const struct rnnd_rnn *r)
+static void get_backward(struct outputs *o, struct rig *rig, const struct rnnd__rnn *r)
 {
-    int64_t H = r->H, GH = rnnd_cell_gates(r->cell) * H, NH = r->batch->N * H;
+    int64_t H = r->H, GH = rnnd__cell_gates(r->cell) * H, NH = r->batch->N * H;
     o->dx = rig_get(rig, r->gates, r->batch->R * GH);
     o->dw_hh = rig_get(rig, r->dw_hh, GH * H);
     o->db_ih = rig_get(rig, r->db_ih, GH);
@@ -185,7 +185,7 @@ static void get_backward(struct outputs *o, struct rig *rig, const struct rnnd_r
     o->dc0 = r->cell == RNND_LSTM ? rig_get(rig, r->dc0, NH) : NULL;
 }
 
-static struct outputs run(struct rig *rig, const struct rnnd_rnn *r)
+static struct outputs run(struct rig *rig, const struct rnnd__rnn *r)
 {
     struct outputs o = {0};
     rig->op->rnn_forward(rig->be, r);
@@ -196,7 +196,7 @@ static struct outputs run(struct rig *rig, const struct rnnd_rnn *r)
 }
 
 /* r[0] and its other direction r[1] in one call. */
-static void run_both(struct rig *rig, const struct rnnd_rnn *r, struct outputs *o)
+static void run_both(struct rig *rig, const struct rnnd__rnn *r, struct outputs *o)
 {
     rig->op->rnn_forward(rig->be, r);
     get_forward(&o[0], rig, &r[0]);
@@ -230,7 +230,7 @@ static void check_states(const struct setup *s, const struct outputs *o,
 static void check_gradients(const struct setup *s, const struct outputs *o,
                             const struct ref_rnn *r)
 {
-    int64_t H = s->H, GH = rnnd_cell_gates(s->cell) * H, N = s->N;
+    int64_t H = s->H, GH = rnnd__cell_gates(s->cell) * H, N = s->N;
     check_close("gates", s, o->dx, r->dx, r->batch->R * GH);
     check_close("dw_hh", s, o->dw_hh, r->dw_hh, GH * H);
     check_close("db_ih", s, o->db_ih, r->db_ih, GH);
@@ -244,7 +244,7 @@ static void check_gradients(const struct setup *s, const struct outputs *o,
    differs: all tensors of all cells keep the target's tolerance, over any number of
    steps. */
 static void check_as_rounded(const struct setup *s, const struct inputs *in,
-                             const struct rnnd_packed *b, const struct outputs *o)
+                             const struct rnnd__packed *b, const struct outputs *o)
 {
     const struct kernels_target *t = &kernels_targets[s->target];
     struct ref_rnn r = reference(s, b, in, t->precision);
@@ -296,10 +296,10 @@ static void rigs_close(struct rigs *all)
 static void check_target(const struct setup *s, const struct inputs *in,
                          const struct ref_rnn *exact, struct rig *rig)
 {
-    struct rnnd_packed batch;
+    struct rnnd__packed batch;
     enum rnnd_precision precision = kernels_targets[s->target].precision;
     packed_make(&batch, rig, s->len, s->N);
-    struct rnnd_rnn r = layer(rig, s, &batch, in);
+    struct rnnd__rnn r = layer(rig, s, &batch, in);
     struct outputs o = run(rig, &r);
     if (precision == RNND_FP32 && s->cell != RNND_RNN_RELU) {
         check_states(s, &o, exact);
@@ -316,7 +316,7 @@ static void check_target(const struct setup *s, const struct inputs *in,
 /* Every back end against one reference. */
 static void check_setup(struct setup *s, struct rigs *rigs)
 {
-    struct rnnd_packed batch;
+    struct rnnd__packed batch;
     struct inputs in;
     packed_make(&batch, NULL, s->len, s->N);
     inputs_make(&in, s, &batch);
@@ -374,13 +374,13 @@ START_TEST(reference_gradients_are_finite_differences)
     static const int32_t len[] = {5, 3, 3, 1, 0};
     for (int c = 0; c < 8; c++) {
         struct setup s = {cells[c / 2], c % 2, 3, len, 5, H0 | DY | DN, 0.7, 0};
-        struct rnnd_packed batch;
+        struct rnnd__packed batch;
         struct inputs in;
         packed_make(&batch, NULL, len, 5);
         inputs_make(&in, &s, &batch);
         struct ref_rnn r = reference(&s, &batch, &in, RNND_FP32);
         ref_rnn_backward(&r);
-        int64_t GH = rnnd_cell_gates(s.cell) * 3, lstm = s.cell == RNND_LSTM;
+        int64_t GH = rnnd__cell_gates(s.cell) * 3, lstm = s.cell == RNND_LSTM;
         struct { double *at, *grad; int64_t count;
         } p[] = {
             {in.d[0], r.dx, batch.R * GH}, {in.d[1], r.dw_hh, GH * 3},
@@ -493,25 +493,25 @@ START_TEST(places_pass_32_bits)
         if (!rig_open(&rig, _i))
             return;
         struct setup s = {cells[c / 2], c % 2, 20, len, 4, H0 | WIDE, 0.2, _i};
-        struct rnnd_packed near, away;
+        struct rnnd__packed near, away;
         struct inputs in;
         packed_make(&near, &rig, len, 4);
         packed_make(&away, &rig, len, 4);
         inputs_make(&in, &s, &near);
-        struct rnnd_rnn r = layer(&rig, &s, &near, &in),
+        struct rnnd__rnn r = layer(&rig, &s, &near, &in),
                         f = layer(&rig, &s, &near, &in);
-        int64_t GH = rnnd_cell_gates(s.cell) * s.H, *off = (int64_t *)away.off;
+        int64_t GH = rnnd__cell_gates(s.cell) * s.H, *off = (int64_t *)away.off;
         for (int64_t t = 0; t <= away.T; t++)
             off[t] += far;
         rig.op->upload(rig.be, away.d_off, off, (size_t)(away.T + 1) * sizeof *off);
         struct outputs a = {0}, b = {0};
         rig.op->rnn_forward(rig.be, &r);
         get_forward(&a, &rig, &r);
-        struct rnnd_rnn g = f;
+        struct rnnd__rnn g = f;
         g.batch = &away;
-        g.gates = rnnd_at(f.gates, -far * GH);
-        g.y = rnnd_at(f.y, -far * f.ldy);
-        g.keep = rnnd_at(f.keep, -far * s.H);
+        g.gates = rnnd__at(f.gates, -far * GH);
+        g.y = rnnd__at(f.y, -far * f.ldy);
+        g.keep = rnnd__at(f.keep, -far * s.H);
         rig.op->rnn_forward(rig.be, &g);
         get_forward(&b, &rig, &f);
         ck_assert_mem_eq(a.y, b.y, (size_t)(near.R * s.H) * 4);
@@ -544,7 +544,7 @@ END_TEST
 static void check_same(const struct setup *s, const struct outputs *a,
                        const struct outputs *b, int64_t R)
 {
-    int64_t H = s->H, GH = rnnd_cell_gates(s->cell) * H, NH = s->N * H;
+    int64_t H = s->H, GH = rnnd__cell_gates(s->cell) * H, NH = s->N * H;
     struct { const char *name; const float *a, *b; int64_t count; } t[] = {
         {"y", a->y, b->y, R * H}, {"hn", a->hn, b->hn, NH}, {"cn", a->cn, b->cn, NH},
         {"gates", a->dx, b->dx, R * GH}, {"dw_hh", a->dw_hh, b->dw_hh, GH * H},
@@ -562,9 +562,9 @@ static void check_same(const struct setup *s, const struct outputs *a,
    bit. */
 static void check_both(struct rig *rig, struct setup s)
 {
-    struct rnnd_packed batch;
+    struct rnnd__packed batch;
     struct inputs in[2];
-    struct rnnd_rnn r[2], alone[2];
+    struct rnnd__rnn r[2], alone[2];
     struct outputs o[2];
     packed_make(&batch, rig, s.len, s.N);
     for (int d = 0; d < 2; d++) {
@@ -576,7 +576,7 @@ static void check_both(struct rig *rig, struct setup s)
     r[0].other = &r[1];
     r[0].ldy = r[1].ldy = 2 * s.H;
     r[0].y = rig_nan(rig, batch.R * 2 * s.H);
-    r[1].y = rnnd_at(r[0].y, s.H);
+    r[1].y = rnnd__at(r[0].y, s.H);
     for (int d = 0; d < 2; d++)
         r[d].dy = put_rows(rig, in[d].dy, batch.R, s.H, 2 * s.H);
     run_both(rig, r, o);
@@ -616,12 +616,12 @@ START_TEST(both_directions_are_those_alone)
 END_TEST
 
 /* The layer once more in its own buffers, from the inputs given. */
-static struct outputs run_again(struct rig *rig, const struct rnnd_rnn *r,
+static struct outputs run_again(struct rig *rig, const struct rnnd__rnn *r,
                                 const float *x)
 {
     enum { MOST = 4 * 18 * 18 };
     static const float zero[MOST];
-    int64_t GH = rnnd_cell_gates(r->cell) * r->H;
+    int64_t GH = rnnd__cell_gates(r->cell) * r->H;
     ck_assert(GH * r->H <= MOST);
     rig->op->upload(rig->be, r->gates, x, (size_t)(r->batch->R * GH) * 4);
     rig->op->upload(rig->be, r->dw_hh, zero, (size_t)(GH * r->H) * 4);
@@ -641,16 +641,16 @@ START_TEST(loops_that_come_again_compute_anew)
         if (!rig_open(&rig, _i))
             return;
         struct setup s = {cells[c / 2], c % 2, 18, len, 3, H0 | DY | DN, 0.3, _i};
-        struct rnnd_packed batch;
+        struct rnnd__packed batch;
         struct inputs in;
         packed_make(&batch, &rig, s.len, s.N);
         inputs_make(&in, &s, &batch);
-        struct rnnd_rnn again = layer(&rig, &s, &batch, &in);
-        int64_t floats = batch.R * rnnd_cell_gates(s.cell) * s.H;
+        struct rnnd__rnn again = layer(&rig, &s, &batch, &in);
+        int64_t floats = batch.R * rnnd__cell_gates(s.cell) * s.H;
         for (int times = 0; times < 4; times++) {
             for (int64_t i = 0; i < floats; i++)
                 in.x[i] *= 0.9f;
-            struct rnnd_rnn fresh = layer(&rig, &s, &batch, &in);
+            struct rnnd__rnn fresh = layer(&rig, &s, &batch, &in);
             struct outputs o = run_again(&rig, &again, in.x), one = run(&rig, &fresh);
             check_same(&s, &o, &one, batch.R);
             outputs_free(&o);
@@ -676,12 +676,12 @@ START_TEST(many_shapes_take_turns)
     if (!rig_open(&rig, _i))
         return;
     struct setup s = {RNND_GRU, true, 5, len, N, DY | DN, 0.4, _i};
-    struct rnnd_packed batch;
+    struct rnnd__packed batch;
     struct inputs in;
     packed_make(&batch, &rig, len, N);
     inputs_make(&in, &s, &batch);
-    struct rnnd_packed whole = batch;
-    struct rnnd_rnn r = layer(&rig, &s, &batch, &in);
+    struct rnnd__packed whole = batch;
+    struct rnnd__rnn r = layer(&rig, &s, &batch, &in);
     for (int shape = 0; shape < SHAPES; shape++) {
         batch.T = 4 + shape;
         batch.R = N * batch.T;
@@ -717,7 +717,7 @@ START_TEST(neighbours_do_not_matter)
     for (int c = 0; c < 8; c++) {
         struct setup s = {cells[c / 2], c % 2, 20, len, 4, H0 | DY | DN, 0.2, 0};
         struct setup alone = s;
-        struct rnnd_packed batch, own;
+        struct rnnd__packed batch, own;
         struct inputs in, in1;
         packed_make(&batch, &rig, len, 4);
         inputs_make(&in, &s, &batch);
@@ -725,7 +725,7 @@ START_TEST(neighbours_do_not_matter)
         alone.N = 1;
         packed_make(&own, &rig, len + 1, 1);
         inputs_make(&in1, &alone, &own);
-        int64_t H = 20, GH = rnnd_cell_gates(s.cell) * H;
+        int64_t H = 20, GH = rnnd__cell_gates(s.cell) * H;
         for (int64_t t = 0; t < 6; t++) { /* sequence 1 of the batch */
             memcpy(in1.x + t * GH, in.x + (batch.off[t] + 1) * GH, (size_t)GH * 4);
             memcpy(in1.dy + t * H, in.dy + (batch.off[t] + 1) * H, (size_t)H * 4);
@@ -734,7 +734,7 @@ START_TEST(neighbours_do_not_matter)
         memcpy(in1.c0, in.c0 + H, (size_t)H * 4);
         memcpy(in1.dhn, in.dhn + H, (size_t)H * 4);
         memcpy(in1.dcn, in.dcn + H, (size_t)H * 4);
-        struct rnnd_rnn r = layer(&rig, &s, &batch, &in),
+        struct rnnd__rnn r = layer(&rig, &s, &batch, &in),
                         r1 = layer(&rig, &alone, &own, &in1);
         struct outputs o = run(&rig, &r), o1 = run(&rig, &r1);
         for (int64_t k = 0; k < H; k++) {
@@ -765,11 +765,11 @@ START_TEST(final_state_of_an_empty_sequence_is_its_initial_state)
     if (!rig_open(&rig, _i))
         return;
     struct setup s = {RNND_LSTM, false, 4, len, 3, H0 | DN, 0.5, 0};
-    struct rnnd_packed batch;
+    struct rnnd__packed batch;
     struct inputs in;
     packed_make(&batch, &rig, len, 3);
     inputs_make(&in, &s, &batch);
-    struct rnnd_rnn r = layer(&rig, &s, &batch, &in);
+    struct rnnd__rnn r = layer(&rig, &s, &batch, &in);
     struct outputs o = run(&rig, &r);
     ck_assert_mem_eq(o.hn + 4, in.h0 + 4, 8 * sizeof(float));
     ck_assert_mem_eq(o.cn + 4, in.c0 + 4, 8 * sizeof(float));
@@ -791,9 +791,9 @@ START_TEST(gru_resets_after_the_product)
     struct rig rig;
     if (!rig_open(&rig, _i))
         return;
-    struct rnnd_packed batch;
+    struct rnnd__packed batch;
     packed_make(&batch, &rig, len, 1);
-    struct rnnd_rnn r = {
+    struct rnnd__rnn r = {
         .cell = RNND_GRU,
         .H = 1,
         .batch = &batch,
@@ -825,11 +825,11 @@ START_TEST(parameter_gradients_accumulate)
     if (!rig_open(&rig, _i))
         return;
     struct setup s = {RNND_GRU, false, 6, len, 2, DY, 0.4, 0};
-    struct rnnd_packed batch;
+    struct rnnd__packed batch;
     struct inputs in;
     packed_make(&batch, &rig, len, 2);
     inputs_make(&in, &s, &batch);
-    struct rnnd_rnn r = layer(&rig, &s, &batch, &in);
+    struct rnnd__rnn r = layer(&rig, &s, &batch, &in);
     struct outputs once = run(&rig, &r);
     rig.op->upload(rig.be, r.gates, in.x, (size_t)(batch.R * 18) * 4);
     struct outputs twice = run(&rig, &r);
@@ -856,7 +856,7 @@ START_TEST(sigmoid_and_tanh_are_accurate)
     if (!rig_open(&rig, _i))
         return;
     struct setup s = {RNND_LSTM, false, COUNT, len, 1, 0, 0, _i};
-    struct rnnd_packed batch;
+    struct rnnd__packed batch;
     struct inputs in = {.x = calloc(4 * COUNT, 4), .b_ih = calloc(4 * COUNT, 4),
                         .w_hh = calloc((size_t)4 * COUNT * COUNT, 4)};
     in.b_hh = in.b_ih;
@@ -865,7 +865,7 @@ START_TEST(sigmoid_and_tanh_are_accurate)
         in.x[k] = in.x[2 * COUNT + k] = x;
     }
     packed_make(&batch, &rig, len, 1);
-    struct rnnd_rnn r = layer(&rig, &s, &batch, &in);
+    struct rnnd__rnn r = layer(&rig, &s, &batch, &in);
     rig.op->rnn_forward(rig.be, &r);
     float *gates = rig_get(&rig, r.gates, 4 * COUNT);
     for (int k = 0; k < COUNT; k++) {
@@ -892,14 +892,14 @@ START_TEST(nan_survives)
         if (!rig_open(&rig, _i))
             return;
         struct setup s = {cells[c / 2], c % 2, 18, len, 2, DY | DN, 0.3, 0};
-        struct rnnd_packed batch;
+        struct rnnd__packed batch;
         struct inputs in;
-        int64_t GH = rnnd_cell_gates(s.cell) * 18;
+        int64_t GH = rnnd__cell_gates(s.cell) * 18;
         packed_make(&batch, &rig, len, 2);
         inputs_make(&in, &s, &batch);
         for (int64_t g = 0; g < GH; g++)
             in.x[(batch.off[3] + 1) * GH + g] = NAN;
-        struct rnnd_rnn r = layer(&rig, &s, &batch, &in);
+        struct rnnd__rnn r = layer(&rig, &s, &batch, &in);
         struct outputs o = run(&rig, &r);
         for (int k = 0; k < 18; k++) {
             ck_assert(!isnan(o.hn[k]));
@@ -908,7 +908,7 @@ START_TEST(nan_survives)
         }
         outputs_free(&o);
         in.w_hh[5] = INFINITY;
-        struct rnnd_rnn again = layer(&rig, &s, &batch, &in);
+        struct rnnd__rnn again = layer(&rig, &s, &batch, &in);
         o = run(&rig, &again);
         outputs_free(&o);
         inputs_free(&in);
@@ -929,12 +929,12 @@ START_TEST(runs_repeat_bit_for_bit)
         if (!rig_open(&rig, _i))
             return;
         struct setup s = {cells[c], c % 2, 48, len, 33, DY | DN, 0.14, 0};
-        struct rnnd_packed batch;
+        struct rnnd__packed batch;
         struct inputs in;
-        int64_t GH = rnnd_cell_gates(s.cell) * 48;
+        int64_t GH = rnnd__cell_gates(s.cell) * 48;
         packed_make(&batch, &rig, len, 33);
         inputs_make(&in, &s, &batch);
-        struct rnnd_rnn r = layer(&rig, &s, &batch, &in),
+        struct rnnd__rnn r = layer(&rig, &s, &batch, &in),
                         r2 = layer(&rig, &s, &batch, &in);
         struct outputs a = run(&rig, &r), b = run(&rig, &r2);
         ck_assert_mem_eq(a.y, b.y, (size_t)(batch.R * 48) * 4);

@@ -25,20 +25,20 @@ static float feature(int64_t step, int64_t f)
     return (float)(100 * step + f);
 }
 
-static void write_base(struct rnnd_hdf *f, const char *task)
+static void write_base(struct rnnd__hdf *f, const char *task)
 {
     int64_t dim[] = {N + 1};
-    ck_assert_int_eq(rnnd_hdf_set_string(f, "format", "rnn_dist-data"), 0);
-    ck_assert_int_eq(rnnd_hdf_set_int(f, "version", 1), 0);
-    ck_assert_int_eq(rnnd_hdf_set_string(f, "task", task), 0);
-    ck_assert_int_eq(rnnd_hdf_write(f, "/offsets", RNND_I64, 1, dim, false, offsets),
+    ck_assert_int_eq(rnnd__hdf_set_string(f, "format", "rnn_dist-data"), 0);
+    ck_assert_int_eq(rnnd__hdf_set_int(f, "version", 1), 0);
+    ck_assert_int_eq(rnnd__hdf_set_string(f, "task", task), 0);
+    ck_assert_int_eq(rnnd__hdf_write(f, "/offsets", RNND_I64, 1, dim, false, offsets),
                      0);
 }
 
-static struct rnnd_dataset *reopen(struct rnnd_hdf *f)
+static struct rnnd_dataset *reopen(struct rnnd__hdf *f)
 {
     struct rnnd_dataset *data;
-    ck_assert_int_eq(rnnd_hdf_commit(f), 0);
+    ck_assert_int_eq(rnnd__hdf_commit(f), 0);
     ck_assert_int_eq(rnnd_dataset_open(path, &data), 0);
     return data;
 }
@@ -46,7 +46,7 @@ static struct rnnd_dataset *reopen(struct rnnd_hdf *f)
 /* Features, and labels of steps (10 s) or of sequences (7 i). */
 static struct rnnd_dataset *feature_data(bool steps)
 {
-    struct rnnd_hdf *f;
+    struct rnnd__hdf *f;
     float x[S][I];
     int32_t label[S];
     int64_t dim[] = {S, I}, count = steps ? S : N;
@@ -55,27 +55,27 @@ static struct rnnd_dataset *feature_data(bool steps)
             x[s][i] = feature(s, i);
     for (int s = 0; s < S; s++)
         label[s] = steps ? 10 * s : 7 * s;
-    ck_assert_int_eq(rnnd_hdf_create(path, &f), 0);
+    ck_assert_int_eq(rnnd__hdf_create(path, &f), 0);
     write_base(f, steps ? "tag" : "classify");
-    ck_assert_int_eq(rnnd_hdf_set_int(f, "num_classes", 100), 0);
-    ck_assert_int_eq(rnnd_hdf_write(f, "/inputs", RNND_F32, 2, dim, false, x), 0);
-    ck_assert_int_eq(rnnd_hdf_write(f, "/targets", RNND_I32, 1, &count, false, label),
+    ck_assert_int_eq(rnnd__hdf_set_int(f, "num_classes", 100), 0);
+    ck_assert_int_eq(rnnd__hdf_write(f, "/inputs", RNND_F32, 2, dim, false, x), 0);
+    ck_assert_int_eq(rnnd__hdf_write(f, "/targets", RNND_I32, 1, &count, false, label),
                      0);
     return reopen(f);
 }
 
 static struct rnnd_dataset *token_data(void)
 {
-    struct rnnd_hdf *f;
+    struct rnnd__hdf *f;
     int64_t dim[] = {S};
-    ck_assert_int_eq(rnnd_hdf_create(path, &f), 0);
+    ck_assert_int_eq(rnnd__hdf_create(path, &f), 0);
     write_base(f, "lm");
-    ck_assert_int_eq(rnnd_hdf_set_int(f, "vocab_size", V), 0);
-    ck_assert_int_eq(rnnd_hdf_write(f, "/inputs", RNND_I32, 1, dim, false, tokens), 0);
+    ck_assert_int_eq(rnnd__hdf_set_int(f, "vocab_size", V), 0);
+    ck_assert_int_eq(rnnd__hdf_write(f, "/inputs", RNND_I32, 1, dim, false, tokens), 0);
     return reopen(f);
 }
 
-static const void *on_host(struct rnnd_buf buf)
+static const void *on_host(struct rnnd__buf buf)
 {
     return be->ops->host(be, buf);
 }
@@ -97,7 +97,7 @@ START_TEST(rows_are_time_major)
     struct rnnd_dataset *data = feature_data(true);
     struct rnnd_batch *b = batch_of(data);
     ck_assert_int_eq(rnnd_batch_load_sequences(b, ids, 4), 0);
-    const struct rnnd_packed *p = &b->packed;
+    const struct rnnd__packed *p = &b->packed;
     ck_assert(p->N == 4 && p->T == 5 && p->R == 10);
     ck_assert_mem_eq(p->n, n, sizeof n);
     ck_assert_mem_eq(p->off, off, sizeof off);
@@ -180,7 +180,7 @@ START_TEST(rows_are_sorted_by_token)
     struct rnnd_dataset *data = token_data();
     struct rnnd_batch *b = batch_of(data);
     ck_assert_int_eq(rnnd_batch_load(b, &all, 1, 0), 0);
-    ck_assert_int_eq(rnnd_batch_sort_tokens(b), 0);
+    ck_assert_int_eq(rnnd__batch_sort_tokens(b), 0);
     ck_assert_int_eq(b->segments.count, 5);
     ck_assert_mem_eq(on_host(b->segments.token), token, sizeof token);
     ck_assert_mem_eq(on_host(b->segments.segment), segment, sizeof segment);
@@ -239,9 +239,9 @@ END_TEST
 
 static void open_all(void)
 {
-    struct rnnd_backend_config config = {.threads = 1, .precision = RNND_FP32};
+    struct rnnd__backend_config config = {.threads = 1, .precision = RNND_FP32};
     char error[256];
-    ck_assert_int_eq(rnnd_cpu_open(&config, &be, error), 0);
+    ck_assert_int_eq(rnnd__cpu_open(&config, &be, error), 0);
     snprintf(path, sizeof path, "test_batch.%ld.h5", (long)getpid());
 }
 

@@ -44,7 +44,7 @@ static void tear_down(void)
 
 /* ---- a run's state */
 
-static void fill_state(struct rnnd_train_state *s, const struct rnnd_model_spec *spec)
+static void fill_state(struct rnnd__train_state *s, const struct rnnd_model_spec *spec)
 {
     int64_t *whole[] = {&s->update,         &s->applied,       &s->epoch,
                         &s->entry,          &s->group,         &s->validated,
@@ -65,7 +65,7 @@ static void fill_state(struct rnnd_train_state *s, const struct rnnd_model_spec 
     s->last_norm = NAN;
     s->fingerprint = 0xfedcba9876543210;
     strcpy(s->launch, "3 ranks, cpu, \"2\" threads");
-    struct rnnd_carry *c = &s->carry;
+    struct rnnd__carry *c = &s->carry;
     c->count = 5;
     c->width = spec->layers * (spec->bidirectional ? 2 : 1) * spec->hidden;
     size_t floats = (size_t)(c->count * c->width);
@@ -79,10 +79,10 @@ static void fill_state(struct rnnd_train_state *s, const struct rnnd_model_spec 
         fill_odd(c->c, (int64_t)floats, 88);
 }
 
-static void same_states(const struct rnnd_train_state *a,
-                        const struct rnnd_train_state *b)
+static void same_states(const struct rnnd__train_state *a,
+                        const struct rnnd__train_state *b)
 {
-    struct rnnd_train_state x = *a, y = *b;
+    struct rnnd__train_state x = *a, y = *b;
     size_t floats = (size_t)(a->carry.count * a->carry.width) * sizeof(float);
     ck_assert(a->carry.count == b->carry.count && a->carry.width == b->carry.width);
     ck_assert_mem_eq(a->carry.id, b->carry.id,
@@ -103,9 +103,9 @@ static struct rnnd_optim *new_optim(struct rnnd_model *m, uint32_t start)
 {
     struct rnnd_optim *o;
     must(rnnd_optim_new(m, &opt, &o));
-    for (int i = 0; start && i < rnnd_optim_moments(o); i++)
-        fill_arena(m, rnnd_optim_moment(o, i), start + 5000u * (uint32_t)i);
-    rnnd_optim_set_step_count(o, start);
+    for (int i = 0; start && i < rnnd__optim_moments(o); i++)
+        fill_arena(m, rnnd__optim_moment(o, i), start + 5000u * (uint32_t)i);
+    rnnd__optim_set_step_count(o, start);
     return o;
 }
 
@@ -114,11 +114,11 @@ static void save_small(const char *name, int64_t update)
 {
     struct rnnd_model *m = new_model(&specs[3], (uint32_t)update + 1);
     struct rnnd_optim *o = new_optim(m, (uint32_t)update + 1);
-    struct rnnd_train_state s;
+    struct rnnd__train_state s;
     fill_state(&s, &specs[3]);
     s.update = update;
-    must(rnnd_checkpoint_save(in_folder(name), m, o, &opt, &s));
-    rnnd_carry_clear(&s.carry);
+    must(rnnd__checkpoint_save(in_folder(name), m, o, &opt, &s));
+    rnnd__carry_clear(&s.carry);
     rnnd_optim_free(o);
     rnnd_model_free(m);
 }
@@ -129,20 +129,20 @@ static void round_trip(const struct rnnd_model_spec *spec)
 {
     struct rnnd_model *m = new_model(spec, 11), *n = new_model(spec, 0);
     struct rnnd_optim *o = new_optim(m, 22), *p = new_optim(n, 0);
-    struct rnnd_train_state s, t = {.update = 0};
+    struct rnnd__train_state s, t = {.update = 0};
     fill_state(&s, spec);
-    must(rnnd_checkpoint_save(in_folder("a.h5"), m, o, &opt, &s));
-    must(rnnd_checkpoint_verify(in_folder("a.h5")));
+    must(rnnd__checkpoint_save(in_folder("a.h5"), m, o, &opt, &s));
+    must(rnnd__checkpoint_verify(in_folder("a.h5")));
     for (int twice = 0; twice < 2; twice++) {
-        must(rnnd_checkpoint_load(in_folder("a.h5"), n, p, &t));
+        must(rnnd__checkpoint_load(in_folder("a.h5"), n, p, &t));
         ck_assert(are_same_models(m, n));
-        for (int i = 0; i < rnnd_optim_moments(o); i++)
-            same_arenas(m, rnnd_optim_moment(o, i), rnnd_optim_moment(p, i));
-        ck_assert_int_eq(rnnd_optim_step_count(p), 22);
+        for (int i = 0; i < rnnd__optim_moments(o); i++)
+            same_arenas(m, rnnd__optim_moment(o, i), rnnd__optim_moment(p, i));
+        ck_assert_int_eq(rnnd__optim_step_count(p), 22);
         same_states(&s, &t);
     }
-    rnnd_carry_clear(&s.carry);
-    rnnd_carry_clear(&t.carry);
+    rnnd__carry_clear(&s.carry);
+    rnnd__carry_clear(&t.carry);
     rnnd_optim_free(o);
     rnnd_optim_free(p);
     rnnd_model_free(m);
@@ -181,8 +181,8 @@ START_TEST(a_model_is_made_of_its_file)
     rnnd_model_free(n);
     /* without state nothing can go on */
     struct rnnd_optim *o = new_optim(m, 0);
-    struct rnnd_train_state s = {.update = 9};
-    must_fail(RNND_EFILE, rnnd_checkpoint_load(in_folder("m.h5"), m, o, &s));
+    struct rnnd__train_state s = {.update = 9};
+    must_fail(RNND_EFILE, rnnd__checkpoint_load(in_folder("m.h5"), m, o, &s));
     ck_assert_int_eq(s.update, 9);
     rnnd_optim_free(o);
     rnnd_model_free(m);
@@ -196,10 +196,10 @@ START_TEST(info_is_read_alone)
     opt.hidden = 1;
     opt.lr = 0.1 + 0.2;
     save_small("a.h5", 42);
-    must(rnnd_checkpoint_read_info(in_folder("a.h5"), &info));
+    must(rnnd__checkpoint_read_info(in_folder("a.h5"), &info));
     ck_assert(info.update == 42 && info.epoch == 3);
     must(rnnd_options_init(&read));
-    must(rnnd_options_read_text(&read, info.config, "config", RNND_FROM_FILE));
+    must(rnnd__options_read_text(&read, info.config, "config", RNND_FROM_FILE));
     ck_assert(read.lr == opt.lr && read.cell == RNND_RNN_RELU &&
               read.task == RNND_REGRESS);
     rnnd_options_clear(&read);
@@ -211,15 +211,15 @@ END_TEST
 START_TEST(another_optimizer_starts_anew)
 {
     struct rnnd_model *m = new_model(&specs[3], 1);
-    struct rnnd_train_state s = {.update = 0};
+    struct rnnd__train_state s = {.update = 0};
     save_small("a.h5", 42);
     opt.optimizer = RNND_SGD;
     opt.momentum = 0.5;
     struct rnnd_optim *o = new_optim(m, 3), *zero = new_optim(m, 0);
-    must(rnnd_checkpoint_load(in_folder("a.h5"), m, o, &s));
-    same_arenas(m, rnnd_optim_moment(o, 0), rnnd_optim_moment(zero, 0));
-    ck_assert_int_eq(rnnd_optim_step_count(o), 0);
-    rnnd_carry_clear(&s.carry);
+    must(rnnd__checkpoint_load(in_folder("a.h5"), m, o, &s));
+    same_arenas(m, rnnd__optim_moment(o, 0), rnnd__optim_moment(zero, 0));
+    ck_assert_int_eq(rnnd__optim_step_count(o), 0);
+    rnnd__carry_clear(&s.carry);
     rnnd_optim_free(o);
     rnnd_optim_free(zero);
     rnnd_model_free(m);
@@ -230,9 +230,9 @@ START_TEST(another_model_is_refused)
 {
     struct rnnd_model *m = new_model(&specs[4], 1);
     struct rnnd_optim *o = new_optim(m, 1);
-    struct rnnd_train_state s = {.update = 5};
+    struct rnnd__train_state s = {.update = 5};
     save_small("a.h5", 42);
-    must_fail(RNND_EUSAGE, rnnd_checkpoint_load(in_folder("a.h5"), m, o, &s));
+    must_fail(RNND_EUSAGE, rnnd__checkpoint_load(in_folder("a.h5"), m, o, &s));
     ck_assert_str_eq(rest_of_detail(),
                      "a.h5: head.weight is [1, 1], the model's head.weight is [4, 2]");
     ck_assert_int_eq(s.update, 5);
@@ -263,24 +263,24 @@ static unsigned char whole[1 << 18];
 
 /* Loading ends in EFILE, or in exactly what was saved. */
 static bool is_noticed(struct rnnd_model *m, struct rnnd_optim *o,
-                       const struct rnnd_train_state *s)
+                       const struct rnnd__train_state *s)
 {
     struct rnnd_model *n = new_model(&specs[3], 0);
     struct rnnd_optim *p = new_optim(n, 0);
-    struct rnnd_train_state t = {.update = 0};
-    int status = rnnd_checkpoint_load(in_folder("a.h5"), n, p, &t);
+    struct rnnd__train_state t = {.update = 0};
+    int status = rnnd__checkpoint_load(in_folder("a.h5"), n, p, &t);
     if (status == 0) {
         ck_assert(are_same_models(m, n));
-        for (int i = 0; i < rnnd_optim_moments(o); i++)
-            same_arenas(m, rnnd_optim_moment(o, i), rnnd_optim_moment(p, i));
-        ck_assert_int_eq(rnnd_optim_step_count(o), rnnd_optim_step_count(p));
+        for (int i = 0; i < rnnd__optim_moments(o); i++)
+            same_arenas(m, rnnd__optim_moment(o, i), rnnd__optim_moment(p, i));
+        ck_assert_int_eq(rnnd__optim_step_count(o), rnnd__optim_step_count(p));
         same_states(s, &t);
     } else {
         ck_assert_int_eq(status, RNND_EFILE);
-        ck_assert_int_eq(rnnd_checkpoint_verify(in_folder("a.h5")), RNND_EFILE);
+        ck_assert_int_eq(rnnd__checkpoint_verify(in_folder("a.h5")), RNND_EFILE);
         ck_assert(strstr(rnnd_status_detail(), in_folder("a.h5")));
     }
-    rnnd_carry_clear(&t.carry);
+    rnnd__carry_clear(&t.carry);
     rnnd_optim_free(p);
     rnnd_model_free(n);
     return status != 0;
@@ -289,7 +289,7 @@ static bool is_noticed(struct rnnd_model *m, struct rnnd_optim *o,
 struct saved {
     struct rnnd_model *model;
     struct rnnd_optim *optim;
-    struct rnnd_train_state state;
+    struct rnnd__train_state state;
     size_t size;
 };
 
@@ -298,14 +298,14 @@ static void save_for_damage(struct saved *s)
     s->model = new_model(&specs[3], 1);
     s->optim = new_optim(s->model, 1);
     fill_state(&s->state, &specs[3]);
-    must(rnnd_checkpoint_save(in_folder("a.h5"), s->model, s->optim, &opt, &s->state));
+    must(rnnd__checkpoint_save(in_folder("a.h5"), s->model, s->optim, &opt, &s->state));
     s->size = read_file("a.h5", whole, sizeof whole);
     ck_assert(s->size > 1000 && s->size < sizeof whole);
 }
 
 static void drop_saved(struct saved *s)
 {
-    rnnd_carry_clear(&s->state.carry);
+    rnnd__carry_clear(&s->state.carry);
     rnnd_optim_free(s->optim);
     rnnd_model_free(s->model);
 }
@@ -348,17 +348,17 @@ START_TEST(other_files_are_no_checkpoints)
 {
     struct rnnd_checkpoint_info info;
     struct rnnd_model *m;
-    struct rnnd_hdf *f;
-    must_fail(RNND_EFILE, rnnd_checkpoint_read_info(in_folder("none"), &info));
-    must_fail(RNND_EFILE, rnnd_checkpoint_verify(in_folder("")));
+    struct rnnd__hdf *f;
+    must_fail(RNND_EFILE, rnnd__checkpoint_read_info(in_folder("none"), &info));
+    must_fail(RNND_EFILE, rnnd__checkpoint_verify(in_folder("")));
     write_file("text", "not a checkpoint", 16);
-    must_fail(RNND_EFILE, rnnd_checkpoint_verify(in_folder("text")));
+    must_fail(RNND_EFILE, rnnd__checkpoint_verify(in_folder("text")));
     must_fail(RNND_EFILE, rnnd_checkpoint_load_model(in_folder("text"), be, &m, NULL));
-    must(rnnd_hdf_create(in_folder("data.h5"), &f));
-    must(rnnd_hdf_set_string(f, "format", "rnn_dist-data"));
-    must(rnnd_hdf_set_int(f, "version", 1));
-    must(rnnd_hdf_commit(f));
-    must_fail(RNND_EFILE, rnnd_checkpoint_verify(in_folder("data.h5")));
+    must(rnnd__hdf_create(in_folder("data.h5"), &f));
+    must(rnnd__hdf_set_string(f, "format", "rnn_dist-data"));
+    must(rnnd__hdf_set_int(f, "version", 1));
+    must(rnnd__hdf_commit(f));
+    must_fail(RNND_EFILE, rnnd__checkpoint_verify(in_folder("data.h5")));
     ck_assert_str_eq(rest_of_detail(),
                      "data.h5: attribute format is rnn_dist-data, not "
                      "rnn_dist-checkpoint");
@@ -421,15 +421,15 @@ START_TEST(a_killed_save_loses_nothing)
         announced = said > announced ? said : announced;
         char *path = NULL;
         struct rnnd_checkpoint_info info;
-        must(rnnd_checkpoint_newest(test_folder, &path));
+        must(rnnd__checkpoint_newest(test_folder, &path));
         ck_assert_ptr_nonnull(path);
-        must(rnnd_checkpoint_read_info(path, &info));
+        must(rnnd__checkpoint_read_info(path, &info));
         ck_assert_int_ge(info.update, announced);
         free(info.config);
         free(path);
     }
     ck_assert_int_gt(announced, 0); /* else nothing was compared */
-    must(rnnd_checkpoint_prune(test_folder, 2));
+    must(rnnd__checkpoint_prune(test_folder, 2));
     ck_assert_int_eq(count_files("ckpt-"), 2);
 }
 END_TEST
@@ -447,15 +447,15 @@ START_TEST(saver)
 {
     struct rnnd_checkpoint_info info = {0, 0, NULL};
     char *newest = NULL, *path;
-    must(rnnd_checkpoint_newest(test_folder, &newest));
+    must(rnnd__checkpoint_newest(test_folder, &newest));
     if (newest)
-        must(rnnd_checkpoint_read_info(newest, &info));
+        must(rnnd__checkpoint_read_info(newest, &info));
     for (int64_t update = info.update + 1;; update++) {
-        must(rnnd_checkpoint_path(test_folder, update, &path));
+        must(rnnd__checkpoint_path(test_folder, update, &path));
         save_small(strrchr(path, '/') + 1, update);
         dprintf(TOLD, "%lld\n", (long long)update);
         free(path);
-        must(rnnd_checkpoint_prune(test_folder, 2));
+        must(rnnd__checkpoint_prune(test_folder, 2));
     }
 }
 END_TEST
@@ -470,7 +470,7 @@ START_TEST(full)
     must(stat(in_folder("a.h5"), &info));
     m = new_model(&specs[3], 9);
     struct rnnd_optim *o = new_optim(m, 9);
-    struct rnnd_train_state s;
+    struct rnnd__train_state s;
     fill_state(&s, &specs[3]);
     struct rlimit limit = {0, (rlim_t)info.st_size};
     signal(SIGXFSZ, SIG_IGN);
@@ -478,12 +478,12 @@ START_TEST(full)
     for (limit.rlim_cur = 0; limit.rlim_cur < limit.rlim_max; limit.rlim_cur += 997)
         failures +=
             setrlimit(RLIMIT_FSIZE, &limit) == 0 &&
-            rnnd_checkpoint_save(in_folder("a.h5"), m, o, &opt, &s) == RNND_EFILE &&
+            rnnd__checkpoint_save(in_folder("a.h5"), m, o, &opt, &s) == RNND_EFILE &&
             strstr(rnnd_status_detail(), "a.h5");
     limit.rlim_cur = limit.rlim_max;
     setrlimit(RLIMIT_FSIZE, &limit);
     dprintf(TOLD, "%d\n", failures);
-    rnnd_carry_clear(&s.carry);
+    rnnd__carry_clear(&s.carry);
     rnnd_optim_free(o);
     rnnd_model_free(m);
 }
@@ -507,7 +507,7 @@ START_TEST(a_full_disk_leaves_the_older_file)
     ck_assert_int_eq(failures, (int64_t)(size + 996) / 997);
     ck_assert_uint_eq(read_file("a.h5", after, sizeof after), size);
     ck_assert_mem_eq(whole, after, size);
-    must(rnnd_checkpoint_verify(in_folder("a.h5")));
+    must(rnnd__checkpoint_verify(in_folder("a.h5")));
     ck_assert_int_eq(count_files("a.h5"), 1);
 }
 END_TEST
@@ -533,7 +533,7 @@ static const char *newest(void)
 {
     static char name[64];
     char *path = NULL;
-    must(rnnd_checkpoint_newest(test_folder, &path));
+    must(rnnd__checkpoint_newest(test_folder, &path));
     snprintf(name, sizeof name, "%s", path ? strrchr(path, '/') + 1 : "none");
     free(path);
     return name;
@@ -555,7 +555,7 @@ START_TEST(the_newest_intact_one_is_found)
     char *path = "untouched";
     ck_assert_str_eq(newest(), "none");
     ck_assert_str_eq(found(), "none");
-    must(rnnd_checkpoint_newest(in_folder("nowhere"), &path));
+    must(rnnd__checkpoint_newest(in_folder("nowhere"), &path));
     ck_assert_ptr_null(path);
     save_small("ckpt-0000000009.h5", 9);
     save_small("ckpt-0000000100.h5", 100);
@@ -601,7 +601,7 @@ START_TEST(one_that_cannot_be_opened_is_not_passed_over)
         ck_assert_ptr_nonnull(strstr(rnnd_status_detail(), names[i]));
         ck_assert_ptr_nonnull(strstr(rnnd_status_detail(), strerror(ELOOP)));
         if (i == 0)
-            must_fail(RNND_EFILE, rnnd_checkpoint_newest(test_folder, &path));
+            must_fail(RNND_EFILE, rnnd__checkpoint_newest(test_folder, &path));
         ck_assert_str_eq(path, "untouched");
         unlink(name);
     }
@@ -615,7 +615,7 @@ START_TEST(one_that_cannot_be_opened_is_not_passed_over)
         ck_assert_int_eq(chmod(test_folder, 0755), 0);
         ck_assert_int_eq(seteuid(65534), 0);
     }
-    int status = rnnd_checkpoint_newest(test_folder, &path);
+    int status = rnnd__checkpoint_newest(test_folder, &path);
     if (root)
         ck_assert_int_eq(seteuid(0), 0);
     ck_assert_int_eq(status, RNND_EFILE);
@@ -658,12 +658,12 @@ START_TEST(few_are_kept)
         write_file(others[i], "x", 1);
     write_file(live, "x", 1);
     write_file(dead, "x", 1);
-    must(rnnd_checkpoint_prune(test_folder, 0));
+    must(rnnd__checkpoint_prune(test_folder, 0));
     ck_assert(is_there(live) && !is_there(dead));
     for (int i = 0; i < 4; i++)
         ck_assert(is_there(others[i]));
     ck_assert(is_there("ckpt-0000000001.h5"));
-    must(rnnd_checkpoint_prune(test_folder, 2));
+    must(rnnd__checkpoint_prune(test_folder, 2));
     ck_assert(!is_there("ckpt-0000000001.h5") && !is_there("ckpt-0000000002.h5"));
     ck_assert(is_there("ckpt-0000000003.h5") && is_there("ckpt-0000000004.h5"));
 }
@@ -681,7 +681,7 @@ START_TEST(damaged_newer_ones_push_nothing_out)
             damage(name);
         tick();
     }
-    must(rnnd_checkpoint_prune(test_folder, 2));
+    must(rnnd__checkpoint_prune(test_folder, 2));
     ck_assert_str_eq(newest(), "ckpt-0000000004.h5");
     ck_assert(is_there("ckpt-0000000003.h5"));
     ck_assert(!is_there("ckpt-0000000002.h5") && !is_there("ckpt-0000000001.h5"));

@@ -27,13 +27,13 @@ static int rank, size;
 
 static int downloads, uploads;
 
-static void *reachable(struct rnnd_backend *be, struct rnnd_buf buf)
+static void *reachable(struct rnnd_backend *be, struct rnnd__buf buf)
 {
     (void)be;
     return buf.dev;
 }
 
-static void *unreachable(struct rnnd_backend *be, struct rnnd_buf buf)
+static void *unreachable(struct rnnd_backend *be, struct rnnd__buf buf)
 {
     (void)be, (void)buf;
     return NULL;
@@ -44,7 +44,7 @@ static int sync_status(struct rnnd_backend *be)
     return be->status;
 }
 
-static int download(struct rnnd_backend *be, void *dst, struct rnnd_buf src,
+static int download(struct rnnd_backend *be, void *dst, struct rnnd__buf src,
                     size_t bytes)
 {
     downloads++;
@@ -52,7 +52,7 @@ static int download(struct rnnd_backend *be, void *dst, struct rnnd_buf src,
     return be->status;
 }
 
-static void upload(struct rnnd_backend *be, struct rnnd_buf dst, const void *src,
+static void upload(struct rnnd_backend *be, struct rnnd__buf dst, const void *src,
                    size_t bytes)
 {
     (void)be;
@@ -60,9 +60,9 @@ static void upload(struct rnnd_backend *be, struct rnnd_buf dst, const void *src
     memcpy(dst.dev, src, bytes);
 }
 
-static const struct rnnd_backend_ops host_ops = {
+static const struct rnnd__backend_ops host_ops = {
     .name = "host", .host = reachable, .sync = sync_status};
-static const struct rnnd_backend_ops device_ops = {.name = "device",
+static const struct rnnd__backend_ops device_ops = {.name = "device",
                                                    .host = unreachable,
                                                    .sync = sync_status,
                                                    .download = download,
@@ -70,7 +70,7 @@ static const struct rnnd_backend_ops device_ops = {.name = "device",
 
 struct rnnd_model {
     struct rnnd_backend be;
-    struct rnnd_params params;
+    struct rnnd__params params;
     rnnd_bucket_ready ready;
     void *context;
     const int64_t *cut; /* ends of the ranges it announces */
@@ -78,7 +78,7 @@ struct rnnd_model {
     int announced;
 };
 
-const struct rnnd_params *rnnd_model_params(const struct rnnd_model *model)
+const struct rnnd__params *rnnd__model_params(const struct rnnd_model *model)
 {
     return &model->params;
 }
@@ -201,7 +201,7 @@ END_TEST
 START_TEST(all_know_all_records)
 {
     int record[2] = {rank, 10 * rank}, all[64][2];
-    ck_assert_int_eq(rnnd_comm_allgather(comm, record, sizeof record, all), 0);
+    ck_assert_int_eq(rnnd__comm_allgather(comm, record, sizeof record, all), 0);
     for (int r = 0; r < size; r++)
         ck_assert(all[r][0] == r && all[r][1] == 10 * r);
 }
@@ -211,8 +211,8 @@ END_TEST
 START_TEST(hosts_and_cores)
 {
     for (int r = 0; r < size; r++)
-        ck_assert_str_eq(rnnd_comm_host(comm, r), rnnd_comm_host(comm, 0));
-    ck_assert_uint_gt(strlen(rnnd_comm_host(comm, 0)), 0);
+        ck_assert_str_eq(rnnd__comm_host(comm, r), rnnd__comm_host(comm, 0));
+    ck_assert_uint_gt(strlen(rnnd__comm_host(comm, 0)), 0);
     int sharers = 0;
     ck_assert_int_eq(rnnd_comm_sharers(comm, &sharers), 0);
     ck_assert_int_eq(sharers, size);
@@ -253,8 +253,8 @@ START_TEST(sums_of_floats)
     fill(x, n);
     x[n] = -1;
     ck_assert_int_eq(
-        rnnd_comm_sum_begin(comm, &be, (struct rnnd_buf){(char *)x}, n, "test"), 0);
-    ck_assert_int_eq(rnnd_comm_sum_wait(comm), 0);
+        rnnd__comm_sum_begin(comm, &be, (struct rnnd__buf){(char *)x}, n, "test"), 0);
+    ck_assert_int_eq(rnnd__comm_sum_wait(comm), 0);
     check_whole(x, n);
     ck_assert(x[n] == -1);
     free(x);
@@ -271,11 +271,11 @@ START_TEST(sums_of_device_floats)
         downloads = uploads = 0;
         fill(x, N * EACH);
         for (int i = N - 1; i >= 0; i--)
-            ck_assert_int_eq(rnnd_comm_sum_begin(
-                                 comm, &be, (struct rnnd_buf){(char *)(x + i * EACH)},
+            ck_assert_int_eq(rnnd__comm_sum_begin(
+                                 comm, &be, (struct rnnd__buf){(char *)(x + i * EACH)},
                                  i == 3 ? 77 : EACH, "test"),
                              0);
-        ck_assert_int_eq(rnnd_comm_sum_wait(comm), 0);
+        ck_assert_int_eq(rnnd__comm_sum_wait(comm), 0);
         ck_assert_int_eq(downloads, size > 1 ? N : 0);
         ck_assert_int_eq(uploads, size > 1 ? N : 0);
         check_whole(x, 3 * EACH + 77);
@@ -299,13 +299,13 @@ START_TEST(all_ranks_get_the_same_bits)
     uint64_t hash[2] = {1, 1};
     for (int round = 0; round < 2; round++) {
         for (int64_t i = 0; i < n; i++)
-            x[i] = (rnnd_uniform(
-                        rnnd_philox(5, (uint32_t)i, (uint32_t)rank, 0, 0).word[0]) -
+            x[i] = (rnnd__uniform(
+                        rnnd__philox(5, (uint32_t)i, (uint32_t)rank, 0, 0).word[0]) -
                     0.5f) *
                    powf(10, (float)(i % 13 - 6));
         ck_assert_int_eq(
-            rnnd_comm_sum_begin(comm, &be, (struct rnnd_buf){(char *)x}, n, "test"), 0);
-        ck_assert_int_eq(rnnd_comm_sum_wait(comm), 0);
+            rnnd__comm_sum_begin(comm, &be, (struct rnnd__buf){(char *)x}, n, "test"), 0);
+        ck_assert_int_eq(rnnd__comm_sum_wait(comm), 0);
         for (int64_t i = 0; i < n; i++) {
             uint32_t word;
             memcpy(&word, &x[i], 4);
@@ -314,7 +314,7 @@ START_TEST(all_ranks_get_the_same_bits)
     }
     ck_assert(hash[0] == hash[1]);
     uint64_t all[64];
-    ck_assert_int_eq(rnnd_comm_allgather(comm, hash, sizeof *hash, all), 0);
+    ck_assert_int_eq(rnnd__comm_allgather(comm, hash, sizeof *hash, all), 0);
     for (int r = 0; r < size; r++)
         ck_assert(all[r] == all[0]);
     free(x);
@@ -335,8 +335,8 @@ static struct rnnd_loss own_loss(void)
    themselves, so that buckets begin with the announcements. */
 static struct rnnd_reducer *reducer_new(struct rnnd_model *m, bool early)
 {
-    static struct rnnd_comm_ops ops;
-    const struct rnnd_comm_ops *real = comm->ops;
+    static struct rnnd__comm_ops ops;
+    const struct rnnd__comm_ops *real = comm->ops;
     ops = *real;
     ops.overlaps = early;
     comm->ops = &ops;
@@ -449,9 +449,9 @@ static void *bystander(void *end)
 
 static int wait_for_mark(int signal)
 {
-    for (int i = 0; i < 1000 && rnnd_stop_requested() != signal; i++)
+    for (int i = 0; i < 1000 && rnnd__stop_requested() != signal; i++)
         usleep(1000);
-    return rnnd_stop_requested();
+    return rnnd__stop_requested();
 }
 
 START_TEST(signals_leave_a_mark)
@@ -460,12 +460,12 @@ START_TEST(signals_leave_a_mark)
     pthread_t thread;
     bool end = false;
     ck_assert_int_eq(pthread_create(&thread, NULL, bystander, &end), 0);
-    rnnd_stop_install();
-    rnnd_stop_install();
-    ck_assert_int_eq(rnnd_stop_requested(), 0);
+    rnnd__stop_install();
+    rnnd__stop_install();
+    ck_assert_int_eq(rnnd__stop_requested(), 0);
     for (size_t i = 0; i < sizeof signals / sizeof *signals; i++) {
         raise(signals[i]); /* to this thread */
-        ck_assert_int_eq(rnnd_stop_requested(), signals[i]);
+        ck_assert_int_eq(rnnd__stop_requested(), signals[i]);
     }
     kill(getpid(), SIGUSR1);
     ck_assert_int_eq(wait_for_mark(SIGUSR1), SIGUSR1);
@@ -487,12 +487,12 @@ static void note(int signal)
 
 START_TEST(no_handler_runs_on_a_computing_thread)
 {
-    rnnd_stop_install();
+    rnnd__stop_install();
     struct sigaction action = {.sa_handler = note}, before;
     sigaction(SIGUSR2, &action, &before);
     raise(SIGUSR2);
     usleep(1000);
-    ck_assert(!ran_here && rnnd_stop_requested() == SIGUSR2 && !ran_here);
+    ck_assert(!ran_here && rnnd__stop_requested() == SIGUSR2 && !ran_here);
     sigaction(SIGUSR2, &before, NULL);
 }
 END_TEST

@@ -13,7 +13,7 @@
 /* ---- data files to order */
 
 struct array {
-    enum rnnd_hdf_type type;
+    enum rnnd__hdf_type type;
     int rank;
     int64_t dim[3];
     const void *data; /* NULL = zeros */
@@ -39,36 +39,36 @@ struct set {
 /* clang-format on */
 #define OURS .format = "rnn_dist-data", .version = 1
 
-static void put(struct rnnd_hdf *file, const char *object, const struct array *a)
+static void put(struct rnnd__hdf *file, const char *object, const struct array *a)
 {
     if (a->rank || a->data)
-        must(rnnd_hdf_write(file, object, a->type, a->rank, a->dim, false, a->data));
+        must(rnnd__hdf_write(file, object, a->type, a->rank, a->dim, false, a->data));
 }
 
 static void make_set(const struct set *s)
 {
-    struct rnnd_hdf *file;
-    must(rnnd_hdf_create(in_folder("d.h5"), &file));
+    struct rnnd__hdf *file;
+    must(rnnd__hdf_create(in_folder("d.h5"), &file));
     if (s->format)
-        must(rnnd_hdf_set_string(file, "format", s->format));
+        must(rnnd__hdf_set_string(file, "format", s->format));
     if (s->version)
-        must(rnnd_hdf_set_int(file, "version", s->version));
+        must(rnnd__hdf_set_int(file, "version", s->version));
     if (s->task)
-        must(rnnd_hdf_set_string(file, "task", s->task));
+        must(rnnd__hdf_set_string(file, "task", s->task));
     if (s->vocab)
-        must(rnnd_hdf_set_int(file, "vocab_size", s->vocab));
+        must(rnnd__hdf_set_int(file, "vocab_size", s->vocab));
     if (s->classes)
-        must(rnnd_hdf_set_int(file, "num_classes", s->classes));
+        must(rnnd__hdf_set_int(file, "num_classes", s->classes));
     put(file, "/offsets", &s->offsets);
     put(file, "/inputs", &s->inputs);
     put(file, "/targets", &s->targets);
     if (s->names)
-        must(rnnd_hdf_write_strings(file, "/names", s->names, s->texts));
+        must(rnnd__hdf_write_strings(file, "/names", s->names, s->texts));
     if (s->class)
-        must(rnnd_hdf_write_strings(file, "/classes", s->class, s->texts));
+        must(rnnd__hdf_write_strings(file, "/classes", s->class, s->texts));
     if (s->token)
-        must(rnnd_hdf_write_strings(file, "/vocab", s->token, s->texts));
-    must(rnnd_hdf_commit(file));
+        must(rnnd__hdf_write_strings(file, "/vocab", s->token, s->texts));
+    must(rnnd__hdf_commit(file));
 }
 
 static struct rnnd_dataset *opened(const struct set *s)
@@ -110,22 +110,22 @@ START_TEST(reading_ahead)
         rnnd__dataset_keep = keep[k];
         struct rnnd_dataset *data = opened(&s);
         struct rnnd_plan *plan;
-        struct rnnd_ahead *ahead;
+        struct rnnd__ahead *ahead;
         float x[4];
         int32_t label[2];
         ck_assert(rnnd_dataset_in_memory(data) == (k == 0));
         must(rnnd_plan_new(rnnd_dataset_offsets(data), 3, &how, &plan));
         rnnd_plan_epoch(plan, 0);
-        must(rnnd_ahead_new(&opt, data, comm, &ahead));
+        must(rnnd__ahead_new(&opt, data, comm, &ahead));
         ck_assert((ahead == NULL) == (k == 0));
         for (int64_t e = 0; e < 3; e++) /* of 2 */
-            must(rnnd_ahead_entry(ahead, plan, e));
+            must(rnnd__ahead_entry(ahead, plan, e));
         rnnd_dataset_ahead(data, 3, 0);
         must(rnnd_dataset_inputs(data, 1, 2, x));
         ck_assert_mem_eq(x, ((float[]){3, 4, 5, 6}), sizeof x);
         must(rnnd_dataset_targets(data, 1, 2, label));
         ck_assert_mem_eq(label, ((int32_t[]){-1, 0}), sizeof label);
-        rnnd_ahead_free(ahead);
+        rnnd__ahead_free(ahead);
         rnnd_plan_free(plan);
         rnnd_dataset_close(data);
     }
@@ -556,7 +556,7 @@ START_TEST(random_damage)
     ck_assert_int_eq(pread(fd, bytes, (size_t)size, 0), size);
     ck_assert_int_eq(ftruncate(fd, size), 0);
     for (int k = 0; k < rounds; k++) {
-        struct rnnd_hdf *file;
+        struct rnnd__hdf *file;
         char x[64];
         for (int n = 0; n < 3; n++) {
             state = state * 6364136223846793005u + 1442695040888963407u;
@@ -566,13 +566,13 @@ START_TEST(random_damage)
         }
         if (k % 10 == 0)
             ck_assert_int_eq(ftruncate(fd, (off_t)(state >> 40) % size), 0);
-        if (rnnd_hdf_open(in_folder("d.h5"), &file) == 0) {
-            struct rnnd_hdf_shape shape;
-            if (rnnd_hdf_shape(file, "/inputs", &shape) == 0 && shape.rank == 2 &&
+        if (rnnd__hdf_open(in_folder("d.h5"), &file) == 0) {
+            struct rnnd__hdf_shape shape;
+            if (rnnd__hdf_shape(file, "/inputs", &shape) == 0 && shape.rank == 2 &&
                 shape.dim[0] == 3 && shape.dim[1] == 2)
-                (void)!rnnd_hdf_read(file, "/inputs", 0, 3, RNND_F32, x);
-            (void)!rnnd_hdf_read(file, "/offsets", 0, 3, RNND_I64, x);
-            rnnd_hdf_close(file);
+                (void)!rnnd__hdf_read(file, "/inputs", 0, 3, RNND_F32, x);
+            (void)!rnnd__hdf_read(file, "/offsets", 0, 3, RNND_I64, x);
+            rnnd__hdf_close(file);
         }
         ck_assert_int_eq(ftruncate(fd, 0), 0);
         ck_assert_int_eq(pwrite(fd, bytes, (size_t)size, 0), size);

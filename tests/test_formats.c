@@ -17,18 +17,18 @@
 /* ---- inputs to order */
 
 static struct rnnd_options opt;
-static struct rnnd_contents got;
+static struct rnnd__contents got;
 
 static void set_up(void)
 {
     make_folder();
     must(rnnd_options_init(&opt));
-    must(rnnd_contents_init(&got));
+    must(rnnd__contents_init(&got));
 }
 
 static void tear_down(void)
 {
-    rnnd_contents_clear(&got);
+    rnnd__contents_clear(&got);
     rnnd_options_clear(&opt);
     remove_folder();
 }
@@ -36,15 +36,15 @@ static void tear_down(void)
 /* Forgets what was read and which options were set. */
 static void afresh(void)
 {
-    rnnd_contents_clear(&got);
+    rnnd__contents_clear(&got);
     rnnd_options_clear(&opt);
     must(rnnd_options_init(&opt));
-    must(rnnd_contents_init(&got));
+    must(rnnd__contents_init(&got));
 }
 
 static void set(const char *name, const char *value)
 {
-    must(rnnd_options_set(&opt, name, value, RNND_FROM_COMMAND_LINE));
+    must(rnnd__options_set(&opt, name, value, RNND_FROM_COMMAND_LINE));
 }
 
 static const char *file_of(const char *name, const char *text, size_t size)
@@ -57,14 +57,14 @@ static const char *file_of(const char *name, const char *text, size_t size)
 
 static int read_inputs(const char *kind, const char *const *texts, int count)
 {
-    const struct rnnd_format *format;
+    const struct rnnd__format *format;
     char *inputs[4], name[3] = "a";
     for (int i = 0; i < count; i++) {
         name[0] = (char)('a' + i);
         inputs[i] = (char *)file_of(name, texts[i], strlen(texts[i]));
     }
-    must(rnnd_format_find(kind, &format));
-    return rnnd_format_read(format, &opt, inputs, count, &got);
+    must(rnnd__format_find(kind, &format));
+    return rnnd__format_read(format, &opt, inputs, count, &got);
 }
 
 static void reads(const char *kind, const char *text)
@@ -74,8 +74,8 @@ static void reads(const char *kind, const char *text)
 
 static void refuses(const char *kind, int status, const char *text, const char *why)
 {
-    rnnd_contents_clear(&got);
-    must(rnnd_contents_init(&got));
+    rnnd__contents_clear(&got);
+    must(rnnd__contents_init(&got));
     must_fail(status, read_inputs(kind, &text, 1));
     ck_assert_str_eq(rest_of_detail(), why);
 }
@@ -88,7 +88,7 @@ static void refuses(const char *kind, int status, const char *text, const char *
     } while (0)
 
 /* Texts of a list, joined by bars. */
-static void texts_are(const struct rnnd_list *list, const char *want)
+static void texts_are(const struct rnnd__list *list, const char *want)
 {
     char all[1000] = "";
     for (int64_t i = 0; i < list->count; i++)
@@ -354,9 +354,9 @@ START_TEST(csv_files_and_classes_from)
     must(read_inputs("csv", parts, 2));
     SAME(got.offsets, int64_t, 0, 2, 3, 4);
     SAME(got.features, float, 1, 3, 2, 4);
-    const struct rnnd_contents *all = &got;
+    const struct rnnd__contents *all = &got;
     const char *path = in_folder("order.h5");
-    must(rnnd_contents_write(&all, &path, 1));
+    must(rnnd__contents_write(&all, &path, 1));
     afresh();
     set("sequence", "id");
     set("label", "c");
@@ -387,9 +387,9 @@ START_TEST(words)
     texts_are(&got.token, "<unk>|<eos>|the|sat");
     SAME(got.tokens, int32_t, 2, 0, 3, 1, 1, 2, 0, 3, 1, 2, 0, 0, 1);
     SAME(got.offsets, int64_t, 0, 4, 8, 12, 13);
-    const struct rnnd_contents *all = &got;
+    const struct rnnd__contents *all = &got;
     const char *path = in_folder("v.h5");
-    must(rnnd_contents_write(&all, &path, 1));
+    must(rnnd__contents_write(&all, &path, 1));
     afresh();
     set("vocab-from", in_folder("v.h5"));
     const char *parts[] = {"sat new", "the\n"};
@@ -425,29 +425,29 @@ START_TEST(chars)
     refuses("text-chars", RNND_EDATA, "a\xe2\x82",
             "a:1: byte 2 of the line is no UTF-8");
     refuses("text-chars", RNND_EDATA, "", "a: holds no sequence");
-    const struct rnnd_format *format;
+    const struct rnnd__format *format;
     char *path = (char *)file_of("nul", "ab\nc\0d", 6);
-    must(rnnd_format_find("text-chars", &format));
-    must_fail(RNND_EDATA, rnnd_format_read(format, &opt, &path, 1, &got));
+    must(rnnd__format_find("text-chars", &format));
+    must_fail(RNND_EDATA, rnnd__format_read(format, &opt, &path, 1, &got));
     ck_assert_str_eq(rest_of_detail(), "nul:2: a NUL byte: this is not a text file");
 }
 END_TEST
 
 START_TEST(vocabularies_that_do_not_serve)
 {
-    struct rnnd_hdf *file;
+    struct rnnd__hdf *file;
     const char *text[] = {"<unk>", "a", "a"};
-    must(rnnd_hdf_create(in_folder("v.h5"), &file));
-    must(rnnd_hdf_write_strings(file, "/vocab", text, 3));
-    must(rnnd_hdf_commit(file));
+    must(rnnd__hdf_create(in_folder("v.h5"), &file));
+    must(rnnd__hdf_write_strings(file, "/vocab", text, 3));
+    must(rnnd__hdf_commit(file));
     set("vocab-from", in_folder("v.h5"));
     refuses("text-chars", RNND_EDATA, "a", "v.h5: /vocab[2] = \"a\": the same as [1]");
-    must(rnnd_hdf_create(in_folder("v.h5"), &file));
-    must(rnnd_hdf_write_strings(file, "/vocab", text, 2));
-    must(rnnd_hdf_commit(file));
+    must(rnnd__hdf_create(in_folder("v.h5"), &file));
+    must(rnnd__hdf_write_strings(file, "/vocab", text, 2));
+    must(rnnd__hdf_commit(file));
     refuses("text-words", RNND_EDATA, "a", "v.h5: /vocab: has no <eos>");
-    must(rnnd_hdf_create(in_folder("v.h5"), &file));
-    must(rnnd_hdf_commit(file));
+    must(rnnd__hdf_create(in_folder("v.h5"), &file));
+    must(rnnd__hdf_commit(file));
     refuses("text-words", RNND_EDATA, "a", "v.h5: /vocab: missing");
 }
 END_TEST
@@ -539,12 +539,12 @@ static char *make_npz(const char *name, const struct member *members, int count,
 
 static int read_npz(const struct member *members, int count)
 {
-    const struct rnnd_format *format;
+    const struct rnnd__format *format;
     char *path = make_npz("a.npz", members, count, false);
-    rnnd_contents_clear(&got);
-    must(rnnd_contents_init(&got));
-    must(rnnd_format_find("npz", &format));
-    return rnnd_format_read(format, &opt, &path, 1, &got);
+    rnnd__contents_clear(&got);
+    must(rnnd__contents_init(&got));
+    must(rnnd__format_find("npz", &format));
+    return rnnd__format_read(format, &opt, &path, 1, &got);
 }
 
 START_TEST(npz)
@@ -589,12 +589,12 @@ START_TEST(npz)
     SAME(got.features, float, 1, -0.5f, 0x1p-24f);
     SAME(got.values, float, 1, 0, 0, 1, 1, 1);
 
-    const struct rnnd_format *format;
+    const struct rnnd__format *format;
     char *two[] = {make_npz("x.npz", tokens, 2, true),
                    make_npz("y.npz", tokens, 2, true)};
-    must(rnnd_format_find("npz", &format));
+    must(rnnd__format_find("npz", &format));
     afresh();
-    must(rnnd_format_read(format, &opt, two, 2, &got));
+    must(rnnd__format_read(format, &opt, two, 2, &got));
     SAME(got.offsets, int64_t, 0, 3, 3, 6, 6);
 }
 END_TEST
@@ -649,18 +649,18 @@ START_TEST(npz_faults)
         MEMBER("targets", "<f4", "(3, 1)", float, 0, 1, 2));
     set("task", "lm");
     NPZ(RNND_EDATA, "a.npz: inputs are features; lm needs token ids", X, L);
-    const struct rnnd_format *format;
+    const struct rnnd__format *format;
     char *path = (char *)file_of("a", "no zip", 6);
-    must(rnnd_format_find("npz", &format));
-    must_fail(RNND_EDATA, rnnd_format_read(format, &opt, &path, 1, &got));
+    must(rnnd__format_find("npz", &format));
+    must_fail(RNND_EDATA, rnnd__format_read(format, &opt, &path, 1, &got));
     ck_assert_str_eq(rest_of_detail(), "a: not an intact .npz (ZIP) file");
     path = (char *)in_folder("none");
-    must_fail(RNND_EFILE, rnnd_format_read(format, &opt, &path, 1, &got));
+    must_fail(RNND_EFILE, rnnd__format_read(format, &opt, &path, 1, &got));
     ck_assert_str_eq(rest_of_detail(), "none: No such file or directory");
     struct member members[] = {X, L};
     path = make_npz("a.npz", members, 2, false);
     flip_where("a.npz", &(float){5}, sizeof(float));
-    must_fail(RNND_EDATA, rnnd_format_read(format, &opt, &path, 1, &got));
+    must_fail(RNND_EDATA, rnnd__format_read(format, &opt, &path, 1, &got));
     ck_assert_str_eq(rest_of_detail(), "a.npz: inputs: cannot be unpacked");
 }
 END_TEST
@@ -682,9 +682,9 @@ static uint64_t draw(uint64_t below)
 static void mutate(const char *kind, const char *text, size_t size)
 {
     int rounds = getenv("LONG") ? 20000 : 500;
-    const struct rnnd_format *format;
+    const struct rnnd__format *format;
     char *bytes = malloc(2 * size);
-    must(rnnd_format_find(kind, &format));
+    must(rnnd__format_find(kind, &format));
     for (int k = 0; k < rounds; k++) {
         size_t n = size;
         memcpy(bytes, text, size);
@@ -701,9 +701,9 @@ static void mutate(const char *kind, const char *text, size_t size)
             }
         }
         char *path = (char *)file_of("mutant", bytes, n);
-        rnnd_contents_clear(&got);
-        must(rnnd_contents_init(&got));
-        (void)!rnnd_format_read(format, &opt, &path, 1, &got);
+        rnnd__contents_clear(&got);
+        must(rnnd__contents_init(&got));
+        (void)!rnnd__format_read(format, &opt, &path, 1, &got);
     }
     free(bytes);
 }
@@ -720,7 +720,7 @@ START_TEST(mutants)
         {"text-chars", "b\xc3\xa4\n\xf0\x9d\x84\x9e a\n"},
         {"music-json", "{\"one\": [[[21, 108], [], [60]], [[22]]]}"},
     };
-    rnnd_log_rank(1, 2); /* only rank 0 warns */
+    rnnd__log_rank(1, 2); /* only rank 0 warns */
     set("sequence", "id");
     set("label", "c");
     for (size_t i = 0; i < sizeof of / sizeof *of; i++)
@@ -737,7 +737,7 @@ START_TEST(mutants)
     fclose(file);
     mutate("npz", bytes, n);
 #endif
-    rnnd_log_rank(0, 1);
+    rnnd__log_rank(0, 1);
 }
 END_TEST
 
@@ -745,17 +745,17 @@ END_TEST
 
 START_TEST(kinds)
 {
-    const struct rnnd_format *format;
-    must_fail(RNND_EUSAGE, rnnd_format_find("text-word", &format));
+    const struct rnnd__format *format;
+    must_fail(RNND_EUSAGE, rnnd__format_find("text-word", &format));
     ck_assert_str_eq(
         rest_of_detail(),
         "pack: unknown kind text-word; did you mean text-words; there are ts, csv, "
         "npz, text-words, text-chars and music-json");
-    must_fail(RNND_EUSAGE, rnnd_format_find("???", &format));
+    must_fail(RNND_EUSAGE, rnnd__format_find("???", &format));
     ck_assert_ptr_null(strstr(rest_of_detail(), "mean"));
     char *none = (char *)in_folder("none");
-    must(rnnd_format_find("ts", &format));
-    must_fail(RNND_EFILE, rnnd_format_read(format, &opt, &none, 1, &got));
+    must(rnnd__format_find("ts", &format));
+    must_fail(RNND_EFILE, rnnd__format_read(format, &opt, &none, 1, &got));
     ck_assert_str_eq(rest_of_detail(), "none: No such file or directory");
 }
 END_TEST
@@ -770,21 +770,21 @@ static void fill(int n)
         char name[16];
         int length = snprintf(name, sizeof name, "s%d", i);
         for (int t = 0; t < i; t++)
-            must(rnnd_list_add(&got.features, &(float){(float)i}, 1));
-        must(rnnd_list_add(&got.labels, &(int32_t){i % 2}, 1));
-        must(rnnd_list_add_text(&got.names, name, (size_t)length));
-        must(rnnd_contents_end_sequence(&got));
+            must(rnnd__list_add(&got.features, &(float){(float)i}, 1));
+        must(rnnd__list_add(&got.labels, &(int32_t){i % 2}, 1));
+        must(rnnd__list_add_text(&got.names, name, (size_t)length));
+        must(rnnd__contents_end_sequence(&got));
     }
-    must(rnnd_list_add_text(&got.class, "even", 4));
-    must(rnnd_list_add_text(&got.class, "odd", 3));
+    must(rnnd__list_add_text(&got.class, "even", 4));
+    must(rnnd__list_add_text(&got.class, "odd", 3));
 }
 
 /* A part of fill(): marks which sequences it holds; order and contents are kept. */
-static void check_part(const struct rnnd_contents *c, bool *seen)
+static void check_part(const struct rnnd__contents *c, bool *seen)
 {
     const int64_t *at = c->offsets.at;
     int last = -1;
-    for (int64_t i = 0; i < rnnd_contents_sequences(c); i++) {
+    for (int64_t i = 0; i < rnnd__contents_sequences(c); i++) {
         int id = atoi(((char **)c->names.at)[i] + 1);
         ck_assert_int_gt(id, last);
         ck_assert_int_eq(at[i + 1] - at[i], id);
@@ -803,48 +803,48 @@ START_TEST(split)
     enum { N = 100 };
     uint64_t drawn[3];
     for (int k = 0; k < 3; k++) {
-        struct rnnd_contents rest;
+        struct rnnd__contents rest;
         bool seen[N] = {false};
         afresh();
         fill(N);
-        must(rnnd_contents_init(&rest));
-        must(rnnd_contents_split(&got, 0.2, k == 2 ? 8 : 7, &rest));
-        ck_assert_int_eq(rnnd_contents_sequences(&rest), 20);
-        ck_assert_int_eq(rnnd_contents_sequences(&got), 80);
+        must(rnnd__contents_init(&rest));
+        must(rnnd__contents_split(&got, 0.2, k == 2 ? 8 : 7, &rest));
+        ck_assert_int_eq(rnnd__contents_sequences(&rest), 20);
+        ck_assert_int_eq(rnnd__contents_sequences(&got), 80);
         check_part(&rest, seen);
         drawn[k] = 0;
         for (int i = 0; i < 64; i++)
             drawn[k] |= (uint64_t)seen[i] << i;
         check_part(&got, seen);
-        rnnd_contents_clear(&rest);
+        rnnd__contents_clear(&rest);
     }
     ck_assert_uint_eq(drawn[0], drawn[1]);
     ck_assert_uint_ne(drawn[0], drawn[2]);
     for (int k = 0; k < 2; k++) { /* at least one on each side */
-        struct rnnd_contents rest;
+        struct rnnd__contents rest;
         afresh();
         fill(3);
-        must(rnnd_contents_init(&rest));
-        must(rnnd_contents_split(&got, k ? 0.99 : 0.01, 1, &rest));
-        ck_assert_int_eq(rnnd_contents_sequences(&rest), k ? 2 : 1);
-        rnnd_contents_clear(&rest);
+        must(rnnd__contents_init(&rest));
+        must(rnnd__contents_split(&got, k ? 0.99 : 0.01, 1, &rest));
+        ck_assert_int_eq(rnnd__contents_sequences(&rest), k ? 2 : 1);
+        rnnd__contents_clear(&rest);
     }
-    struct rnnd_contents rest;
+    struct rnnd__contents rest;
     afresh();
     fill(1);
-    must(rnnd_contents_init(&rest));
-    must_fail(RNND_EDATA, rnnd_contents_split(&got, 0.5, 1, &rest));
-    rnnd_contents_clear(&rest);
+    must(rnnd__contents_init(&rest));
+    must_fail(RNND_EDATA, rnnd__contents_split(&got, 0.5, 1, &rest));
+    rnnd__contents_clear(&rest);
 }
 END_TEST
 
 START_TEST(written_and_opened)
 {
-    const struct rnnd_contents *both[] = {&got, &got};
+    const struct rnnd__contents *both[] = {&got, &got};
     const char *paths[] = {in_folder("x.h5"), in_folder("y.h5")};
     struct rnnd_dataset *data;
     fill(4);
-    must(rnnd_contents_write(both, paths, 2));
+    must(rnnd__contents_write(both, paths, 2));
     for (int i = 0; i < 2; i++) {
         float x[6];
         must(rnnd_dataset_open(paths[i], &data));
@@ -858,16 +858,16 @@ START_TEST(written_and_opened)
     }
     paths[0] = in_folder("new.h5");
     paths[1] = in_folder("no/such.h5");
-    must_fail(RNND_EFILE, rnnd_contents_write(both, paths, 2));
+    must_fail(RNND_EFILE, rnnd__contents_write(both, paths, 2));
     ck_assert_int_eq(count_files("new"), 0); /* none without the other */
 }
 END_TEST
 
 START_TEST(answers_are_bytes)
 {
-    struct rnnd_hdf *file;
-    struct rnnd_hdf_shape shape;
-    const struct rnnd_contents *all = &got;
+    struct rnnd__hdf *file;
+    struct rnnd__hdf_shape shape;
+    const struct rnnd__contents *all = &got;
     const char *path = in_folder("x.h5");
     for (int k = 0; k < 2; k++) {
         uint8_t byte[2];
@@ -877,16 +877,16 @@ START_TEST(answers_are_bytes)
         set("step-target", "u");
         set("task", "multilabel");
         reads("csv", k ? "u,id,x\n1,a,0\n0.5,a,1\n" : "u,id,x\n1,a,0\n0,a,1\n");
-        must(rnnd_contents_write(&all, &path, 1));
-        must(rnnd_hdf_open(path, &file));
-        must(rnnd_hdf_shape(file, "/targets", &shape));
+        must(rnnd__contents_write(&all, &path, 1));
+        must(rnnd__hdf_open(path, &file));
+        must(rnnd__hdf_shape(file, "/targets", &shape));
         ck_assert_int_eq(shape.kind, k ? RNND_HDF_FLOAT : RNND_HDF_INT);
         if (k)
-            must(rnnd_hdf_read(file, "/targets", 0, 2, RNND_F32, value));
+            must(rnnd__hdf_read(file, "/targets", 0, 2, RNND_F32, value));
         else
-            must(rnnd_hdf_read(file, "/targets", 0, 2, RNND_U8, byte));
+            must(rnnd__hdf_read(file, "/targets", 0, 2, RNND_U8, byte));
         ck_assert(k ? value[0] == 1 && value[1] == 0.5f : byte[0] == 1 && byte[1] == 0);
-        rnnd_hdf_close(file);
+        rnnd__hdf_close(file);
     }
 }
 END_TEST

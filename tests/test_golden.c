@@ -74,7 +74,7 @@ static const char *const data_name[] = {"ragged",    "holes",     "empty",
 /* What make_golden.py keeps of a case's scores. */
 enum { MOST_SCORES = 1000 };
 
-static struct rnnd_hdf *golden;
+static struct rnnd__hdf *golden;
 static char **case_name;
 static int32_t *spec_table;
 static double *real_table;
@@ -128,23 +128,23 @@ static void *zeroed(int64_t count, size_t size)
 }
 
 /* All of an object; *rows is its first dimension. */
-static void *read_all(const char *object, enum rnnd_hdf_type type, int64_t *rows)
+static void *read_all(const char *object, enum rnnd__hdf_type type, int64_t *rows)
 {
-    struct rnnd_hdf_shape shape;
-    CK_OK(rnnd_hdf_shape(golden, object, &shape));
+    struct rnnd__hdf_shape shape;
+    CK_OK(rnnd__hdf_shape(golden, object, &shape));
     *rows = shape.dim[0];
     void *out = zeroed(*rows * (shape.rank == 2 ? shape.dim[1] : 1), sizeof(double));
-    CK_OK(rnnd_hdf_read(golden, object, 0, *rows, type, out));
+    CK_OK(rnnd__hdf_read(golden, object, 0, *rows, type, out));
     return out;
 }
 
 /* A piece of a flat table. */
 static void *read_part(const char *object, int64_t first, int64_t count,
-                       enum rnnd_hdf_type type)
+                       enum rnnd__hdf_type type)
 {
     void *out = zeroed(count, sizeof(double));
     if (count > 0)
-        CK_OK(rnnd_hdf_read(golden, object, first, count, type, out));
+        CK_OK(rnnd__hdf_read(golden, object, first, count, type, out));
     return out;
 }
 
@@ -153,8 +153,8 @@ static void open_golden(void)
     const char *srcdir = getenv("srcdir");
     char path[4096];
     snprintf(path, sizeof path, "%s/tests/golden/golden.h5", srcdir ? srcdir : ".");
-    CK_OK(rnnd_hdf_open(path, &golden));
-    CK_OK(rnnd_hdf_read_strings(golden, "cases", &case_name, &case_count));
+    CK_OK(rnnd__hdf_open(path, &golden));
+    CK_OK(rnnd__hdf_read_strings(golden, "cases", &case_name, &case_count));
     int64_t rows;
     spec_table = read_all("spec", RNND_I32, &rows);
     must(rows == case_count ? 0 : RNND_EDATA, "rows of /spec");
@@ -167,7 +167,7 @@ static void close_golden(void)
     free(spec_table);
     free(real_table);
     free(case_name);
-    rnnd_hdf_close(golden);
+    rnnd__hdf_close(golden);
 }
 
 /* ---- one case */
@@ -177,7 +177,7 @@ static bool is_stepwise(const struct golden_case *g)
     return rnnd_task_is_stepwise((enum rnnd_task)g->spec[TASK]);
 }
 
-static void write_targets(const struct golden_case *g, struct rnnd_hdf *file)
+static void write_targets(const struct golden_case *g, struct rnnd__hdf *file)
 {
     bool classes = g->spec[TASK] == RNND_CLASSIFY || g->spec[TASK] == RNND_TAG;
     int64_t rows = is_stepwise(g) ? g->steps : g->sequences;
@@ -188,11 +188,11 @@ static void write_targets(const struct golden_case *g, struct rnnd_hdf *file)
         int32_t *label = zeroed(count, sizeof *label);
         for (int64_t i = 0; i < count; i++)
             label[i] = (int32_t)value[i];
-        CK_OK(rnnd_hdf_write(file, "targets", RNND_I32, 1, dim, false, label));
-        CK_OK(rnnd_hdf_set_int(file, "num_classes", g->spec[OUTPUTS]));
+        CK_OK(rnnd__hdf_write(file, "targets", RNND_I32, 1, dim, false, label));
+        CK_OK(rnnd__hdf_set_int(file, "num_classes", g->spec[OUTPUTS]));
         free(label);
     } else {
-        CK_OK(rnnd_hdf_write(file, "targets", RNND_F32, 2, dim, false, value));
+        CK_OK(rnnd__hdf_write(file, "targets", RNND_F32, 2, dim, false, value));
     }
     free(value);
 }
@@ -205,28 +205,28 @@ static void write_data(struct golden_case *g)
     snprintf(object, sizeof object, "data/%s/inputs", data_name[g->spec[DATA]]);
     void *inputs = zeroed(g->steps * (tokens ? 1 : g->spec[INPUTS]), 4);
     if (g->steps > 0)
-        CK_OK(rnnd_hdf_read(golden, object, 0, g->steps, tokens ? RNND_I32 : RNND_F32,
+        CK_OK(rnnd__hdf_read(golden, object, 0, g->steps, tokens ? RNND_I32 : RNND_F32,
                             inputs));
 
-    struct rnnd_hdf *file;
-    CK_OK(rnnd_hdf_create(g->data_path, &file));
-    CK_OK(rnnd_hdf_set_string(file, "format", "rnn_dist-data"));
-    CK_OK(rnnd_hdf_set_int(file, "version", 1));
-    CK_OK(rnnd_hdf_set_string(file, "task",
+    struct rnnd__hdf *file;
+    CK_OK(rnnd__hdf_create(g->data_path, &file));
+    CK_OK(rnnd__hdf_set_string(file, "format", "rnn_dist-data"));
+    CK_OK(rnnd__hdf_set_int(file, "version", 1));
+    CK_OK(rnnd__hdf_set_string(file, "task",
                               rnnd_task_name((enum rnnd_task)g->spec[TASK])));
     int64_t dim[2] = {g->sequences + 1, 0};
-    CK_OK(rnnd_hdf_write(file, "offsets", RNND_I64, 1, dim, false, g->offsets));
+    CK_OK(rnnd__hdf_write(file, "offsets", RNND_I64, 1, dim, false, g->offsets));
     dim[0] = g->steps;
     dim[1] = g->spec[INPUTS];
     if (tokens) {
-        CK_OK(rnnd_hdf_set_int(file, "vocab_size", g->spec[VOCAB]));
-        CK_OK(rnnd_hdf_write(file, "inputs", RNND_I32, 1, dim, false, inputs));
+        CK_OK(rnnd__hdf_set_int(file, "vocab_size", g->spec[VOCAB]));
+        CK_OK(rnnd__hdf_write(file, "inputs", RNND_I32, 1, dim, false, inputs));
     } else {
-        CK_OK(rnnd_hdf_write(file, "inputs", RNND_F32, 2, dim, false, inputs));
+        CK_OK(rnnd__hdf_write(file, "inputs", RNND_F32, 2, dim, false, inputs));
     }
     if (g->spec[TASK] != RNND_LM)
         write_targets(g, file);
-    CK_OK(rnnd_hdf_commit(file));
+    CK_OK(rnnd__hdf_commit(file));
     free(inputs);
 }
 
@@ -324,7 +324,7 @@ static void set_option(struct golden_case *g, const char *name, const char *form
 {
     char text[64];
     snprintf(text, sizeof text, format, x);
-    CK_OK(rnnd_options_set(&g->opt, name, text, RNND_FROM_COMMAND_LINE));
+    CK_OK(rnnd__options_set(&g->opt, name, text, RNND_FROM_COMMAND_LINE));
 }
 
 static void set_optimizer(struct golden_case *g)
@@ -612,7 +612,7 @@ static void set_training(struct golden_case *g, const char *init, const char *ru
         {"precision", "fp32"},  {"device", "cpu"},
     };
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-        CK_OK(rnnd_options_set(&g->opt, words[i].name, words[i].text,
+        CK_OK(rnnd__options_set(&g->opt, words[i].name, words[i].text,
                                RNND_FROM_COMMAND_LINE));
     set_option(g, "layers", "%.0f", g->spec[LAYERS]);
     set_option(g, "hidden", "%.0f", g->spec[HIDDEN]);
@@ -624,7 +624,7 @@ static void set_training(struct golden_case *g, const char *init, const char *ru
     if (g->spec[VOCAB])
         set_option(g, "embed", "%.0f", g->spec[EMBED]);
     if (g->spec[TASK] == RNND_LM)
-        CK_OK(rnnd_options_set(&g->opt, "stream", g->spec[STREAM] ? "yes" : "no",
+        CK_OK(rnnd__options_set(&g->opt, "stream", g->spec[STREAM] ? "yes" : "no",
                                RNND_FROM_COMMAND_LINE));
 }
 

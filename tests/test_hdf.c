@@ -14,17 +14,17 @@
 
 enum { SEAL = 32, FLOATS = 300, LABELS = 40 };
 
-static struct rnnd_hdf *created(const char *name)
+static struct rnnd__hdf *created(const char *name)
 {
-    struct rnnd_hdf *file;
-    must(rnnd_hdf_create(in_folder(name), &file));
+    struct rnnd__hdf *file;
+    must(rnnd__hdf_create(in_folder(name), &file));
     return file;
 }
 
-static struct rnnd_hdf *opened(const char *name)
+static struct rnnd__hdf *opened(const char *name)
 {
-    struct rnnd_hdf *file;
-    must(rnnd_hdf_open(in_folder(name), &file));
+    struct rnnd__hdf *file;
+    must(rnnd__hdf_open(in_folder(name), &file));
     return file;
 }
 
@@ -39,13 +39,13 @@ START_TEST(arrays_come_back)
     int64_t l[2] = {INT64_MIN, INT64_MAX};
     uint8_t u[2] = {0, 255};
     int64_t two = 2, none = 0;
-    struct rnnd_hdf *file = created("a.h5");
+    struct rnnd__hdf *file = created("a.h5");
     for (int sum = 0; sum < 2; sum++) {
         const char *group = sum ? "checked/deep" : "plain";
         char name[64];
 #define WRITE(what, type, rank, dims, data)            \
     snprintf(name, sizeof name, "%s/%s", group, what); \
-    must(rnnd_hdf_write(file, name, type, rank, dims, sum, data))
+    must(rnnd__hdf_write(file, name, type, rank, dims, sum, data))
         WRITE("f", RNND_F32, 2, dim, f);
         WRITE("d", RNND_F64, 0, NULL, &d);
         WRITE("i", RNND_I32, 1, &two, i);
@@ -53,7 +53,7 @@ START_TEST(arrays_come_back)
         WRITE("u", RNND_U8, 1, &two, u);
         WRITE("none", RNND_F32, 1, &none, f);
     }
-    must(rnnd_hdf_commit(file));
+    must(rnnd__hdf_commit(file));
 
     file = opened("a.h5");
     for (int sum = 0; sum < 2; sum++) {
@@ -67,8 +67,8 @@ START_TEST(arrays_come_back)
         bool has;
 #define READ(what, count, type, out)                      \
     snprintf(name, sizeof name, "%s/%s", group, what);    \
-    must(rnnd_hdf_read(file, name, 0, count, type, out)); \
-    must(rnnd_hdf_has_checksum(file, name, &has));        \
+    must(rnnd__hdf_read(file, name, 0, count, type, out)); \
+    must(rnnd__hdf_has_checksum(file, name, &has));        \
     ck_assert_int_eq(has, sum || !(count))
         READ("f", 2, RNND_F32, f2);
         READ("d", 1, RNND_F64, &d2);
@@ -82,17 +82,17 @@ START_TEST(arrays_come_back)
         ck_assert_mem_eq(l, l2, sizeof l);
         ck_assert_mem_eq(u, u2, sizeof u);
     }
-    struct rnnd_hdf_shape shape;
-    must(rnnd_hdf_shape(file, "plain/f", &shape));
+    struct rnnd__hdf_shape shape;
+    must(rnnd__hdf_shape(file, "plain/f", &shape));
     ck_assert_int_eq(shape.kind, RNND_HDF_FLOAT);
     ck_assert_int_eq(shape.rank, 2);
     ck_assert_int_eq(shape.dim[0], 2);
     ck_assert_int_eq(shape.dim[1], 3);
-    must(rnnd_hdf_shape(file, "plain/d", &shape));
+    must(rnnd__hdf_shape(file, "plain/d", &shape));
     ck_assert_int_eq(shape.rank, 0);
-    must(rnnd_hdf_shape(file, "plain/u", &shape));
+    must(rnnd__hdf_shape(file, "plain/u", &shape));
     ck_assert_int_eq(shape.kind, RNND_HDF_INT);
-    rnnd_hdf_close(file);
+    rnnd__hdf_close(file);
 }
 END_TEST
 
@@ -106,30 +106,30 @@ START_TEST(slices)
     for (int i = 0; i < ROWS * WIDTH; i++)
         all[i] = i * 7 - 1000;
     for (int sum = 0; sum < 2; sum++) {
-        struct rnnd_hdf *file = created("s.h5");
-        must(rnnd_hdf_write(file, "x", RNND_I32, 2, dim, sum, NULL));
+        struct rnnd__hdf *file = created("s.h5");
+        must(rnnd__hdf_write(file, "x", RNND_I32, 2, dim, sum, NULL));
         for (int64_t at = 0; at < ROWS; at += STEP) {
             int64_t n = ROWS - at < STEP ? ROWS - at : STEP;
             if (at != STEP) /* left out: reads as zero */
-                must(rnnd_hdf_write_rows(file, "x", at, n, RNND_I32, all + at * WIDTH));
+                must(rnnd__hdf_write_rows(file, "x", at, n, RNND_I32, all + at * WIDTH));
         }
-        must(rnnd_hdf_commit(file));
+        must(rnnd__hdf_commit(file));
         file = opened("s.h5");
         bool has;
-        must(rnnd_hdf_has_checksum(file, "x", &has));
+        must(rnnd__hdf_has_checksum(file, "x", &has));
         ck_assert_int_eq(has, sum);
         for (int64_t at = 17; at + 1000 < ROWS; at += 64123) {
-            must(rnnd_hdf_read(file, "x", at, 1000, RNND_I32, part));
+            must(rnnd__hdf_read(file, "x", at, 1000, RNND_I32, part));
             for (int64_t i = 0; i < 1000 * WIDTH; i++) {
                 int64_t k = at * WIDTH + i, row = k / WIDTH;
                 ck_assert_int_eq(part[i], row / STEP == 1 ? 0 : all[k]);
             }
         }
-        must_fail(RNND_EDATA, rnnd_hdf_read(file, "x", ROWS - 1, 2, RNND_I32, part));
+        must_fail(RNND_EDATA, rnnd__hdf_read(file, "x", ROWS - 1, 2, RNND_I32, part));
         ck_assert_str_eq(
             rest_of_detail(),
             "s.h5: /x: rows 700000 to 700001 are asked for, it has 700001");
-        rnnd_hdf_close(file);
+        rnnd__hdf_close(file);
     }
     free(all);
     free(part);
@@ -143,12 +143,12 @@ START_TEST(places)
     int32_t x[5][3], row[3];
     for (int i = 0; i < 15; i++)
         x[i / 3][i % 3] = 1000 + i;
-    struct rnnd_hdf *file = created("p.h5");
-    must(rnnd_hdf_write(file, "whole", RNND_I32, 2, dim, false, x));
-    must(rnnd_hdf_write(file, "chunks", RNND_I32, 2, dim, true, x));
-    must(rnnd_hdf_commit(file));
+    struct rnnd__hdf *file = created("p.h5");
+    must(rnnd__hdf_write(file, "whole", RNND_I32, 2, dim, false, x));
+    must(rnnd__hdf_write(file, "chunks", RNND_I32, 2, dim, true, x));
+    must(rnnd__hdf_commit(file));
     file = opened("p.h5");
-    ck_assert(rnnd_hdf_place(file, "/whole", &offset, &size));
+    ck_assert(rnnd__hdf_place(file, "/whole", &offset, &size));
     ck_assert_int_eq(size, sizeof row);
     FILE *bytes = fopen(in_folder("p.h5"), "rb");
     ck_assert_ptr_nonnull(bytes);
@@ -158,13 +158,13 @@ START_TEST(places)
         ck_assert_mem_eq(row, x[i], sizeof row);
     }
     fclose(bytes);
-    rnnd_hdf_ahead(file, offset, 5 * size);
-    rnnd_hdf_ahead(file, 1 << 30, 1 << 30); /* beyond its end */
-    ck_assert(!rnnd_hdf_place(file, "/chunks", &offset, &size));
-    ck_assert(!rnnd_hdf_place(file, "/nothing", &offset, &size));
-    must(rnnd_hdf_read(file, "/whole", 4, 1, RNND_I32, row));
+    rnnd__hdf_ahead(file, offset, 5 * size);
+    rnnd__hdf_ahead(file, 1 << 30, 1 << 30); /* beyond its end */
+    ck_assert(!rnnd__hdf_place(file, "/chunks", &offset, &size));
+    ck_assert(!rnnd__hdf_place(file, "/nothing", &offset, &size));
+    must(rnnd__hdf_read(file, "/whole", 4, 1, RNND_I32, row));
     ck_assert_mem_eq(row, x[4], sizeof row);
-    rnnd_hdf_close(file);
+    rnnd__hdf_close(file);
 }
 END_TEST
 
@@ -172,50 +172,50 @@ START_TEST(texts_come_back)
 {
     const char *text[] = {"", "ä€𝄞", " trailing blank ", "x"};
     char *wild[50];
-    struct rnnd_hdf *file = created("t.h5");
+    struct rnnd__hdf *file = created("t.h5");
     for (int i = 0; i < 50; i++)
         wild[i] = strdup(i == 25 ? text[1] : "");
     wild[49] = realloc(wild[49], 100001);
     memset(wild[49], 'y', 100000);
     wild[49][100000] = 0;
-    must(rnnd_hdf_write_strings(file, "/classes", text, 4));
-    must(rnnd_hdf_write_strings(file, "/none", text, 0));
-    must(rnnd_hdf_write_strings(file, "/wild", (const char *const *)wild, 50));
-    must(rnnd_hdf_set_string(file, "task", "tag"));
-    must(rnnd_hdf_set_string(file, "empty", ""));
-    must(rnnd_hdf_set_string(file, "long", wild[49]));
-    must(rnnd_hdf_set_string(file, "task", "classify"));
-    must(rnnd_hdf_commit(file));
+    must(rnnd__hdf_write_strings(file, "/classes", text, 4));
+    must(rnnd__hdf_write_strings(file, "/none", text, 0));
+    must(rnnd__hdf_write_strings(file, "/wild", (const char *const *)wild, 50));
+    must(rnnd__hdf_set_string(file, "task", "tag"));
+    must(rnnd__hdf_set_string(file, "empty", ""));
+    must(rnnd__hdf_set_string(file, "long", wild[49]));
+    must(rnnd__hdf_set_string(file, "task", "classify"));
+    must(rnnd__hdf_commit(file));
 
     file = opened("t.h5");
     char **back, *s;
     int64_t n;
-    must(rnnd_hdf_read_strings(file, "classes", &back, &n));
+    must(rnnd__hdf_read_strings(file, "classes", &back, &n));
     ck_assert_int_eq(n, 4);
     for (int i = 0; i < 4; i++)
         ck_assert_str_eq(back[i], text[i]);
     free(back);
-    must(rnnd_hdf_read_strings(file, "none", &back, &n));
+    must(rnnd__hdf_read_strings(file, "none", &back, &n));
     ck_assert_int_eq(n, 0);
     free(back);
-    must(rnnd_hdf_read_strings(file, "wild", &back, &n));
+    must(rnnd__hdf_read_strings(file, "wild", &back, &n));
     ck_assert_int_eq(n, 50);
     for (int i = 0; i < 50; i++)
         ck_assert_str_eq(back[i], wild[i]);
     free(back);
-    must(rnnd_hdf_get_string(file, "task", &s));
+    must(rnnd__hdf_get_string(file, "task", &s));
     ck_assert_str_eq(s, "classify");
     free(s);
-    must(rnnd_hdf_get_string(file, "long", &s));
+    must(rnnd__hdf_get_string(file, "long", &s));
     ck_assert_str_eq(s, wild[49]);
     free(s);
-    must(rnnd_hdf_get_string(file, "empty", &s));
+    must(rnnd__hdf_get_string(file, "empty", &s));
     ck_assert_str_eq(s, "");
     free(s);
-    must_fail(RNND_EDATA, rnnd_hdf_read(file, "classes", 0, 1, RNND_F32, NULL));
+    must_fail(RNND_EDATA, rnnd__hdf_read(file, "classes", 0, 1, RNND_F32, NULL));
     ck_assert_str_eq(rest_of_detail(),
                      "t.h5: /classes: texts, where numbers are wanted");
-    rnnd_hdf_close(file);
+    rnnd__hdf_close(file);
     for (int i = 0; i < 50; i++)
         free(wild[i]);
 }
@@ -223,38 +223,38 @@ END_TEST
 
 START_TEST(attributes)
 {
-    struct rnnd_hdf *file = created("at.h5");
+    struct rnnd__hdf *file = created("at.h5");
     int64_t i;
     double d;
     char *s = NULL;
-    must(rnnd_hdf_set_int(file, "version", INT64_MIN));
-    must(rnnd_hdf_set_double(file, "third", 1 / 3.0));
-    must(rnnd_hdf_set_double(file, "two", 2));
-    must(rnnd_hdf_set_string(file, "text", "x"));
-    must(rnnd_hdf_commit(file));
+    must(rnnd__hdf_set_int(file, "version", INT64_MIN));
+    must(rnnd__hdf_set_double(file, "third", 1 / 3.0));
+    must(rnnd__hdf_set_double(file, "two", 2));
+    must(rnnd__hdf_set_string(file, "text", "x"));
+    must(rnnd__hdf_commit(file));
     file = opened("at.h5");
-    ck_assert(rnnd_hdf_has_attribute(file, "version"));
-    ck_assert(!rnnd_hdf_has_attribute(file, "Version"));
-    must(rnnd_hdf_get_int(file, "version", &i));
+    ck_assert(rnnd__hdf_has_attribute(file, "version"));
+    ck_assert(!rnnd__hdf_has_attribute(file, "Version"));
+    must(rnnd__hdf_get_int(file, "version", &i));
     ck_assert(i == INT64_MIN);
-    must(rnnd_hdf_get_double(file, "third", &d));
+    must(rnnd__hdf_get_double(file, "third", &d));
     ck_assert(d == 1 / 3.0);
-    must(rnnd_hdf_get_double(file, "version", &d));
+    must(rnnd__hdf_get_double(file, "version", &d));
     ck_assert(d == -0x1p63);
-    must(rnnd_hdf_get_int(file, "two", &i));
+    must(rnnd__hdf_get_int(file, "two", &i));
     ck_assert_int_eq(i, 2);
-    must_fail(RNND_EDATA, rnnd_hdf_get_int(file, "third", &i));
+    must_fail(RNND_EDATA, rnnd__hdf_get_int(file, "third", &i));
     ck_assert_str_eq(rest_of_detail(),
                      "at.h5: attribute third: a (64-bit) integer is wanted");
-    must_fail(RNND_EDATA, rnnd_hdf_get_int(file, "text", &i));
+    must_fail(RNND_EDATA, rnnd__hdf_get_int(file, "text", &i));
     ck_assert_str_eq(rest_of_detail(), "at.h5: attribute text: a number is wanted");
-    must_fail(RNND_EDATA, rnnd_hdf_get_string(file, "two", &s));
+    must_fail(RNND_EDATA, rnnd__hdf_get_string(file, "two", &s));
     ck_assert_str_eq(rest_of_detail(), "at.h5: attribute two: a text is wanted");
-    must_fail(RNND_EDATA, rnnd_hdf_get_string(file, "none", &s));
+    must_fail(RNND_EDATA, rnnd__hdf_get_string(file, "none", &s));
     ck_assert_str_eq(rest_of_detail(), "at.h5: attribute none: missing");
     ck_assert_int_eq(i, 2);
     ck_assert_ptr_null(s);
-    rnnd_hdf_close(file);
+    rnnd__hdf_close(file);
 }
 END_TEST
 
@@ -266,45 +266,45 @@ START_TEST(values_that_do_not_fit)
     int64_t *l = calloc(140000, sizeof *l);
     double d[4] = {1, -2, 2.5, NAN}, huge[4] = {1, 1e39, 0, 0},
            big[4] = {0, 0, 0x1p63, 0};
-    struct rnnd_hdf *file = created("c.h5");
+    struct rnnd__hdf *file = created("c.h5");
     for (int i = 0; i < 140000; i++)
         l[i] = i - 70000;
-    must(rnnd_hdf_write(file, "small", RNND_I64, 3, dim, false, l));
+    must(rnnd__hdf_write(file, "small", RNND_I64, 3, dim, false, l));
     l[139999] = 1LL << 31;
-    must(rnnd_hdf_write(file, "large", RNND_I64, 3, dim, false, l));
-    must(rnnd_hdf_write(file, "d", RNND_F64, 1, &four, false, d));
-    must(rnnd_hdf_write(file, "huge", RNND_F64, 1, &four, false, huge));
-    must(rnnd_hdf_write(file, "big", RNND_F64, 1, &four, false, big));
-    must(rnnd_hdf_commit(file));
+    must(rnnd__hdf_write(file, "large", RNND_I64, 3, dim, false, l));
+    must(rnnd__hdf_write(file, "d", RNND_F64, 1, &four, false, d));
+    must(rnnd__hdf_write(file, "huge", RNND_F64, 1, &four, false, huge));
+    must(rnnd__hdf_write(file, "big", RNND_F64, 1, &four, false, big));
+    must(rnnd__hdf_commit(file));
     file = opened("c.h5");
     int32_t *i = malloc(140000 * sizeof *i);
     float f[4];
     uint8_t u[4];
-    must(rnnd_hdf_read(file, "small", 0, 70000, RNND_I32, i));
+    must(rnnd__hdf_read(file, "small", 0, 70000, RNND_I32, i));
     for (int k = 0; k < 140000; k++)
         ck_assert_int_eq(i[k], k - 70000);
-    must_fail(RNND_EDATA, rnnd_hdf_read(file, "large", 5, 69995, RNND_I32, i));
+    must_fail(RNND_EDATA, rnnd__hdf_read(file, "large", 5, 69995, RNND_I32, i));
     ck_assert_str_eq(rest_of_detail(),
                      "c.h5: /large[69999, 0, 1] = 2147483648: does not fit 32 bits");
-    must_fail(RNND_EDATA, rnnd_hdf_read(file, "small", 0, 1, RNND_U8, u));
+    must_fail(RNND_EDATA, rnnd__hdf_read(file, "small", 0, 1, RNND_U8, u));
     ck_assert_str_eq(
         rest_of_detail(),
         "c.h5: /small[0, 0, 0] = -70000: does not fit 8 bits without sign");
-    must(rnnd_hdf_read(file, "d", 0, 2, RNND_I64, l));
+    must(rnnd__hdf_read(file, "d", 0, 2, RNND_I64, l));
     ck_assert_int_eq(l[1], -2);
-    must_fail(RNND_EDATA, rnnd_hdf_read(file, "d", 0, 3, RNND_I32, i));
+    must_fail(RNND_EDATA, rnnd__hdf_read(file, "d", 0, 3, RNND_I32, i));
     ck_assert_str_eq(rest_of_detail(), "c.h5: /d[2] = 2.5: not an integer");
-    must_fail(RNND_EDATA, rnnd_hdf_read(file, "d", 3, 1, RNND_I64, l));
+    must_fail(RNND_EDATA, rnnd__hdf_read(file, "d", 3, 1, RNND_I64, l));
     ck_assert_str_eq(rest_of_detail(), "c.h5: /d[3] = nan: not an integer");
-    must_fail(RNND_EDATA, rnnd_hdf_read(file, "big", 0, 4, RNND_I64, l));
+    must_fail(RNND_EDATA, rnnd__hdf_read(file, "big", 0, 4, RNND_I64, l));
     ck_assert_str_eq(rest_of_detail(),
                      "c.h5: /big[2] = 9.22337204e+18: does not fit 64 bits");
-    must(rnnd_hdf_read(file, "d", 0, 4, RNND_F32, f));
+    must(rnnd__hdf_read(file, "d", 0, 4, RNND_F32, f));
     ck_assert(f[2] == 2.5f && isnan(f[3]));
-    must_fail(RNND_EDATA, rnnd_hdf_read(file, "huge", 0, 4, RNND_F32, f));
+    must_fail(RNND_EDATA, rnnd__hdf_read(file, "huge", 0, 4, RNND_F32, f));
     ck_assert_str_eq(rest_of_detail(),
                      "c.h5: /huge[1] = 1e+39: too large for a 32-bit float");
-    rnnd_hdf_close(file);
+    rnnd__hdf_close(file);
     free(i);
     free(l);
 }
@@ -320,16 +320,16 @@ static void write_bytes(const char *name, const void *bytes, size_t n)
 
 static void one_array(const char *name)
 {
-    struct rnnd_hdf *file = created(name);
+    struct rnnd__hdf *file = created(name);
     int64_t n = 1000;
-    must(rnnd_hdf_write(file, "g/x", RNND_F64, 1, &n, false, NULL));
-    must(rnnd_hdf_commit(file));
+    must(rnnd__hdf_write(file, "g/x", RNND_F64, 1, &n, false, NULL));
+    must(rnnd__hdf_commit(file));
 }
 
 static void refused(const char *name, const char *why)
 {
-    struct rnnd_hdf *file = NULL;
-    must_fail(RNND_EFILE, rnnd_hdf_open(in_folder(name), &file));
+    struct rnnd__hdf *file = NULL;
+    must_fail(RNND_EFILE, rnnd__hdf_open(in_folder(name), &file));
     ck_assert_ptr_null(file);
     ck_assert_str_eq(rest_of_detail(), why);
 }
@@ -354,16 +354,16 @@ START_TEST(unreadable_files)
         refused("cut.h5", "cut.h5: damaged: its end is cut off");
     }
     ck_assert_int_eq(truncate(in_folder("cut.h5"), whole), 0);
-    rnnd_hdf_close(opened("cut.h5")); /* nothing of HDF5 is lost */
+    rnnd__hdf_close(opened("cut.h5")); /* nothing of HDF5 is lost */
     ck_assert_int_eq(truncate(in_folder("cut.h5"), whole - 1), 0);
     snprintf(want, sizeof want,
              "cut.h5: cannot be opened: truncated: %lld of %lld bytes are there",
              whole - 1, whole);
     refused("cut.h5", want);
     for (off_t n = whole - 2; n > 0; n -= 97) {
-        struct rnnd_hdf *file;
+        struct rnnd__hdf *file;
         ck_assert_int_eq(truncate(in_folder("cut.h5"), n), 0);
-        must_fail(RNND_EFILE, rnnd_hdf_open(in_folder("cut.h5"), &file));
+        must_fail(RNND_EFILE, rnnd__hdf_open(in_folder("cut.h5"), &file));
     }
 }
 END_TEST
@@ -371,17 +371,17 @@ END_TEST
 START_TEST(objects_that_are_not_there)
 {
     one_array("o.h5");
-    struct rnnd_hdf *file = opened("o.h5");
-    struct rnnd_hdf_shape shape;
-    ck_assert(rnnd_hdf_has(file, "g"));
-    ck_assert(rnnd_hdf_has(file, "/g/x"));
-    ck_assert(!rnnd_hdf_has(file, "/g/y"));
-    ck_assert(!rnnd_hdf_has(file, "h/x"));
-    must_fail(RNND_EDATA, rnnd_hdf_shape(file, "h/x", &shape));
+    struct rnnd__hdf *file = opened("o.h5");
+    struct rnnd__hdf_shape shape;
+    ck_assert(rnnd__hdf_has(file, "g"));
+    ck_assert(rnnd__hdf_has(file, "/g/x"));
+    ck_assert(!rnnd__hdf_has(file, "/g/y"));
+    ck_assert(!rnnd__hdf_has(file, "h/x"));
+    must_fail(RNND_EDATA, rnnd__hdf_shape(file, "h/x", &shape));
     ck_assert_str_eq(rest_of_detail(), "o.h5: /h/x: missing");
-    must_fail(RNND_EDATA, rnnd_hdf_shape(file, "/g", &shape));
+    must_fail(RNND_EDATA, rnnd__hdf_shape(file, "/g", &shape));
     ck_assert_str_eq(rest_of_detail(), "o.h5: /g: not an array");
-    rnnd_hdf_close(file);
+    rnnd__hdf_close(file);
 }
 END_TEST
 
@@ -395,29 +395,29 @@ START_TEST(each_visits_in_name_order)
 {
     char seen[200] = "";
     const char *name[] = {"model/b", "z", "model/a.weight", "a", "model/deep/c"};
-    struct rnnd_hdf *file = created("e.h5");
+    struct rnnd__hdf *file = created("e.h5");
     for (int i = 0; i < 5; i++)
-        must(rnnd_hdf_write(file, name[i], RNND_F32, 0, NULL, true, &(float){0}));
-    must(rnnd_hdf_commit(file));
+        must(rnnd__hdf_write(file, name[i], RNND_F32, 0, NULL, true, &(float){0}));
+    must(rnnd__hdf_commit(file));
     file = opened("e.h5");
-    must(rnnd_hdf_each(file, "/", note, seen));
+    must(rnnd__hdf_each(file, "/", note, seen));
     ck_assert_str_eq(seen, "/a /model/a.weight /model/b /model/deep/c /z ");
     seen[0] = 0;
-    must(rnnd_hdf_each(file, "/model", note, seen));
+    must(rnnd__hdf_each(file, "/model", note, seen));
     ck_assert_str_eq(seen, "/model/a.weight /model/b /model/deep/c ");
-    must_fail(RNND_EFILE, rnnd_hdf_each(file, "/none", note, seen));
-    rnnd_hdf_close(file);
+    must_fail(RNND_EFILE, rnnd__hdf_each(file, "/none", note, seen));
+    rnnd__hdf_close(file);
 
     file = created("e.h5");
-    must(rnnd_hdf_write(file, "a", RNND_F32, 0, NULL, true, &(float){0}));
-    must(rnnd_hdf_write(file, "stop", RNND_F32, 0, NULL, true, &(float){0}));
-    must(rnnd_hdf_write(file, "z", RNND_F32, 0, NULL, true, &(float){0}));
-    must(rnnd_hdf_commit(file));
+    must(rnnd__hdf_write(file, "a", RNND_F32, 0, NULL, true, &(float){0}));
+    must(rnnd__hdf_write(file, "stop", RNND_F32, 0, NULL, true, &(float){0}));
+    must(rnnd__hdf_write(file, "z", RNND_F32, 0, NULL, true, &(float){0}));
+    must(rnnd__hdf_commit(file));
     file = opened("e.h5");
     seen[0] = 0;
-    ck_assert_int_eq(rnnd_hdf_each(file, "/", note, seen), RNND_FAULT);
+    ck_assert_int_eq(rnnd__hdf_each(file, "/", note, seen), RNND_FAULT);
     ck_assert_str_eq(seen, "/a /stop ");
-    rnnd_hdf_close(file);
+    rnnd__hdf_close(file);
 }
 END_TEST
 
@@ -426,32 +426,32 @@ END_TEST
 START_TEST(commit_is_atomic)
 {
     one_array("old.h5");
-    struct rnnd_hdf *reader = opened("old.h5"), *file = created("old.h5");
-    must(rnnd_hdf_write(file, "new", RNND_F64, 0, NULL, true, &(double){1}));
-    ck_assert(rnnd_hdf_has(reader, "g/x"));
+    struct rnnd__hdf *reader = opened("old.h5"), *file = created("old.h5");
+    must(rnnd__hdf_write(file, "new", RNND_F64, 0, NULL, true, &(double){1}));
+    ck_assert(rnnd__hdf_has(reader, "g/x"));
     ck_assert_int_eq(count_files("old.h5.tmp-"), 1);
-    must(rnnd_hdf_commit(file));
+    must(rnnd__hdf_commit(file));
     ck_assert_int_eq(count_files("old.h5.tmp-"), 0);
     double x[1000];
-    must(rnnd_hdf_read(reader, "g/x", 0, 1000, RNND_F64, x)); /* still the old file */
-    rnnd_hdf_close(reader);
+    must(rnnd__hdf_read(reader, "g/x", 0, 1000, RNND_F64, x)); /* still the old file */
+    rnnd__hdf_close(reader);
     reader = opened("old.h5");
-    ck_assert(rnnd_hdf_has(reader, "new") && !rnnd_hdf_has(reader, "g"));
-    rnnd_hdf_close(reader);
+    ck_assert(rnnd__hdf_has(reader, "new") && !rnnd__hdf_has(reader, "g"));
+    rnnd__hdf_close(reader);
 
     file = created("old.h5"); /* dropped */
-    must(rnnd_hdf_write(file, "newer", RNND_F64, 0, NULL, true, &(double){1}));
-    rnnd_hdf_close(file);
+    must(rnnd__hdf_write(file, "newer", RNND_F64, 0, NULL, true, &(double){1}));
+    rnnd__hdf_close(file);
     ck_assert_int_eq(count_files("old.h5"), 1);
     reader = opened("old.h5");
-    ck_assert(rnnd_hdf_has(reader, "new"));
-    rnnd_hdf_close(reader);
+    ck_assert(rnnd__hdf_has(reader, "new"));
+    rnnd__hdf_close(reader);
 
     file = created("old.h5"); /* failed on the way */
-    must(rnnd_hdf_write(file, "a", RNND_F64, 0, NULL, true, &(double){1}));
+    must(rnnd__hdf_write(file, "a", RNND_F64, 0, NULL, true, &(double){1}));
     must_fail(RNND_EFILE,
-              rnnd_hdf_write(file, "a", RNND_F64, 0, NULL, true, &(double){1}));
-    must_fail(RNND_EFILE, rnnd_hdf_commit(file));
+              rnnd__hdf_write(file, "a", RNND_F64, 0, NULL, true, &(double){1}));
+    must_fail(RNND_EFILE, rnnd__hdf_commit(file));
     ck_assert_str_eq(rest_of_detail(),
                      "old.h5: not written, since a part of it failed");
     ck_assert_int_eq(count_files("old.h5"), 1);
@@ -460,14 +460,14 @@ END_TEST
 
 START_TEST(unwritable_paths)
 {
-    struct rnnd_hdf *file = NULL;
-    must_fail(RNND_EFILE, rnnd_hdf_create(in_folder("no/such/f.h5"), &file));
+    struct rnnd__hdf *file = NULL;
+    must_fail(RNND_EFILE, rnnd__hdf_create(in_folder("no/such/f.h5"), &file));
     ck_assert_str_eq(rest_of_detail(),
                      "no/such/f.h5: cannot be written: No such file or directory");
-    must_fail(RNND_EFILE, rnnd_hdf_create(in_folder("."), &file));
+    must_fail(RNND_EFILE, rnnd__hdf_create(in_folder("."), &file));
     ck_assert_str_eq(rest_of_detail(), ".: cannot be written: it is a folder");
     ck_assert_int_eq(mkfifo(in_folder("pipe.h5"), 0666), 0);
-    must_fail(RNND_EFILE, rnnd_hdf_create(in_folder("pipe.h5"), &file));
+    must_fail(RNND_EFILE, rnnd__hdf_create(in_folder("pipe.h5"), &file));
     ck_assert_str_eq(rest_of_detail(),
                      "pipe.h5: cannot be written: it is not a regular file");
     ck_assert_ptr_null(file);
@@ -494,16 +494,16 @@ START_TEST(full_disk)
     one_array("full.h5");
     pid_t child = fork();
     if (child == 0) {
-        struct rnnd_hdf *file;
+        struct rnnd__hdf *file;
         int64_t n = 1 << 20;
         double *x = calloc((size_t)n, sizeof *x);
         limit_file_size(1 << 20);
-        int status = rnnd_hdf_create(in_folder("full.h5"), &file);
+        int status = rnnd__hdf_create(in_folder("full.h5"), &file);
         int wrote =
-            status < 0 ? 0 : rnnd_hdf_write(file, "x", RNND_F64, 1, &n, true, x);
+            status < 0 ? 0 : rnnd__hdf_write(file, "x", RNND_F64, 1, &n, true, x);
         bool told =
             strstr(rnnd_status_detail(), "/x: cannot be written: File too large");
-        int done = status < 0 ? 0 : rnnd_hdf_commit(file);
+        int done = status < 0 ? 0 : rnnd__hdf_commit(file);
         free(x);
         _exit(status == 0 && done == RNND_EFILE && (wrote == 0 || told) ? 0 : 1);
     }
@@ -511,7 +511,7 @@ START_TEST(full_disk)
     waitpid(child, &status, 0);
     ck_assert_int_eq(status, 0);
     ck_assert_int_eq(count_files("full.h5"), 1);
-    rnnd_hdf_close(opened("full.h5"));
+    rnnd__hdf_close(opened("full.h5"));
 }
 END_TEST
 
@@ -520,7 +520,7 @@ END_TEST
 /* sealed: as it is written, with texts in HDF5's heap, which only the seal guards. */
 static void write_checked(bool sealed)
 {
-    struct rnnd_hdf *file = created("d.h5");
+    struct rnnd__hdf *file = created("d.h5");
     int64_t dim[2] = {30, 10}, n = LABELS, row[2] = {4, 2};
     float f[FLOATS];
     int64_t l[LABELS];
@@ -530,19 +530,19 @@ static void write_checked(bool sealed)
     for (int i = 0; i < LABELS; i++)
         l[i] = i * i;
     if (sealed) {
-        must(rnnd_hdf_set_string(file, "format", "rnn_dist-checkpoint"));
-        must(rnnd_hdf_set_string(file, "config", "lr = 0.001\nhidden = 100\n"));
+        must(rnnd__hdf_set_string(file, "format", "rnn_dist-checkpoint"));
+        must(rnnd__hdf_set_string(file, "config", "lr = 0.001\nhidden = 100\n"));
     }
-    must(rnnd_hdf_set_int(file, "version", 1));
-    must(rnnd_hdf_set_double(file, "best", 0.25));
-    must(rnnd_hdf_write(file, "model/rnn.weight", RNND_F32, 2, dim, true, f));
-    must(rnnd_hdf_write(file, "model/head.bias", RNND_F32, 1, &dim[1], true, f));
-    must(rnnd_hdf_write(file, "state/ids", RNND_I64, 1, &n, true, l));
-    must(rnnd_hdf_write(file, "state/step", RNND_I64, 0, NULL, true, &l[3]));
-    must(rnnd_hdf_write(file, "state/rows", RNND_I64, 2, row, true, NULL));
-    must(rnnd_hdf_write_rows(file, "state/rows", 1, 2, RNND_I64, l));
-    must(rnnd_hdf_write_strings(file, "classes", text, 3));
-    must(rnnd_hdf_commit(file));
+    must(rnnd__hdf_set_int(file, "version", 1));
+    must(rnnd__hdf_set_double(file, "best", 0.25));
+    must(rnnd__hdf_write(file, "model/rnn.weight", RNND_F32, 2, dim, true, f));
+    must(rnnd__hdf_write(file, "model/head.bias", RNND_F32, 1, &dim[1], true, f));
+    must(rnnd__hdf_write(file, "state/ids", RNND_I64, 1, &n, true, l));
+    must(rnnd__hdf_write(file, "state/step", RNND_I64, 0, NULL, true, &l[3]));
+    must(rnnd__hdf_write(file, "state/rows", RNND_I64, 2, row, true, NULL));
+    must(rnnd__hdf_write_rows(file, "state/rows", 1, 2, RNND_I64, l));
+    must(rnnd__hdf_write_strings(file, "classes", text, 3));
+    must(rnnd__hdf_commit(file));
     if (!sealed) {
         struct stat info;
         ck_assert_int_eq(stat(in_folder("d.h5"), &info), 0);
@@ -553,25 +553,25 @@ static void write_checked(bool sealed)
 /* Everything the file holds as one text; negative where the reader noticed damage. */
 static int read_all(bool texts, char *out, size_t size)
 {
-    struct rnnd_hdf *file;
+    struct rnnd__hdf *file;
     char *format = NULL, *config = NULL, **class = NULL;
     int64_t version, l[LABELS], step, row[8], classes;
     double best;
     float f[FLOATS], bias[10];
-    RNND_TRY(rnnd_hdf_open(in_folder("d.h5"), &file));
+    RNND_TRY(rnnd__hdf_open(in_folder("d.h5"), &file));
     int status;
     if (texts) {
-        RNND_TRY_GOTO(rnnd_hdf_get_string(file, "format", &format));
-        RNND_TRY_GOTO(rnnd_hdf_get_string(file, "config", &config));
+        RNND_TRY_GOTO(rnnd__hdf_get_string(file, "format", &format));
+        RNND_TRY_GOTO(rnnd__hdf_get_string(file, "config", &config));
     }
-    RNND_TRY_GOTO(rnnd_hdf_get_int(file, "version", &version));
-    RNND_TRY_GOTO(rnnd_hdf_get_double(file, "best", &best));
-    RNND_TRY_GOTO(rnnd_hdf_read(file, "model/rnn.weight", 0, 30, RNND_F32, f));
-    RNND_TRY_GOTO(rnnd_hdf_read(file, "model/head.bias", 0, 10, RNND_F32, bias));
-    RNND_TRY_GOTO(rnnd_hdf_read(file, "state/ids", 0, LABELS, RNND_I64, l));
-    RNND_TRY_GOTO(rnnd_hdf_read(file, "state/step", 0, 1, RNND_I64, &step));
-    RNND_TRY_GOTO(rnnd_hdf_read(file, "state/rows", 0, 4, RNND_I64, row));
-    RNND_TRY_GOTO(rnnd_hdf_read_strings(file, "classes", &class, &classes));
+    RNND_TRY_GOTO(rnnd__hdf_get_int(file, "version", &version));
+    RNND_TRY_GOTO(rnnd__hdf_get_double(file, "best", &best));
+    RNND_TRY_GOTO(rnnd__hdf_read(file, "model/rnn.weight", 0, 30, RNND_F32, f));
+    RNND_TRY_GOTO(rnnd__hdf_read(file, "model/head.bias", 0, 10, RNND_F32, bias));
+    RNND_TRY_GOTO(rnnd__hdf_read(file, "state/ids", 0, LABELS, RNND_I64, l));
+    RNND_TRY_GOTO(rnnd__hdf_read(file, "state/step", 0, 1, RNND_I64, &step));
+    RNND_TRY_GOTO(rnnd__hdf_read(file, "state/rows", 0, 4, RNND_I64, row));
+    RNND_TRY_GOTO(rnnd__hdf_read_strings(file, "classes", &class, &classes));
     int n = snprintf(out, size, "%s %s %lld %a %lld", format ? format : "",
                      config ? config : "", (long long)version, best, (long long)step);
     for (int64_t i = 0; i < classes; i++)
@@ -588,7 +588,7 @@ done:
     free(class);
     free(config);
     free(format);
-    rnnd_hdf_close(file);
+    rnnd__hdf_close(file);
     return status;
 }
 

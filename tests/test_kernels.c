@@ -29,7 +29,7 @@ static bool is_repeated(int target)
     if (is_repeated(_i) || !rig_open(&(rig), _i))  \
         return
 
-static struct rnnd_buf put_floats(struct rig *rig, const float *x, int64_t count)
+static struct rnnd__buf put_floats(struct rig *rig, const float *x, int64_t count)
 {
     return rig_put(rig, x, count * 4);
 }
@@ -40,17 +40,17 @@ START_TEST(memory_moves)
 {
     OPEN(rig);
     static const float x[6] = {1, 2, 3, 4, 5, 6};
-    struct rnnd_buf a = put_floats(&rig, x, 6), b = rig_nan(&rig, 6), empty;
-    rig.op->copy(rig.be, b, rnnd_at(a, 2), 16);
-    rig.op->zero(rig.be, rnnd_at(b, 4), 8);
+    struct rnnd__buf a = put_floats(&rig, x, 6), b = rig_nan(&rig, 6), empty;
+    rig.op->copy(rig.be, b, rnnd__at(a, 2), 16);
+    rig.op->zero(rig.be, rnnd__at(b, 4), 8);
     float *y = rig_get(&rig, b, 6);
     static const float expected[6] = {3, 4, 5, 6, 0, 0};
     ck_assert_mem_eq(y, expected, sizeof expected);
     free(y);
     ck_assert_int_eq(rig.op->alloc(rig.be, &empty, 0), 0);
-    ck_assert(!rnnd_buf_is_null(empty));
+    ck_assert(!rnnd__buf_is_null(empty));
     rig.op->free(rig.be, empty);
-    rig.op->free(rig.be, (struct rnnd_buf){NULL});
+    rig.op->free(rig.be, (struct rnnd__buf){NULL});
     bool cpu = kernels_targets[_i].threads > 0;
     ck_assert_str_eq(rig.op->name, cpu ? "cpu" : "cuda");
     ck_assert_ptr_nonnull(strstr(rig.op->describe(rig.be), cpu ? "thread" : "sm_"));
@@ -65,7 +65,7 @@ START_TEST(long_uploads_arrive)
     OPEN(rig);
     enum { COUNT = 5000000 };
     float *x = numbers(4, COUNT, 1);
-    struct rnnd_buf buf = rig_nan(&rig, COUNT);
+    struct rnnd__buf buf = rig_nan(&rig, COUNT);
     rig.op->upload(rig.be, buf, x, COUNT * sizeof *x);
     memset(x, 0, COUNT * sizeof *x);
     float *y = rig_get(&rig, buf, COUNT), *wanted = numbers(4, COUNT, 1);
@@ -80,10 +80,10 @@ END_TEST
 START_TEST(memory_that_is_not_there_is_an_error)
 {
     OPEN(rig);
-    struct rnnd_buf buf = {NULL};
+    struct rnnd__buf buf = {NULL};
     ck_assert_int_lt(rig.op->alloc(rig.be, &buf, SIZE_MAX), 0);
     ck_assert_ptr_nonnull(strstr(rig.be->error, "memory"));
-    ck_assert(rnnd_buf_is_null(buf));
+    ck_assert(rnnd__buf_is_null(buf));
     ck_assert_int_eq(rig.op->sync(rig.be), 0);
     rig_close(&rig);
 }
@@ -91,15 +91,15 @@ END_TEST
 
 START_TEST(an_unknown_instruction_set_is_refused)
 {
-    struct rnnd_backend_config config = {.threads = 1, .precision = RNND_FP32};
+    struct rnnd__backend_config config = {.threads = 1, .precision = RNND_FP32};
     struct rnnd_backend *be = NULL;
     char error[256] = "";
     setenv("RNND_CPU_ISA", "mmx", 1);
-    ck_assert_int_lt(rnnd_cpu_open(&config, &be, error), 0);
+    ck_assert_int_lt(rnnd__cpu_open(&config, &be, error), 0);
     unsetenv("RNND_CPU_ISA");
     ck_assert_ptr_nonnull(strstr(error, "RNND_CPU_ISA"));
     config.precision = RNND_BF16;
-    ck_assert_int_lt(rnnd_cpu_open(&config, &be, error), 0);
+    ck_assert_int_lt(rnnd__cpu_open(&config, &be, error), 0);
     ck_assert_ptr_null(be);
 }
 END_TEST
@@ -116,7 +116,7 @@ START_TEST(denormals_are_flushed_inside_only)
         x[i] = 1e-39f;
         one[i] = 0;
     }
-    struct rnnd_buf a = put_floats(&rig, x, 64), b = put_floats(&rig, one, 64);
+    struct rnnd__buf a = put_floats(&rig, x, 64), b = put_floats(&rig, one, 64);
     rig.op->add_bias(rig.be, 1, 64, b, a);
     float *y = rig_get(&rig, b, 64);
     for (int i = 0; i < 64; i++)
@@ -140,7 +140,7 @@ struct product_case {
 static void check_product(struct rig *rig, const struct product_case *p, bool ta,
                           bool tb, double unit)
 {
-    struct rnnd_matmul s = {
+    struct rnnd__matmul s = {
         .ta = ta, .tb = tb, .m = p->m, .n = p->n, .k = p->k, .alpha = p->alpha,
         .beta = p->beta, .lda = (ta ? p->m : p->k) + p->pad,
         .ldb = (tb ? p->k : p->n) + p->pad, .ldc = p->n + p->pad,
@@ -150,8 +150,8 @@ static void check_product(struct rig *rig, const struct product_case *p, bool ta
     float *a = numbers(1, as, 1), *b = numbers(2, bs, 1), *c = numbers(3, cs, 1);
     for (int64_t i = 0; i < cs && p->beta == 0; i++)
         c[i] = NAN; /* what is there must not matter */
-    struct rnnd_buf A = put_floats(rig, a, as), B = put_floats(rig, b, bs);
-    struct rnnd_buf C = put_floats(rig, c, cs);
+    struct rnnd__buf A = put_floats(rig, a, as), B = put_floats(rig, b, bs);
+    struct rnnd__buf C = put_floats(rig, c, cs);
     rig->op->matmul(rig->be, &s, C, A, B);
     float *out = rig_get(rig, C, cs);
     double bound = unit * (2 + sqrt((double)p->k)); /* rounding errors walk at random */
@@ -208,7 +208,7 @@ START_TEST(bias_and_column_sums_match)
         OPEN(rig);
         int64_t rows = shapes[i][0], cols = shapes[i][1];
         float *x = numbers(5, rows * cols, 1), *bias = numbers(6, cols, 1);
-        struct rnnd_buf X = put_floats(&rig, x, rows * cols),
+        struct rnnd__buf X = put_floats(&rig, x, rows * cols),
                         B = put_floats(&rig, bias, cols);
         rig.op->col_sum(rig.be, rows, cols, B, X);
         float *sum = rig_get(&rig, B, cols);
@@ -239,7 +239,7 @@ START_TEST(long_column_sums_keep_their_digits)
     float *x = malloc(ROWS * sizeof *x), zero = 0;
     for (int i = 0; i < ROWS; i++)
         x[i] = 0.1f;
-    struct rnnd_buf X = put_floats(&rig, x, ROWS), S = put_floats(&rig, &zero, 1);
+    struct rnnd__buf X = put_floats(&rig, x, ROWS), S = put_floats(&rig, &zero, 1);
     rig.op->col_sum(rig.be, ROWS, 1, S, X);
     float *sum = rig_get(&rig, S, 1);
     ck_assert_double_eq_tol(*sum / (ROWS * (double)0.1f), 1, 1e-6);
@@ -269,15 +269,15 @@ START_TEST(embedding_gathers_and_scatters)
     }
     segment[count] = R;
     float *table = numbers(7, V * E, 1), *dx = numbers(8, R * E, 1);
-    struct rnnd_buf out = rig_nan(&rig, R * E), T = put_floats(&rig, table, V * E);
+    struct rnnd__buf out = rig_nan(&rig, R * E), T = put_floats(&rig, table, V * E);
     rig.op->embed_gather(rig.be, R, E, out, T, rig_put(&rig, token, sizeof token));
     float *y = rig_get(&rig, out, R * E);
     for (int r = 0; r < R; r++)
         ck_assert_mem_eq(y + r * E, table + token[r] * E, E * sizeof(float));
-    struct rnnd_segments seg = {count, rig_put(&rig, rows, sizeof rows),
+    struct rnnd__segments seg = {count, rig_put(&rig, rows, sizeof rows),
                                 rig_put(&rig, segment, 4 * (count + 1)),
                                 rig_put(&rig, distinct, 4 * count)};
-    struct rnnd_buf D = put_floats(&rig, table, V * E);
+    struct rnnd__buf D = put_floats(&rig, table, V * E);
     rig.op->embed_scatter_add(rig.be, E, D, put_floats(&rig, dx, R * E), &seg);
     float *grad = rig_get(&rig, D, V * E);
     for (int v = 0; v < V; v++)
@@ -304,13 +304,13 @@ static const int32_t pool_len[] = {9, 6, 6, 2, 1, 0, 0};
 enum { POOL_N = 7 };
 
 /* Value of y at a step; some steps tie. */
-static double at(const float *y, const struct rnnd_packed *b, int64_t t, int64_t j,
+static double at(const float *y, const struct rnnd__packed *b, int64_t t, int64_t j,
                  int64_t cols, int64_t c)
 {
     return y[(b->off[t] + j) * cols + c];
 }
 
-static double expected_pool(const struct rnnd_pooling *s, const float *y, int64_t j,
+static double expected_pool(const struct rnnd__pooling *s, const float *y, int64_t j,
                             int64_t c, int32_t *step)
 {
     int64_t len = s->batch->len[j], cols = s->D * s->H;
@@ -335,16 +335,16 @@ static double expected_pool(const struct rnnd_pooling *s, const float *y, int64_
 
 static void check_pool(struct rig *rig, enum rnnd_pool pool, int64_t D)
 {
-    struct rnnd_packed b;
+    struct rnnd__packed b;
     packed_make(&b, rig, pool_len, POOL_N);
-    struct rnnd_pooling s = {pool, D, 19, &b};
+    struct rnnd__pooling s = {pool, D, 19, &b};
     int64_t cols = D * 19;
     float *y = numbers(9, b.R * cols, 1), *dout = numbers(10, POOL_N * cols, 1);
     for (int64_t i = 0; i < b.R * cols; i++)
         y[i] = rintf(y[i] * 4); /* many ties */
-    struct rnnd_buf out = rig_nan(rig, POOL_N * cols),
+    struct rnnd__buf out = rig_nan(rig, POOL_N * cols),
                     argmax = rig_nan(rig, POOL_N * cols);
-    struct rnnd_buf dy = rig_nan(rig, b.R * cols);
+    struct rnnd__buf dy = rig_nan(rig, b.R * cols);
     rig->op->pool(rig->be, &s, out, argmax, put_floats(rig, y, b.R * cols));
     rig->op->pool_backward(rig->be, &s, dy, put_floats(rig, dout, POOL_N * cols),
                            argmax);
@@ -384,10 +384,10 @@ START_TEST(pooling_keeps_nan)
     static const float y[3] = {1, NAN, 5};
     for (int pool = 1; pool < 3; pool++) {
         OPEN(rig);
-        struct rnnd_packed b;
+        struct rnnd__packed b;
         packed_make(&b, &rig, len, 1);
-        struct rnnd_pooling s = {(enum rnnd_pool)pool, 1, 1, &b};
-        struct rnnd_buf out = rig_nan(&rig, 1), argmax = rig_nan(&rig, 1);
+        struct rnnd__pooling s = {(enum rnnd_pool)pool, 1, 1, &b};
+        struct rnnd__buf out = rig_nan(&rig, 1), argmax = rig_nan(&rig, 1);
         rig.op->zero(rig.be, out, 4);
         rig.op->pool(rig.be, &s, out, argmax, put_floats(&rig, y, 3));
         float *o = rig_get(&rig, out, 1);
@@ -402,10 +402,10 @@ END_TEST
 /* ---- dropout --------------------------------------------------------------------- */
 
 /* The mask by the definition in lib/base/random.h: 0 or the scale. */
-static float mask(const struct rnnd_dropout *s, int64_t id, int64_t step, int64_t unit)
+static float mask(const struct rnnd__dropout *s, int64_t id, int64_t step, int64_t unit)
 {
-    struct rnnd_random r = rnnd_dropout_words(s->key, id, step, unit - unit % 4);
-    return r.word[unit % 4] < rnnd_dropout_threshold(s->p) ? 0
+    struct rnnd__random r = rnnd__dropout_words(s->key, id, step, unit - unit % 4);
+    return r.word[unit % 4] < rnnd__dropout_threshold(s->p) ? 0
                                                            : (float)(1 / (1 - s->p));
 }
 
@@ -414,10 +414,10 @@ START_TEST(dropout_follows_the_keys)
     static const int32_t len[] = {8, 5, 5, 1, 0};
     for (int kind = 0; kind < 4; kind++) {
         OPEN(rig);
-        struct rnnd_packed b;
+        struct rnnd__packed b;
         packed_make(&b, &rig, len, 5);
         b.first = 70;
-        struct rnnd_dropout s = {.p = 0.3,
+        struct rnnd__dropout s = {.p = 0.3,
                                  .kind = (enum rnnd_dropout_kind)(kind & 1),
                                  .key = 12345678901u,
                                  .batch = &b,
@@ -425,7 +425,7 @@ START_TEST(dropout_follows_the_keys)
                                  .cols = 37};
         int64_t rows = s.by_sequence ? b.N : b.R;
         float *x = numbers(11, rows * 37, 1);
-        struct rnnd_buf in = put_floats(&rig, x, rows * 37),
+        struct rnnd__buf in = put_floats(&rig, x, rows * 37),
                         out = rig_nan(&rig, rows * 37);
         rig.op->dropout(rig.be, &s, out, in);
         rig.op->dropout(rig.be, &s, in, in); /* in place */
@@ -453,13 +453,13 @@ START_TEST(dropout_has_the_right_share)
 {
     static const int32_t len[] = {500, 500};
     OPEN(rig);
-    struct rnnd_packed b;
+    struct rnnd__packed b;
     packed_make(&b, &rig, len, 2);
-    struct rnnd_dropout s = {.p = 0.2, .key = 99, .batch = &b, .cols = 100};
+    struct rnnd__dropout s = {.p = 0.2, .key = 99, .batch = &b, .cols = 100};
     float *x = malloc(100000 * sizeof *x);
     for (int i = 0; i < 100000; i++)
         x[i] = 1;
-    struct rnnd_buf buf = put_floats(&rig, x, 100000);
+    struct rnnd__buf buf = put_floats(&rig, x, 100000);
     rig.op->dropout(rig.be, &s, buf, buf);
     float *y = rig_get(&rig, buf, 100000);
     int zeros = 0;
@@ -510,7 +510,7 @@ static void check_loss(struct rig *rig, enum loss loss, int64_t rows, int64_t co
     float *x = numbers(12, rows * cols, scale), *t = numbers(13, rows * cols, 1);
     int32_t *label = malloc(sizeof *label * (size_t)(rows + 1));
     double expected[3] = {0.5, 2, 1}, *g = calloc((size_t)(rows * cols + 1), sizeof *g);
-    struct rnnd_sums start = {0.5, 2, 1}, end;
+    struct rnnd__sums start = {0.5, 2, 1}, end;
     for (int64_t r = 0; r < rows; r++) {
         const float *xr = x + r * cols;
         label[r] = r % 5 == 3 ? -1 : (int32_t)(r * 7 % cols);
@@ -529,9 +529,9 @@ static void check_loss(struct rig *rig, enum loss loss, int64_t rows, int64_t co
                    && !(j < label[r] && xr[j] == xr[label[r]]);
         expected[2] += best;
     }
-    struct rnnd_buf X = put_floats(rig, x, rows * cols),
+    struct rnnd__buf X = put_floats(rig, x, rows * cols),
                     T = put_floats(rig, t, rows * cols);
-    struct rnnd_buf L = rig_put(rig, label, 4 * rows),
+    struct rnnd__buf L = rig_put(rig, label, 4 * rows),
                     S = rig_put(rig, &start, sizeof start);
     if (loss == CE)
         rig->op->softmax_ce(rig->be, rows, cols, X, S, L);
@@ -574,8 +574,8 @@ START_TEST(accuracy_takes_the_lowest_class)
     OPEN(rig);
     static const float x[8] = {3, 1, 3, 2, 3, 1, 3, 2};
     static const int32_t label[2] = {0, 2};
-    struct rnnd_sums sums = {0, 0, 0};
-    struct rnnd_buf S = rig_put(&rig, &sums, sizeof sums);
+    struct rnnd__sums sums = {0, 0, 0};
+    struct rnnd__buf S = rig_put(&rig, &sums, sizeof sums);
     rig.op->softmax_ce(rig.be, 2, 4, put_floats(&rig, x, 8), S,
                        rig_put(&rig, label, sizeof label));
     ck_assert_int_eq(rig.op->download(rig.be, &sums, S, sizeof sums), 0);
@@ -590,8 +590,8 @@ START_TEST(losses_keep_nan)
     static const int32_t label = 2;
     for (int loss = CE; loss <= BCE; loss++) {
         OPEN(rig);
-        struct rnnd_sums sums = {0, 0, 0};
-        struct rnnd_buf S = rig_put(&rig, &sums, sizeof sums),
+        struct rnnd__sums sums = {0, 0, 0};
+        struct rnnd__buf S = rig_put(&rig, &sums, sizeof sums),
                         X = put_floats(&rig, x, 4);
         if (loss == CE)
             rig.op->softmax_ce(rig.be, 1, 4, X, S, rig_put(&rig, &label, 4));
@@ -619,7 +619,7 @@ START_TEST(sum_of_squares_is_in_double)
         double expected = 0, got = -1, again = -2;
         for (int64_t k = 0; k < counts[i]; k++)
             expected += (double)x[k] * x[k];
-        struct rnnd_buf X = put_floats(&rig, x, counts[i]);
+        struct rnnd__buf X = put_floats(&rig, x, counts[i]);
         ck_assert_int_eq(rig.op->sum_sq(rig.be, counts[i], &got, X), 0);
         ck_assert_int_eq(rig.op->sum_sq(rig.be, counts[i], &again, X), 0);
         ck_assert_double_le(fabs(got - expected), 1e-12 * expected);
@@ -637,7 +637,7 @@ static void check_close(const float *a, const double *b)
     ck_assert_double_le(distance(a, b, OPT_N), 2e-7);
 }
 
-static void check_zero(struct rig *rig, struct rnnd_buf buf)
+static void check_zero(struct rig *rig, struct rnnd__buf buf)
 {
     float *g = rig_get(rig, buf, OPT_N);
     for (int i = 0; i < OPT_N; i++)
@@ -649,18 +649,18 @@ static void check_sgd(struct rig *rig, double momentum, double decay)
 {
     float *w0 = numbers(15, OPT_N, 1);
     double *w = to_double(w0, OPT_N), *buf = calloc(OPT_N, sizeof *buf);
-    struct rnnd_buf W = put_floats(rig, w0, OPT_N), M = {NULL};
+    struct rnnd__buf W = put_floats(rig, w0, OPT_N), M = {NULL};
     if (momentum != 0)
         M = rig_nan(rig, OPT_N); /* the first update must not read it */
     for (int u = 0; u < OPT_STEPS; u++) {
         float *g = numbers((uint64_t)(16 + u), OPT_N, 5);
-        struct rnnd_sgd s = {.n = OPT_N,
+        struct rnnd__sgd s = {.n = OPT_N,
                              .lr = 0.05,
                              .momentum = momentum,
                              .decay = decay,
                              .gscale = 0.25,
                              .first = u == 0};
-        struct rnnd_buf G = put_floats(rig, g, OPT_N);
+        struct rnnd__buf G = put_floats(rig, g, OPT_N);
         rig->op->sgd(rig->be, &s, W, G, M);
         check_zero(rig, G);
         for (int i = 0; i < OPT_N; i++) {
@@ -693,15 +693,15 @@ static void check_adam(struct rig *rig, double decay, bool decoupled)
     float *w0 = numbers(20, OPT_N, 1), *zero = calloc(OPT_N, sizeof *zero);
     double *w = to_double(w0, OPT_N), *m = to_double(zero, OPT_N),
            *v = to_double(zero, OPT_N);
-    struct rnnd_buf W = put_floats(rig, w0, OPT_N), M = put_floats(rig, zero, OPT_N);
-    struct rnnd_buf V = put_floats(rig, zero, OPT_N);
+    struct rnnd__buf W = put_floats(rig, w0, OPT_N), M = put_floats(rig, zero, OPT_N);
+    struct rnnd__buf V = put_floats(rig, zero, OPT_N);
     double b1 = 0.9, b2 = 0.999, lr = 0.01, eps = 1e-8;
     for (int u = 1; u <= OPT_STEPS; u++) {
         float *g = numbers((uint64_t)(20 + u), OPT_N, 5);
-        struct rnnd_adam s = {.n = OPT_N, .lr = 0.01, .beta1 = 0.9, .beta2 = 0.999,
+        struct rnnd__adam s = {.n = OPT_N, .lr = 0.01, .beta1 = 0.9, .beta2 = 0.999,
                               .eps = 1e-8, .decay = decay, .gscale = 0.5,
                               .decoupled = decoupled, .step = u};
-        struct rnnd_buf G = put_floats(rig, g, OPT_N);
+        struct rnnd__buf G = put_floats(rig, g, OPT_N);
         rig->op->adam(rig->be, &s, W, G, M, V);
         check_zero(rig, G);
         for (int i = 0; i < OPT_N; i++) {

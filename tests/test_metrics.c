@@ -15,18 +15,18 @@
 #include <time.h>
 
 static struct rnnd_options opt;
-static struct rnnd_metrics_log *metrics;
+static struct rnnd__metrics_log *metrics;
 
 static void set_up(void)
 {
     make_folder();
     must(rnnd_options_init(&opt));
-    must(rnnd_metrics_open(test_folder, &metrics));
+    must(rnnd__metrics_open(test_folder, &metrics));
 }
 
 static void tear_down(void)
 {
-    rnnd_metrics_close(metrics);
+    rnnd__metrics_close(metrics);
     metrics = NULL;
     rnnd_options_clear(&opt);
     remove_folder();
@@ -51,7 +51,7 @@ static void must_hold(const char *want)
 
 START_TEST(a_train_record)
 {
-    struct rnnd_train_record r = {.update = 7,
+    struct rnnd__train_record r = {.update = 7,
                                   .epoch = 1,
                                   .loss = 0.1,
                                   .targets = 3,
@@ -60,7 +60,7 @@ START_TEST(a_train_record)
                                   .grad_norm = 2.5,
                                   .idle = 0.25,
                                   .straggler = 1};
-    must(rnnd_metrics_train(metrics, &r));
+    must(rnnd__metrics_train(metrics, &r));
     must_hold(
         "{\"event\": \"train\", \"update\": 7, \"epoch\": 1, "
         "\"loss\": 0.10000000000000001, \"targets\": 3, \"steps_per_s\": 1000.0, "
@@ -70,11 +70,11 @@ END_TEST
 
 START_TEST(non_finite_numbers_are_null)
 {
-    struct rnnd_train_record r = {
+    struct rnnd__train_record r = {
         .loss = NAN, .grad_norm = INFINITY, .lr = -INFINITY, .partial = true};
-    struct rnnd_valid_record v = {.result = {NAN, 0, "perplexity", INFINITY}};
-    must(rnnd_metrics_train(metrics, &r));
-    must(rnnd_metrics_valid(metrics, &v));
+    struct rnnd__valid_record v = {.result = {NAN, 0, "perplexity", INFINITY}};
+    must(rnnd__metrics_train(metrics, &r));
+    must(rnnd__metrics_valid(metrics, &v));
     must_hold(
         "{\"event\": \"train\", \"update\": 0, \"epoch\": 0, \"loss\": null, "
         "\"targets\": 0, \"steps_per_s\": 0.0, \"lr\": null, \"grad_norm\": null, "
@@ -86,11 +86,11 @@ END_TEST
 
 START_TEST(the_other_records)
 {
-    struct rnnd_valid_record v = {9, 2, {0.5, 12, "accuracy", 0.75}};
-    must(rnnd_metrics_valid(metrics, &v));
-    must(rnnd_metrics_save(metrics, 9, "ckpt-0000000009.h5"));
-    must(rnnd_metrics_skip(metrics, 10, "no target"));
-    must(rnnd_metrics_end(metrics, 75, 11, 1.5));
+    struct rnnd__valid_record v = {9, 2, {0.5, 12, "accuracy", 0.75}};
+    must(rnnd__metrics_valid(metrics, &v));
+    must(rnnd__metrics_save(metrics, 9, "ckpt-0000000009.h5"));
+    must(rnnd__metrics_skip(metrics, 10, "no target"));
+    must(rnnd__metrics_end(metrics, 75, 11, 1.5));
     must_hold(
         "{\"event\": \"valid\", \"update\": 9, \"epoch\": 2, \"loss\": 0.5, "
         "\"targets\": 12, \"accuracy\": 0.75}\n"
@@ -103,10 +103,10 @@ END_TEST
 START_TEST(the_start_record)
 {
     static const char *const devices[] = {"cpu, 2 threads", "cpu, 1 thread"};
-    struct rnnd_start_record r = {&opt, 0, 2, devices, 1234};
-    must(rnnd_options_set(&opt, "data", "odd \xff \"name\"", RNND_FROM_FILE));
-    must(rnnd_options_set(&opt, "normalize", "yes", RNND_FROM_FILE));
-    must(rnnd_metrics_start(metrics, &r));
+    struct rnnd__start_record r = {&opt, 0, 2, devices, 1234};
+    must(rnnd__options_set(&opt, "data", "odd \xff \"name\"", RNND_FROM_FILE));
+    must(rnnd__options_set(&opt, "normalize", "yes", RNND_FROM_FILE));
+    must(rnnd__metrics_start(metrics, &r));
     json_t *record = json_loads(content("metrics.jsonl"), 0, NULL);
     ck_assert_ptr_nonnull(record);
     const char *event, *version, *data, *cell, *device;
@@ -132,10 +132,10 @@ END_TEST
 
 START_TEST(opening_again_appends)
 {
-    must(rnnd_metrics_save(metrics, 1, "a"));
-    rnnd_metrics_close(metrics);
-    must(rnnd_metrics_open(test_folder, &metrics));
-    must(rnnd_metrics_save(metrics, 2, "b"));
+    must(rnnd__metrics_save(metrics, 1, "a"));
+    rnnd__metrics_close(metrics);
+    must(rnnd__metrics_open(test_folder, &metrics));
+    must(rnnd__metrics_save(metrics, 2, "b"));
     must_hold("{\"event\": \"save\", \"update\": 1, \"file\": \"a\"}\n"
               "{\"event\": \"save\", \"update\": 2, \"file\": \"b\"}\n");
 }
@@ -143,14 +143,14 @@ END_TEST
 
 START_TEST(a_full_disk_is_a_failure)
 {
-    struct rnnd_metrics_log *full;
+    struct rnnd__metrics_log *full;
     ck_assert_int_eq(symlink("/dev/full", in_folder("x")), 0);
     ck_assert_int_eq(rename(in_folder("x"), in_folder("metrics.jsonl")), 0);
-    must(rnnd_metrics_open(test_folder, &full));
-    must_fail(RNND_EFILE, rnnd_metrics_save(full, 1, "a"));
+    must(rnnd__metrics_open(test_folder, &full));
+    must_fail(RNND_EFILE, rnnd__metrics_save(full, 1, "a"));
     ck_assert_ptr_nonnull(strstr(rnnd_status_detail(), "No space left on device"));
-    rnnd_metrics_close(full);
-    must_fail(RNND_EFILE, rnnd_metrics_open(in_folder("none"), &full));
+    rnnd__metrics_close(full);
+    must_fail(RNND_EFILE, rnnd__metrics_open(in_folder("none"), &full));
 }
 END_TEST
 
@@ -175,11 +175,11 @@ static void put(const char *text)
 START_TEST(records_after_the_update_go)
 {
     put(START_LINE TRAIN_20 TRAIN_40 VALID_40 SAVE_40 SKIP_45 TRAIN_50 END_50);
-    must(rnnd_metrics_cut(test_folder, 40, 40));
+    must(rnnd__metrics_cut(test_folder, 40, 40));
     must_hold(START_LINE TRAIN_20 TRAIN_40 VALID_40 SAVE_40);
-    must(rnnd_metrics_cut(test_folder, 39, 39));
+    must(rnnd__metrics_cut(test_folder, 39, 39));
     must_hold(START_LINE TRAIN_20);
-    must(rnnd_metrics_cut(test_folder, 0, 0));
+    must(rnnd__metrics_cut(test_folder, 0, 0));
     must_hold(START_LINE);
     ck_assert_int_eq(count_files("metrics"), 1); /* and no temporary file */
 }
@@ -188,7 +188,7 @@ END_TEST
 START_TEST(a_partial_record_goes_at_its_own_update)
 {
     put(START_LINE TRAIN_40 SKIP_45 TRAIN_50 END_50 OTHER);
-    must(rnnd_metrics_cut(test_folder, 50, 50));
+    must(rnnd__metrics_cut(test_folder, 50, 50));
     must_hold(START_LINE TRAIN_40 SKIP_45 END_50 OTHER);
 }
 END_TEST
@@ -197,12 +197,12 @@ END_TEST
 START_TEST(an_unknown_validation_goes)
 {
     put(TRAIN_20 TRAIN_40 VALID_40 SAVE_40);
-    must(rnnd_metrics_cut(test_folder, 40, 40));
+    must(rnnd__metrics_cut(test_folder, 40, 40));
     must_hold(TRAIN_20 TRAIN_40 VALID_40 SAVE_40);
-    must(rnnd_metrics_cut(test_folder, 40, 20));
+    must(rnnd__metrics_cut(test_folder, 40, 20));
     must_hold(TRAIN_20 TRAIN_40 SAVE_40);
     put(VALID_40 TRAIN_40);
-    must(rnnd_metrics_cut(test_folder, 40, -1));
+    must(rnnd__metrics_cut(test_folder, 40, -1));
     must_hold(TRAIN_40);
 }
 END_TEST
@@ -210,10 +210,10 @@ END_TEST
 START_TEST(a_line_cut_short_by_a_crash_goes)
 {
     put(START_LINE TRAIN_20 "{\"event\": \"train\", \"upd");
-    must(rnnd_metrics_cut(test_folder, 50, 50));
+    must(rnnd__metrics_cut(test_folder, 50, 50));
     must_hold(START_LINE TRAIN_20);
     put(START_LINE "{\"event\": \"save\", \"update\": 40}");
-    must(rnnd_metrics_cut(test_folder, 50, 50));
+    must(rnnd__metrics_cut(test_folder, 50, 50));
     must_hold(START_LINE SAVE_40);
 }
 END_TEST
@@ -221,7 +221,7 @@ END_TEST
 START_TEST(no_file_needs_no_cut)
 {
     unlink(in_folder("metrics.jsonl"));
-    must(rnnd_metrics_cut(test_folder, 5, 5));
+    must(rnnd__metrics_cut(test_folder, 5, 5));
     ck_assert_int_eq(count_files("metrics"), 0);
 }
 END_TEST
@@ -230,7 +230,7 @@ START_TEST(a_failing_cut_leaves_the_file)
 {
     put(START_LINE TRAIN_20 TRAIN_40);
     ck_assert_int_eq(symlink("/dev/full", in_folder("metrics.jsonl.tmp")), 0);
-    must_fail(RNND_EFILE, rnnd_metrics_cut(test_folder, 20, 20));
+    must_fail(RNND_EFILE, rnnd__metrics_cut(test_folder, 20, 20));
     must_hold(START_LINE TRAIN_20 TRAIN_40);
 }
 END_TEST
@@ -240,17 +240,17 @@ END_TEST
 START_TEST(the_result_is_the_end_with_the_last_valid)
 {
     char *json;
-    must_fail(RNND_EFILE, rnnd_metrics_result(test_folder, &json));
+    must_fail(RNND_EFILE, rnnd__metrics_result(test_folder, &json));
     put(START_LINE VALID_40 TRAIN_50 END_50
         "{\"event\": \"valid\", \"update\": 60, \"loss\": 0.1}\n"
         "{\"event\": \"end\", \"status\": 0, \"updates\": 60}\n");
-    must(rnnd_metrics_result(test_folder, &json));
+    must(rnnd__metrics_result(test_folder, &json));
     ck_assert_str_eq(
         json, "{\"event\": \"end\", \"status\": 0, \"updates\": 60, \"valid\": "
               "{\"event\": \"valid\", \"update\": 60, \"loss\": 0.10000000000000001}}");
     free(json);
     put(START_LINE END_50);
-    must(rnnd_metrics_result(test_folder, &json));
+    must(rnnd__metrics_result(test_folder, &json));
     ck_assert_str_eq(json, "{\"event\": \"end\", \"status\": 75, \"updates\": 50}");
     free(json);
 }
@@ -260,14 +260,14 @@ START_TEST(a_result_as_text)
 {
     struct rnnd_metrics m = {0.1, 12, "rmse", sqrt(0.1)}, none = {NAN, 0, NULL, 0};
     char *text;
-    must(rnnd_metrics_text(&m, false, &text));
+    must(rnnd__metrics_text(&m, false, &text));
     ck_assert_str_eq(text, "loss 0.1\ntargets 12\nrmse 0.31622776601683794\n");
     free(text);
-    must(rnnd_metrics_text(&m, true, &text));
+    must(rnnd__metrics_text(&m, true, &text));
     ck_assert_str_eq(text, "{\"loss\": 0.10000000000000001, \"targets\": 12, "
                            "\"rmse\": 0.31622776601683794}\n");
     free(text);
-    must(rnnd_metrics_text(&none, true, &text));
+    must(rnnd__metrics_text(&none, true, &text));
     ck_assert_str_eq(text, "{\"loss\": null, \"targets\": 0}\n");
     free(text);
 }
@@ -291,20 +291,20 @@ static void release(void)
     close(saved_stderr);
 }
 
-static const struct rnnd_progress_point point = {30, 1, 4, 600, 0.123456, 12345, 0.001};
-static const struct rnnd_progress_work unknown = {0}, known = {.steps = 1200};
+static const struct rnnd__progress_point point = {30, 1, 4, 600, 0.123456, 12345, 0.001};
+static const struct rnnd__progress_work unknown = {0}, known = {.steps = 1200};
 static const struct rnnd_metrics result = {0.5, 7, "accuracy", 0.25};
 
 START_TEST(lines_where_there_is_no_terminal)
 {
-    struct rnnd_meter *meter;
+    struct rnnd__meter *meter;
     FILE *file = fopen(in_folder("err"), "w+");
     capture(fileno(file));
-    int status = rnnd_progress_begin(RNND_PROGRESS_AUTO, &unknown, &meter);
-    rnnd_progress_update(meter, &point, false);
-    rnnd_progress_update(meter, &point, true);
-    rnnd_progress_valid(meter, 30, 1, &result);
-    rnnd_progress_end(meter);
+    int status = rnnd__progress_begin(RNND_PROGRESS_AUTO, &unknown, &meter);
+    rnnd__progress_update(meter, &point, false);
+    rnnd__progress_update(meter, &point, true);
+    rnnd__progress_valid(meter, 30, 1, &result);
+    rnnd__progress_end(meter);
     release();
     fclose(file);
     must(status);
@@ -317,13 +317,13 @@ END_TEST
 
 START_TEST(none_is_silent)
 {
-    struct rnnd_meter *meter;
+    struct rnnd__meter *meter;
     FILE *file = fopen(in_folder("err"), "w+");
     capture(fileno(file));
-    int status = rnnd_progress_begin(RNND_PROGRESS_NONE, &known, &meter);
-    rnnd_progress_update(meter, &point, true);
-    rnnd_progress_valid(meter, 30, 1, &result);
-    rnnd_progress_end(meter);
+    int status = rnnd__progress_begin(RNND_PROGRESS_NONE, &known, &meter);
+    rnnd__progress_update(meter, &point, true);
+    rnnd__progress_valid(meter, 30, 1, &result);
+    rnnd__progress_end(meter);
     release();
     fclose(file);
     must(status);
@@ -358,14 +358,14 @@ static const char *seen_on_terminal(int slave)
 
 START_TEST(a_bar_on_a_terminal)
 {
-    struct rnnd_meter *meter;
+    struct rnnd__meter *meter;
     int slave = open_terminal(200);
     capture(slave);
-    int status = rnnd_progress_begin(RNND_PROGRESS_AUTO, &known, &meter);
-    rnnd_progress_update(meter, &point, false);
-    rnnd_progress_update(meter, &point, true); /* too soon to draw again */
-    rnnd_log_info("news");
-    rnnd_progress_end(meter);
+    int status = rnnd__progress_begin(RNND_PROGRESS_AUTO, &known, &meter);
+    rnnd__progress_update(meter, &point, false);
+    rnnd__progress_update(meter, &point, true); /* too soon to draw again */
+    rnnd__log_info("news");
+    rnnd__progress_end(meter);
     release();
     must(status);
     const char *seen = seen_on_terminal(slave);
@@ -379,12 +379,12 @@ END_TEST
 START_TEST(the_bar_never_wraps)
 {
     for (unsigned short width = 5; width < 140; width += 9) {
-        struct rnnd_meter *meter;
+        struct rnnd__meter *meter;
         int slave = open_terminal(width);
         capture(slave);
-        int status = rnnd_progress_begin(RNND_PROGRESS_BAR, &known, &meter);
-        rnnd_progress_update(meter, &point, false);
-        rnnd_progress_end(meter);
+        int status = rnnd__progress_begin(RNND_PROGRESS_BAR, &known, &meter);
+        rnnd__progress_update(meter, &point, false);
+        rnnd__progress_end(meter);
         release();
         must(status);
         const char *bar = seen_on_terminal(slave) + 1;
@@ -404,18 +404,18 @@ static double wall(void)
 
 /* Whether the line says so many seconds to go: ratio times those since the start, which
    are a tenth or, on a busy machine, any number more. ratio < 0: not known. */
-static void check_seconds(const struct rnnd_progress_work *work,
-                          const struct rnnd_progress_point *at, double ratio)
+static void check_seconds(const struct rnnd__progress_work *work,
+                          const struct rnnd__progress_point *at, double ratio)
 {
-    struct rnnd_meter *meter;
+    struct rnnd__meter *meter;
     FILE *file = fopen(in_folder("err"), "w+");
     capture(fileno(file));
     double begun = wall();
-    int status = rnnd_progress_begin(RNND_PROGRESS_LINES, work, &meter);
+    int status = rnnd__progress_begin(RNND_PROGRESS_LINES, work, &meter);
     usleep(100000);
-    rnnd_progress_update(meter, at, true);
+    rnnd__progress_update(meter, at, true);
     double most = wall() - begun;
-    rnnd_progress_end(meter);
+    rnnd__progress_end(meter);
     release();
     fclose(file);
     must(status);
@@ -434,8 +434,8 @@ static void check_seconds(const struct rnnd_progress_work *work,
 /* 1000 steps were done before, and 10 more now. */
 START_TEST(time_goes_by_steps)
 {
-    struct rnnd_progress_work work = {.steps = 1e7, .steps_done = 1000};
-    struct rnnd_progress_point at = point;
+    struct rnnd__progress_work work = {.steps = 1e7, .steps_done = 1000};
+    struct rnnd__progress_point at = point;
     at.steps = 1010;
     check_seconds(&work, &at, (1e7 - 1010) / 10);
 }
@@ -444,9 +444,9 @@ END_TEST
 /* The same, and 20 updates before, 10 now; the nearer end counts. */
 START_TEST(time_goes_by_updates_to_a_bound)
 {
-    struct rnnd_progress_work work = {
+    struct rnnd__progress_work work = {
         .steps = 1e12, .steps_done = 1000, .updates = 90030, .updates_done = 20};
-    struct rnnd_progress_point at = point;
+    struct rnnd__progress_point at = point;
     at.steps = 1010;
     check_seconds(&work, &at, 9000);
     work.steps = 11010;
@@ -460,13 +460,13 @@ END_TEST
 
 START_TEST(a_bar_to_a_bound)
 {
-    struct rnnd_meter *meter;
-    struct rnnd_progress_work work = {.steps = 1200, .updates = 40};
+    struct rnnd__meter *meter;
+    struct rnnd__progress_work work = {.steps = 1200, .updates = 40};
     int slave = open_terminal(200);
     capture(slave);
-    int status = rnnd_progress_begin(RNND_PROGRESS_BAR, &work, &meter);
-    rnnd_progress_update(meter, &point, false);
-    rnnd_progress_end(meter);
+    int status = rnnd__progress_begin(RNND_PROGRESS_BAR, &work, &meter);
+    rnnd__progress_update(meter, &point, false);
+    rnnd__progress_end(meter);
     release();
     must(status);
     static const char bar[] = "\r[=========>  ]  75%  epoch 1/4  update 30  ";

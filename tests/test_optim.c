@@ -20,7 +20,7 @@ static struct rnnd_options opt;
 
 static void open_all(void)
 {
-    struct rnnd_backend_config config = {.threads = 1, .precision = RNND_FP32};
+    struct rnnd__backend_config config = {.threads = 1, .precision = RNND_FP32};
     struct rnnd_model_spec spec = {.task = RNND_REGRESS,
                                    .cell = RNND_RNN_TANH,
                                    .inputs = 1,
@@ -28,7 +28,7 @@ static void open_all(void)
                                    .layers = 1,
                                    .outputs = 1};
     char error[256];
-    ck_assert_int_eq(rnnd_cpu_open(&config, &be, error), 0);
+    ck_assert_int_eq(rnnd__cpu_open(&config, &be, error), 0);
     ck_assert_int_eq(rnnd_model_new(be, &spec, &model), 0);
     ck_assert_int_eq(rnnd_options_init(&opt), 0);
     opt.optimizer = RNND_SGD;
@@ -45,10 +45,10 @@ static void close_all(void)
 /* The first two elements of head.weight and head.bias stand for a gradient of two. */
 static void set_gradient(float a, float b)
 {
-    const struct rnnd_params *p = rnnd_model_params(model);
-    be->ops->upload(be, rnnd_at(p->grad, rnnd_params_find(p, "head.weight")->offset),
+    const struct rnnd__params *p = rnnd__model_params(model);
+    be->ops->upload(be, rnnd__at(p->grad, rnnd__params_find(p, "head.weight")->offset),
                     &a, 4);
-    be->ops->upload(be, rnnd_at(p->grad, rnnd_params_find(p, "head.bias")->offset), &b,
+    be->ops->upload(be, rnnd__at(p->grad, rnnd__params_find(p, "head.bias")->offset), &b,
                     4);
 }
 
@@ -108,7 +108,7 @@ START_TEST(no_targets_no_change)
     set_gradient(0, 0);
     ck_assert_int_eq(rnnd_optim_step(o, &none, 1, &norm), 0);
     ck_assert(norm == 0);
-    ck_assert_int_eq(rnnd_optim_step_count(o), 0);
+    ck_assert_int_eq(rnnd__optim_step_count(o), 0);
     values(&a, &b);
     ck_assert(a == 2 && b == 0);
     ck_assert_int_eq(rnnd_optim_step(o, &some, 1, &norm), 0);
@@ -151,8 +151,8 @@ END_TEST
 
 static double rate_at(int64_t update, int64_t epoch, double part, double factor)
 {
-    struct rnnd_schedule_point at = {update, epoch, part, factor};
-    return rnnd_learning_rate(&opt, &at);
+    struct rnnd__schedule_point at = {update, epoch, part, factor};
+    return rnnd__learning_rate(&opt, &at);
 }
 
 START_TEST(step_schedule)
@@ -198,9 +198,9 @@ START_TEST(watch_counts_epochs_without_gain)
 {
     static const double loss[] = {5, 5, 4, 4.5, 4};
     static const bool ends[] = {false, false, false, false, true};
-    struct rnnd_watch w = {INFINITY, 0};
+    struct rnnd__watch w = {INFINITY, 0};
     for (int e = 0; e < 5; e++)
-        ck_assert_int_eq(rnnd_watch_epoch(&w, loss[e], 0, 2), ends[e]);
+        ck_assert_int_eq(rnnd__watch_epoch(&w, loss[e], 0, 2), ends[e]);
     ck_assert(w.best == 4);
 }
 END_TEST
@@ -208,19 +208,19 @@ END_TEST
 /* The plateau wants a relative gain of 1e-4; patience takes any. NaN is no gain. */
 START_TEST(watch_measures_gains)
 {
-    struct rnnd_watch plateau = {INFINITY, 0}, patience = {INFINITY, 0},
+    struct rnnd__watch plateau = {INFINITY, 0}, patience = {INFINITY, 0},
                       nan = {INFINITY, 0};
-    rnnd_watch_epoch(&plateau, 1, 1e-4, 9);
-    rnnd_watch_epoch(&plateau, 0.99995, 1e-4, 9);
+    rnnd__watch_epoch(&plateau, 1, 1e-4, 9);
+    rnnd__watch_epoch(&plateau, 0.99995, 1e-4, 9);
     ck_assert_int_eq(plateau.count, 1);
-    rnnd_watch_epoch(&plateau, 0.9998, 1e-4, 9);
+    rnnd__watch_epoch(&plateau, 0.9998, 1e-4, 9);
     ck_assert_int_eq(plateau.count, 0);
-    rnnd_watch_epoch(&patience, 1, 0, 9);
-    rnnd_watch_epoch(&patience, 0.99995, 0, 9);
+    rnnd__watch_epoch(&patience, 1, 0, 9);
+    rnnd__watch_epoch(&patience, 0.99995, 0, 9);
     ck_assert_int_eq(patience.count, 0);
-    rnnd_watch_epoch(&nan, NAN, 0, 9);
+    rnnd__watch_epoch(&nan, NAN, 0, 9);
     ck_assert_int_eq(nan.count, 1);
-    rnnd_watch_epoch(&nan, 3, 0, 9);
+    rnnd__watch_epoch(&nan, 3, 0, 9);
     ck_assert_int_eq(nan.count, 0);
 }
 END_TEST

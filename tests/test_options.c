@@ -21,13 +21,13 @@ static void tear_down(void)
 }
 
 /* Parses arguments as `command` does; more than 15 are not needed. */
-static int parse(enum rnnd_command command, const char *const *words, int *operands)
+static int parse(enum rnnd__command command, const char *const *words, int *operands)
 {
     static char *argv[16];
     int argc = 0;
     for (; words[argc]; argc++)
         argv[argc] = (char *)words[argc];
-    return rnnd_options_parse(&opt, command, argc, argv, operands);
+    return rnnd__options_parse(&opt, command, argc, argv, operands);
 }
 
 #define PARSE(...) parse(RNND_CMD_TRAIN, (const char *[]){__VA_ARGS__, NULL}, &(int){0})
@@ -43,7 +43,7 @@ static int parse(enum rnnd_command command, const char *const *words, int *opera
 static void must_be(const char *name, const char *want)
 {
     char *value;
-    must(rnnd_options_get(&opt, name, &value));
+    must(rnnd__options_get(&opt, name, &value));
     ck_assert_msg(!strcmp(value, want), "%s is \"%s\", not \"%s\"", name, value, want);
     free(value);
 }
@@ -129,7 +129,7 @@ END_TEST
 /* ---- every option there and back */
 
 /* A value that is not the default. */
-static const char *other_value(const struct rnnd_option *option)
+static const char *other_value(const struct rnnd__option *option)
 {
     static char word[32];
     const char *bar;
@@ -153,12 +153,12 @@ static const char *other_value(const struct rnnd_option *option)
 START_TEST(every_option_goes_there_and_back)
 {
     for (int i = 0; i < OPT_COUNT; i++) {
-        const struct rnnd_option *option = &rnnd__options[i];
+        const struct rnnd__option *option = &rnnd__options[i];
         const char *value = other_value(option);
-        ck_assert(!rnnd_options_given(&opt, option->name));
-        must(rnnd_options_set(&opt, option->name, value, RNND_FROM_COMMAND_LINE));
+        ck_assert(!rnnd__options_given(&opt, option->name));
+        must(rnnd__options_set(&opt, option->name, value, RNND_FROM_COMMAND_LINE));
         must_be(option->name, value);
-        ck_assert(rnnd_options_given(&opt, option->name));
+        ck_assert(rnnd__options_given(&opt, option->name));
     }
     /* no two rows share a field: all of them still say what they were told */
     for (int i = 0; i < OPT_COUNT; i++)
@@ -171,9 +171,9 @@ START_TEST(defaults_go_there_and_back)
 {
     for (int i = 0; i < OPT_COUNT; i++) {
         char *value;
-        must(rnnd_options_get(&opt, rnnd__options[i].name, &value));
+        must(rnnd__options_get(&opt, rnnd__options[i].name, &value));
         if (*value || !rnnd__options[i].preset)
-            must(rnnd_options_set(&opt, rnnd__options[i].name, value, RNND_FROM_FILE));
+            must(rnnd__options_set(&opt, rnnd__options[i].name, value, RNND_FROM_FILE));
         must_be(rnnd__options[i].name, value);
         free(value);
     }
@@ -188,26 +188,26 @@ START_TEST(the_text_reads_as_the_same_options)
     must(PARSE("--layers=3", "--dropout=0.5", "--valid=v.h5", "--tbptt=5",
                "--optimizer=sgd", "--lr-schedule=step", "--hidden=7"));
     for (int i = 0; i < OPT_COUNT; i++) {
-        const struct rnnd_option *option = &rnnd__options[i];
+        const struct rnnd__option *option = &rnnd__options[i];
         bool free_to_change = option->life != CALL && !opt.given[i] &&
                               i != OPT_batch_tokens && i != OPT_shuffle;
         if (option->commands & RNND_CMD_TRAIN && free_to_change)
-            must(rnnd_options_set(&opt, option->name, other_value(option),
+            must(rnnd__options_set(&opt, option->name, other_value(option),
                                   RNND_FROM_COMMAND_LINE));
     }
     char *text, *again;
-    must(rnnd_options_text(&opt, &text));
+    must(rnnd__options_text(&opt, &text));
     struct rnnd_options read;
     must(rnnd_options_init(&read));
-    must(rnnd_options_read_text(&read, text, "text", RNND_FROM_FILE));
-    must(rnnd_options_text(&read, &again));
+    must(rnnd__options_read_text(&read, text, "text", RNND_FROM_FILE));
+    must(rnnd__options_text(&read, &again));
     ck_assert_str_eq(text, again);
     ck_assert(read.lr == 0.30000000000000004);
     ck_assert_str_eq(read.data, "a file; \"quoted\" \\ # x");
 
     /* every kept option is in it, or has no effect beside these */
     for (int i = 0; i < OPT_COUNT; i++) {
-        const struct rnnd_option *option = &rnnd__options[i];
+        const struct rnnd__option *option = &rnnd__options[i];
         char line[64];
         snprintf(line, sizeof line, "\n%s = ", option->name);
         bool first = !strncmp(text, line + 1, strlen(line + 1));
@@ -241,14 +241,14 @@ START_TEST(doubles_keep_their_bits)
     for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
         opt.lr = values[i];
         char *text;
-        must(rnnd_options_text(&opt, &text));
+        must(rnnd__options_text(&opt, &text));
         opt.lr = 1;
-        must(rnnd_options_read_text(&opt, text, "text", RNND_FROM_FILE));
+        must(rnnd__options_read_text(&opt, text, "text", RNND_FROM_FILE));
         ck_assert(opt.lr == values[i]);
         free(text);
     }
     char shortest[32];
-    rnnd_real_text(0.001, shortest);
+    rnnd__real_text(0.001, shortest);
     ck_assert_str_eq(shortest, "0.001");
 }
 END_TEST
@@ -262,7 +262,7 @@ START_TEST(both_ways_to_write_a_value)
                            "--normalize", "--",   "--lr", "-", NULL};
     char *argv[10];
     memcpy(argv, words, sizeof words);
-    must(rnnd_options_parse(&opt, RNND_CMD_TRAIN, 9, argv, &operands));
+    must(rnnd__options_parse(&opt, RNND_CMD_TRAIN, 9, argv, &operands));
     ck_assert_int_eq(operands, 4);
     ck_assert_str_eq(argv[0], "a");
     ck_assert_str_eq(argv[1], "b");
@@ -276,7 +276,7 @@ START_TEST(the_last_one_counts)
 {
     must(PARSE("--lr=1", "--lr", "2", "--normalize", "--no-normalize"));
     ck_assert(opt.lr == 2 && !opt.normalize);
-    ck_assert(rnnd_options_given(&opt, "normalize"));
+    ck_assert(rnnd__options_given(&opt, "normalize"));
 }
 END_TEST
 
@@ -405,7 +405,7 @@ END_TEST
 
 static int read_text(const char *text)
 {
-    return rnnd_options_read_text(&opt, text, "c.ini", RNND_FROM_FILE);
+    return rnnd__options_read_text(&opt, text, "c.ini", RNND_FROM_FILE);
 }
 
 START_TEST(text_is_read)
@@ -418,8 +418,8 @@ START_TEST(text_is_read)
     ck_assert(opt.lr == 0.25 && opt.normalize && !opt.tie_weights);
     ck_assert_str_eq(opt.data, "a b.h5");
     ck_assert_str_eq(opt.valid, " x\"\\\ny");
-    ck_assert(rnnd_options_given(&opt, "hidden") &&
-              !rnnd_options_given(&opt, "layers"));
+    ck_assert(rnnd__options_given(&opt, "hidden") &&
+              !rnnd__options_given(&opt, "layers"));
 }
 END_TEST
 
@@ -475,8 +475,8 @@ START_TEST(long_lines_are_whole)
         ck_assert_str_eq(opt.data, path);
         char *record;
         opt.lr = 0.5;
-        must(rnnd_options_text(&opt, &record));
-        must(rnnd_options_set(&opt, "data", "z", RNND_FROM_FILE));
+        must(rnnd__options_text(&opt, &record));
+        must(rnnd__options_set(&opt, "data", "z", RNND_FROM_FILE));
         must(read_text(record));
         ck_assert_str_eq(opt.data, path);
         free(record);
@@ -492,10 +492,10 @@ START_TEST(odd_paths_are_kept)
         for (int c = 1; c < 256; c++) {
             memcpy(path, "./?", 4);
             path[place] = (char)c;
-            must(rnnd_options_set(&opt, "data", path, RNND_FROM_FILE));
+            must(rnnd__options_set(&opt, "data", path, RNND_FROM_FILE));
             char *text;
-            must(rnnd_options_text(&opt, &text));
-            must(rnnd_options_set(&opt, "data", "z", RNND_FROM_FILE));
+            must(rnnd__options_text(&opt, &text));
+            must(rnnd__options_set(&opt, "data", "z", RNND_FROM_FILE));
             must(read_text(text));
             ck_assert_str_eq(opt.data, path);
             free(text);
@@ -519,7 +519,7 @@ START_TEST(the_command_line_wins_over_the_file)
     ck_assert(opt.lr == 0.25 && opt.hidden == 9 && !opt.normalize);
     ck_assert_int_eq(opt.given[OPT_hidden], RNND_FROM_FILE);
     ck_assert_int_eq(opt.given[OPT_lr], RNND_FROM_COMMAND_LINE);
-    must(rnnd_options_check_early(&opt)); /* batch of the file gives way */
+    must(rnnd__options_check_early(&opt)); /* batch of the file gives way */
     must_say(RNND_EFILE, "none.ini: No such file",
              PARSE("--config", in_folder("none.ini")));
     must_fail(RNND_EFILE, PARSE("--config", in_folder(".")));
@@ -535,10 +535,10 @@ START_TEST(batch_and_batch_tokens_exclude_each_other)
     ck_assert_int_eq(opt.batch_tokens, 500);
     must(PARSE("--batch=4"));
     ck_assert_int_eq(opt.batch_tokens, 0);
-    must(rnnd_options_check_early(&opt));
+    must(rnnd__options_check_early(&opt));
     must(PARSE("--batch-tokens=7"));
     must_say(RNND_EUSAGE, "--batch together with --batch-tokens",
-             rnnd_options_check_early(&opt));
+             rnnd__options_check_early(&opt));
 }
 END_TEST
 
@@ -548,27 +548,27 @@ START_TEST(overlay_takes_what_was_given)
 {
     struct rnnd_options stored;
     must(rnnd_options_init(&stored));
-    must(rnnd_options_read_text(&stored, "batch = 16\nlr = 0.5\nhidden = 9\n", "s",
+    must(rnnd__options_read_text(&stored, "batch = 16\nlr = 0.5\nhidden = 9\n", "s",
                                 RNND_FROM_FILE));
     must(read_text("batch-tokens = 300\n"));
     must(PARSE("--lr=0.25", "--run-dir=x"));
-    must(rnnd_options_overlay(&stored, &opt));
+    must(rnnd__options_overlay(&stored, &opt));
     ck_assert(stored.lr == 0.25 && stored.hidden == 9 && stored.batch_tokens == 300);
     ck_assert_str_eq(stored.run_dir, "x");
-    must(rnnd_options_check_early(&stored)); /* the stored batch gave way */
+    must(rnnd__options_check_early(&stored)); /* the stored batch gave way */
 
     /* and back: --batch against a stored batch-tokens */
     rnnd_options_clear(&opt);
     must(rnnd_options_init(&opt));
     must(read_text("batch = 5\n"));
-    must(rnnd_options_overlay(&stored, &opt));
+    must(rnnd__options_overlay(&stored, &opt));
     ck_assert(stored.batch == 5 && stored.batch_tokens == 0);
     rnnd_options_clear(&stored);
 }
 END_TEST
 
 static int note_difference(void *context, const char *name,
-                           enum rnnd_option_effect effect, const char *a, const char *b)
+                           enum rnnd__option_effect effect, const char *a, const char *b)
 {
     char *text = context;
     sprintf(text + strlen(text), "%s %s>%s %d; ", name, a, b, (int)effect);
@@ -580,21 +580,21 @@ START_TEST(differences_are_told_with_their_effect)
     struct rnnd_options other;
     char text[512] = "";
     must(rnnd_options_init(&other));
-    must(rnnd_options_diff(&opt, &other, note_difference, text));
+    must(rnnd__options_diff(&opt, &other, note_difference, text));
     ck_assert_str_eq(text, "");
     must(PARSE("--hidden=5", "--lr=0.5", "--keep=7", "--run-dir=z", "--resume",
                "--json"));
-    must(rnnd_options_diff(&other, &opt, note_difference, text));
+    must(rnnd__options_diff(&other, &opt, note_difference, text));
     ck_assert_str_eq(text, "hidden 128>5 2; lr 0.001>0.5 1; keep 3>7 0; ");
     /* what has no effect in either is no difference; batch-tokens against batch is one
      */
     text[0] = '\0';
     must(PARSE("--hidden=128", "--lr=0.001", "--keep=3", "--momentum=0.5",
                "--lr-step=5", "--windows=3"));
-    must(rnnd_options_diff(&other, &opt, note_difference, text));
+    must(rnnd__options_diff(&other, &opt, note_difference, text));
     ck_assert_str_eq(text, "");
     must(PARSE("--batch-tokens=9", "--optimizer=sgd"));
-    must(rnnd_options_diff(&other, &opt, note_difference, text));
+    must(rnnd__options_diff(&other, &opt, note_difference, text));
     ck_assert_str_eq(
         text, "batch-tokens unset>9 2; optimizer adam>sgd 1; momentum 0>0.5 1; ");
     rnnd_options_clear(&other);
@@ -606,7 +606,7 @@ END_TEST
 START_TEST(idle_options_are_left_out)
 {
     char *text;
-    must(rnnd_options_text(&opt, &text));
+    must(rnnd__options_text(&opt, &text));
     static const char *const absent[] = {
         "data",     "valid",        "valid-every", "batch-tokens", "task",
         "dropout",  "dropout-kind", "init",        "windows",      "stream",
@@ -652,16 +652,16 @@ START_TEST(what_turns_an_option_on_brings_it_in)
         char *before, *after;
         rnnd_options_clear(&opt);
         must(rnnd_options_init(&opt));
-        must(rnnd_options_text(&opt, &before));
+        must(rnnd__options_text(&opt, &before));
         must(PARSE(table[i].cause));
-        must(rnnd_options_text(&opt, &after));
+        must(rnnd__options_text(&opt, &after));
         ck_assert(!strstr(before, table[i].line));
         ck_assert_msg(strstr(after, table[i].line), "%s", after);
         free(before);
         free(after);
     }
     char *text;
-    must(rnnd_options_text(&opt, &text)); /* with --batch-tokens */
+    must(rnnd__options_text(&opt, &text)); /* with --batch-tokens */
     ck_assert_ptr_null(strstr(text, "\nbatch = "));
     free(text);
 }
@@ -695,8 +695,8 @@ START_TEST(combinations_are_refused_early)
         rnnd_options_clear(&opt);
         must(rnnd_options_init(&opt));
         must(PARSE(table[i].a, table[i].b, table[i].c));
-        must_say(table[i].status, table[i].words, rnnd_options_check_early(&opt));
-        must_fail(table[i].status, rnnd_options_check(&opt, RNND_LM));
+        must_say(table[i].status, table[i].words, rnnd__options_check_early(&opt));
+        must_fail(table[i].status, rnnd__options_check(&opt, RNND_LM));
     }
 }
 END_TEST
@@ -720,22 +720,22 @@ START_TEST(combinations_are_refused_by_task)
         rnnd_options_clear(&opt);
         must(rnnd_options_init(&opt));
         must(PARSE(table[i].a, table[i].b));
-        must(rnnd_options_check_early(&opt));
-        must_say(RNND_EUSAGE, table[i].words, rnnd_options_check(&opt, table[i].task));
+        must(rnnd__options_check_early(&opt));
+        must_say(RNND_EUSAGE, table[i].words, rnnd__options_check(&opt, table[i].task));
     }
 }
 END_TEST
 
 START_TEST(sound_combinations_pass)
 {
-    must(rnnd_options_check(&opt, RNND_CLASSIFY));
+    must(rnnd__options_check(&opt, RNND_CLASSIFY));
     must(PARSE("--tbptt=5", "--windows=0", "--batch-tokens=9", "--stream=no"));
-    must(rnnd_options_check(&opt, RNND_TAG));
-    must(rnnd_options_check(&opt, RNND_LM));
+    must(rnnd__options_check(&opt, RNND_TAG));
+    must(rnnd__options_check(&opt, RNND_LM));
     must(PARSE("--windows=2", "--microbatch-tokens=5", "--tie-weights", "--embed=128"));
-    must(rnnd_options_check(&opt, RNND_LM));
+    must(rnnd__options_check(&opt, RNND_LM));
     must(PARSE("--valid=v", "--lr-schedule=plateau", "--patience=3"));
-    must(rnnd_options_check(&opt, RNND_LM));
+    must(rnnd__options_check(&opt, RNND_LM));
 }
 END_TEST
 
@@ -746,7 +746,7 @@ static const char *said_while_checking(enum rnnd_task task)
     fflush(stderr);
     int old = dup(2), pipes[2];
     ck_assert(pipe(pipes) == 0 && dup2(pipes[1], 2) == 2 && close(pipes[1]) == 0);
-    int status = rnnd_options_check(&opt, task);
+    int status = rnnd__options_check(&opt, task);
     fflush(stderr);
     dup2(old, 2);
     close(old);
@@ -781,8 +781,8 @@ END_TEST
 
 /* ---- help and completion */
 
-static char *printed(void (*print)(enum rnnd_command, FILE *),
-                     enum rnnd_command command)
+static char *printed(void (*print)(enum rnnd__command, FILE *),
+                     enum rnnd__command command)
 {
     char *text;
     size_t size;
@@ -792,27 +792,27 @@ static char *printed(void (*print)(enum rnnd_command, FILE *),
     return text;
 }
 
-static void complete(enum rnnd_command command, FILE *out)
+static void complete(enum rnnd__command command, FILE *out)
 {
     (void)command;
-    rnnd_options_completion(out);
+    rnnd__options_completion(out);
 }
 
 START_TEST(every_option_is_in_help_list_and_completion)
 {
     char *completion = printed(complete, 0);
-    for (int bit = 0; rnnd_command_name(bit); bit++) {
-        char *help = printed(rnnd_options_help, 1u << bit);
-        char *list = printed(rnnd_options_list, 1u << bit);
+    for (int bit = 0; rnnd__command_name(bit); bit++) {
+        char *help = printed(rnnd__options_help, 1u << bit);
+        char *list = printed(rnnd__options_list, 1u << bit);
         for (int i = 0; i < OPT_COUNT; i++) {
-            const struct rnnd_option *option = &rnnd__options[i];
+            const struct rnnd__option *option = &rnnd__options[i];
             char row[64], line[64], word[64];
             snprintf(row, sizeof row, "\n  --%s ", option->name);
             snprintf(line, sizeof line, "%s\n", option->name);
             snprintf(word, sizeof word, "--%s ", option->name);
             bool taken = option->commands & 1u << bit;
             ck_assert_msg(!strstr(help, row) == !taken, "%s of %s", row,
-                          rnnd_command_name(bit));
+                          rnnd__command_name(bit));
             if (taken)
                 ck_assert(strstr(list, line) && strstr(completion, word));
         }
@@ -827,7 +827,7 @@ END_TEST
 
 START_TEST(help_shows_defaults)
 {
-    char *help = printed(rnnd_options_help, RNND_CMD_TRAIN);
+    char *help = printed(rnnd__options_help, RNND_CMD_TRAIN);
     ck_assert(strstr(help, "--hidden N") && strstr(help, "(default 128)"));
     ck_assert(strstr(help, "--cell rnn_tanh|rnn_relu|lstm|gru"));
     ck_assert(strstr(help, "(default lstm)") && strstr(help, "(default run)"));

@@ -23,7 +23,7 @@ static int64_t length_of(int32_t id)
 static void make_lengths(int64_t count)
 {
     for (int64_t i = 0; i < count; i++) {
-        struct rnnd_random r = rnnd_philox(99, (uint32_t)i, 0, 0, 0);
+        struct rnnd__random r = rnnd__philox(99, (uint32_t)i, 0, 0, 0);
         double u = (r.word[0] + 1.0) * 0x1p-32, v = r.word[1] * 0x1p-32;
         double normal = sqrt(-2 * log(u)) * cos(2 * M_PI * v);
         offsets[i + 1] = offsets[i] + (i % 50 == 49 ? 0 : (int64_t)exp(4 + normal));

@@ -24,8 +24,8 @@ static const struct {
 START_TEST(published_answers)
 {
     const uint32_t *c = known[_i].counter, *k = known[_i].key;
-    struct rnnd_random r =
-        rnnd_philox(((uint64_t)k[1] << 32) | k[0], c[0], c[1], c[2], c[3]);
+    struct rnnd__random r =
+        rnnd__philox(((uint64_t)k[1] << 32) | k[0], c[0], c[1], c[2], c[3]);
     for (int w = 0; w < 4; w++)
         ck_assert_uint_eq(r.word[w], known[_i].word[w]);
 }
@@ -33,22 +33,22 @@ END_TEST
 
 START_TEST(keys_differ_in_every_part)
 {
-    uint64_t key = rnnd_random_key(1, RNND_FOR_DROPOUT, 2, 3);
-    ck_assert_uint_eq(key, rnnd_random_key(1, RNND_FOR_DROPOUT, 2, 3));
-    ck_assert_uint_ne(key, rnnd_random_key(2, RNND_FOR_DROPOUT, 2, 3));
-    ck_assert_uint_ne(key, rnnd_random_key(1, RNND_FOR_SHUFFLE, 2, 3));
-    ck_assert_uint_ne(key, rnnd_random_key(1, RNND_FOR_DROPOUT, 3, 3));
-    ck_assert_uint_ne(key, rnnd_random_key(1, RNND_FOR_DROPOUT, 2, 4));
+    uint64_t key = rnnd__random_key(1, RNND_FOR_DROPOUT, 2, 3);
+    ck_assert_uint_eq(key, rnnd__random_key(1, RNND_FOR_DROPOUT, 2, 3));
+    ck_assert_uint_ne(key, rnnd__random_key(2, RNND_FOR_DROPOUT, 2, 3));
+    ck_assert_uint_ne(key, rnnd__random_key(1, RNND_FOR_SHUFFLE, 2, 3));
+    ck_assert_uint_ne(key, rnnd__random_key(1, RNND_FOR_DROPOUT, 3, 3));
+    ck_assert_uint_ne(key, rnnd__random_key(1, RNND_FOR_DROPOUT, 2, 4));
     ck_assert_uint_ne(key,
-                      rnnd_random_key(1, RNND_FOR_DROPOUT, 2, 3 + (UINT64_C(1) << 32)));
+                      rnnd__random_key(1, RNND_FOR_DROPOUT, 2, 3 + (UINT64_C(1) << 32)));
 }
 END_TEST
 
 START_TEST(uniform_stays_below_one)
 {
-    ck_assert(rnnd_uniform(0) == 0);
-    ck_assert(rnnd_uniform(UINT32_MAX) < 1);
-    ck_assert(rnnd_uniform(UINT32_MAX) > 0.9999999f);
+    ck_assert(rnnd__uniform(0) == 0);
+    ck_assert(rnnd__uniform(UINT32_MAX) < 1);
+    ck_assert(rnnd__uniform(UINT32_MAX) > 0.9999999f);
 }
 END_TEST
 
@@ -57,11 +57,11 @@ START_TEST(dropout_drops_its_share)
 {
     static const double ps[] = {0.1, 0.5, 0.9};
     double p = ps[_i], n = 0, dropped = 0;
-    uint32_t threshold = rnnd_dropout_threshold(p);
+    uint32_t threshold = rnnd__dropout_threshold(p);
     for (int64_t id = 0; id < 50; id++)
         for (int64_t step = 0; step < 50; step++)
             for (int64_t unit = 0; unit < 40; unit += 4) {
-                struct rnnd_random r = rnnd_dropout_words(7, id, step, unit);
+                struct rnnd__random r = rnnd__dropout_words(7, id, step, unit);
                 for (int w = 0; w < 4; w++, n++)
                     dropped += r.word[w] < threshold;
             }

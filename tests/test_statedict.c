@@ -130,8 +130,8 @@ static void write_safetensors(const char *name, const struct dtype *dtype,
 static void write_hdf(const char *name, const char *group, const struct array *arrays,
                       int count)
 {
-    struct rnnd_hdf *f;
-    must(rnnd_hdf_create(in_folder(name), &f));
+    struct rnnd__hdf *f;
+    must(rnnd__hdf_create(in_folder(name), &f));
     for (int i = 0; i < count; i++) {
         const struct array *a = &arrays[i];
         int64_t dim[2] = {a->rows, a->cols};
@@ -140,9 +140,9 @@ static void write_hdf(const char *name, const char *group, const struct array *a
         for (int k = 0; k < size_of(a); k++)
             values[k] = a->start + k;
         snprintf(object, sizeof object, "%s%s", group, a->name);
-        must(rnnd_hdf_write(f, object, RNND_F64, a->cols ? 2 : 1, dim, false, values));
+        must(rnnd__hdf_write(f, object, RNND_F64, a->cols ? 2 : 1, dim, false, values));
     }
-    must(rnnd_hdf_commit(f));
+    must(rnnd__hdf_commit(f));
 }
 
 /* LSTM 2 -> 3, 4 classes; and an embedding of 5 before it, tied or not, in the lm
@@ -197,7 +197,7 @@ START_TEST(floats_of_all_sizes)
     static const struct dtype *const dtypes[] = {&f32, &f64, &f16, &bf16};
     struct rnnd_model *m = new_model(&features, 1);
     write_safetensors("a", dtypes[_i], ours, 6);
-    must(rnnd_checkpoint_init(in_folder("a"), m));
+    must(rnnd__checkpoint_init(in_folder("a"), m));
     check_features(m);
     rnnd_model_free(m);
 }
@@ -207,10 +207,10 @@ START_TEST(names_of_other_modules)
 {
     struct rnnd_model *m = new_model(&features, 1);
     write_safetensors("a", &f32, theirs, 6);
-    must(rnnd_checkpoint_init(in_folder("a"), m));
+    must(rnnd__checkpoint_init(in_folder("a"), m));
     check_features(m);
     write_hdf("b", "model/", theirs, 6);
-    must(rnnd_checkpoint_init(in_folder("b"), m));
+    must(rnnd__checkpoint_init(in_folder("b"), m));
     check_features(m);
     rnnd_model_free(m);
 }
@@ -236,12 +236,12 @@ START_TEST(names_in_wrappers)
             wrapped[i].name = name[i];
         }
         write_safetensors("a", &f32, wrapped, 8);
-        must(rnnd_checkpoint_init(in_folder("a"), m));
+        must(rnnd__checkpoint_init(in_folder("a"), m));
         check_features(m);
         ck_assert(rnnd_model_mean(m)[1] == 6 && rnnd_model_std(m)[1] == 8);
         wrapped[0].name = "mean";
         write_safetensors("a", &f32, wrapped, 8);
-        must_fail(RNND_EUSAGE, rnnd_checkpoint_init(in_folder("a"), m));
+        must_fail(RNND_EUSAGE, rnnd__checkpoint_init(in_folder("a"), m));
     }
     rnnd_model_free(m);
 }
@@ -254,14 +254,14 @@ START_TEST(arrays_at_the_root)
     struct array a[6];
     struct rnnd_model *m = new_model(&features, 1);
     write_hdf("a", "", theirs, 6);
-    must(rnnd_checkpoint_init(in_folder("a"), m));
+    must(rnnd__checkpoint_init(in_folder("a"), m));
     check_features(m);
     memcpy(a, theirs, sizeof a);
     a[0].name = "lstm/weight_ih_l0", a[1].name = "lstm/weight_hh_l0";
     a[2].name = "lstm/bias_ih_l0", a[3].name = "lstm/bias_hh_l0";
     a[4].name = "fc/weight", a[5].name = "fc/bias";
     write_hdf("b", "", a, 6);
-    must(rnnd_checkpoint_init(in_folder("b"), m));
+    must(rnnd__checkpoint_init(in_folder("b"), m));
     check_features(m);
     rnnd_model_free(m);
     must_fail(RNND_EFILE, rnnd_checkpoint_load_model(in_folder("b"), be, &m, NULL));
@@ -269,12 +269,12 @@ START_TEST(arrays_at_the_root)
                      "b: named arrays, but no checkpoint (no attribute format); "
                      "rnn_dist import makes one of them");
 
-    struct rnnd_hdf *f;
-    struct rnnd_statedict sd;
-    must(rnnd_hdf_create(in_folder("c"), &f));
-    must(rnnd_hdf_set_string(f, "format", "rnn_dist-data"));
-    must(rnnd_hdf_commit(f));
-    must_fail(RNND_EDATA, rnnd_statedict_open(in_folder("c"), &sd));
+    struct rnnd__hdf *f;
+    struct rnnd__statedict sd;
+    must(rnnd__hdf_create(in_folder("c"), &f));
+    must(rnnd__hdf_set_string(f, "format", "rnn_dist-data"));
+    must(rnnd__hdf_commit(f));
+    must_fail(RNND_EDATA, rnnd__statedict_open(in_folder("c"), &sd));
 }
 END_TEST
 
@@ -290,7 +290,7 @@ START_TEST(too_large_is_refused)
     const struct dtype huge = {"F64", 8, put_huge};
     struct rnnd_model *m = new_model(&features, 1);
     write_safetensors("a", &huge, ours, 6);
-    must_fail(RNND_EDATA, rnnd_checkpoint_init(in_folder("a"), m));
+    must_fail(RNND_EDATA, rnnd__checkpoint_init(in_folder("a"), m));
     ck_assert_str_eq(rest_of_detail(),
                      "a: head.weight: element 3 is too large for a 32-bit float");
     rnnd_model_free(m);
@@ -305,15 +305,15 @@ START_TEST(all_halves)
     const char *header =
         "{\"rnn.weight_ih_l0\": {\"dtype\": \"F16\", \"shape\": [65536], "
         "\"data_offsets\": [0, 131072]}}";
-    struct rnnd_statedict sd;
+    struct rnnd__statedict sd;
     for (unsigned h = 0; h < 1 << 16; h++) {
         data[2 * h] = (unsigned char)h;
         data[2 * h + 1] = (unsigned char)(h >> 8);
     }
     write_raw("a", header, data, sizeof data);
-    must(rnnd_statedict_open(in_folder("a"), &sd));
+    must(rnnd__statedict_open(in_folder("a"), &sd));
     must(rnnd__safetensors_read(&sd, &sd.tensor[0], got));
-    rnnd_statedict_close(&sd);
+    rnnd__statedict_close(&sd);
     for (unsigned h = 0; h < 1 << 16; h++) {
         unsigned exponent = h >> 10 & 31, part = h & 1023;
         double want = exponent == 31 ? (part ? NAN : INFINITY)
@@ -342,7 +342,7 @@ START_TEST(a_language_model)
     struct rnnd_model *m = new_model(&spec, 1);
     memcpy(a, gru, sizeof a);
     write_safetensors("a", &f32, a, 7);
-    must(rnnd_checkpoint_init(in_folder("a"), m));
+    must(rnnd__checkpoint_init(in_folder("a"), m));
     check_values(m, "embed.weight", 1, 15);
     check_values(m, "head.weight", 110, 15);
     check_values(m, "head.bias", 100, 5);
@@ -350,16 +350,16 @@ START_TEST(a_language_model)
 
     spec.tie_weights = true;
     m = new_model(&spec, 1);
-    must_fail(RNND_EUSAGE, rnnd_checkpoint_init(in_folder("a"), m));
+    must_fail(RNND_EUSAGE, rnnd__checkpoint_init(in_folder("a"), m));
     ck_assert_str_eq(rest_of_detail(),
                      "a: embed.weight and head.weight differ, but the model "
                      "ties them");
     a[6].start = a[0].start;
     write_safetensors("a", &f32, a, 7);
-    must(rnnd_checkpoint_init(in_folder("a"), m));
+    must(rnnd__checkpoint_init(in_folder("a"), m));
     check_values(m, "head.weight", 1, 15);
     write_safetensors("a", &f32, a, 6);
-    must(rnnd_checkpoint_init(in_folder("a"), m));
+    must(rnnd__checkpoint_init(in_folder("a"), m));
     check_values(m, "embed.weight", 1, 15);
     check_values(m, "head.weight", 1, 15);
     check_values(m, "head.bias", 100, 5);
@@ -371,7 +371,7 @@ END_TEST
 static void refuse(const struct rnnd_model_spec *spec, int status, const char *detail)
 {
     struct rnnd_model *m = new_model(spec, 33), *same = new_model(spec, 33);
-    must_fail(status, rnnd_checkpoint_init(in_folder("a"), m));
+    must_fail(status, rnnd__checkpoint_init(in_folder("a"), m));
     ck_assert_str_eq(rest_of_detail(), detail);
     ck_assert(are_same_models(m, same));
     rnnd_model_free(m);
@@ -452,10 +452,10 @@ START_TEST(broken_files_are_refused)
         "{\"a\": {\"dtype\": \"F32\", \"shape\": [2], \"data_offsets\": [0, 8]}, "
         "\"a\": {\"dtype\": \"F32\", \"shape\": [2], \"data_offsets\": [0, 8]}}",
     };
-    struct rnnd_statedict sd;
+    struct rnnd__statedict sd;
     for (size_t i = 0; i < sizeof headers / sizeof *headers; i++) {
         write_raw("a", headers[i], "12345678", 8);
-        int status = rnnd_statedict_open(in_folder("a"), &sd);
+        int status = rnnd__statedict_open(in_folder("a"), &sd);
         ck_assert_msg(status == RNND_EDATA, "%s: %d %s", headers[i], status,
                       rnnd_status_detail());
     }
@@ -463,18 +463,18 @@ START_TEST(broken_files_are_refused)
               "{\"a\": {\"dtype\": \"F32\", \"shape\": [3], \"data_offsets\": [0, "
               "12]}}",
               "12345678", 8);
-    must_fail(RNND_EFILE, rnnd_statedict_open(in_folder("a"), &sd));
+    must_fail(RNND_EFILE, rnnd__statedict_open(in_folder("a"), &sd));
     ck_assert_str_eq(rest_of_detail(), "a: truncated: a ends at byte 12 of the "
                                        "elements, 8 are there");
     ck_assert_int_eq(mkfifo(in_folder("pipe"), 0600), 0);
-    must_fail(RNND_EFILE, rnnd_statedict_open(in_folder("pipe"), &sd));
+    must_fail(RNND_EFILE, rnnd__statedict_open(in_folder("pipe"), &sd));
     ck_assert_str_eq(rest_of_detail(), "pipe: not a regular file");
     FILE *f = fopen(in_folder("b"), "wb");
     fputs("\xff\xff\xff\xff\xff\xff\xff\xff{}", f);
     fclose(f);
-    must_fail(RNND_EDATA, rnnd_statedict_open(in_folder("b"), &sd));
-    must_fail(RNND_EFILE, rnnd_statedict_open(in_folder("none"), &sd));
-    must_fail(RNND_EFILE, rnnd_statedict_open(in_folder(""), &sd));
+    must_fail(RNND_EDATA, rnnd__statedict_open(in_folder("b"), &sd));
+    must_fail(RNND_EFILE, rnnd__statedict_open(in_folder("none"), &sd));
+    must_fail(RNND_EFILE, rnnd__statedict_open(in_folder(""), &sd));
 }
 END_TEST
 
@@ -505,13 +505,13 @@ START_TEST(all_bytes_belong_to_one_array)
         {"{" ARRAY("b", "4", 0, 16) ", " ARRAY("a", "4", 0, 16) "}", NULL},
     };
 #undef ARRAY
-    struct rnnd_statedict sd;
+    struct rnnd__statedict sd;
     for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
         write_raw("a", files[i].header, "0123456789abcdef", 16);
-        int status = rnnd_statedict_open(in_folder("a"), &sd);
+        int status = rnnd__statedict_open(in_folder("a"), &sd);
         if (i == 0) {
             must(status);
-            rnnd_statedict_close(&sd);
+            rnnd__statedict_close(&sd);
             continue;
         }
         ck_assert_int_eq(status, RNND_EDATA);
@@ -536,7 +536,7 @@ START_TEST(cut_files_are_refused)
         f = fopen(in_folder("a"), "wb");
         fwrite(all, 1, n, f);
         fclose(f);
-        int status = rnnd_checkpoint_init(in_folder("a"), m);
+        int status = rnnd__checkpoint_init(in_folder("a"), m);
         ck_assert_msg(status == RNND_EFILE || status == RNND_EDATA, "%zu: %d", n,
                       status);
     }
@@ -553,7 +553,7 @@ START_TEST(an_export_is_the_model)
     struct rnnd_model *m = new_model(spec, 3), *n, *like = new_model(spec, 4);
     struct rnnd_checkpoint_info info;
     must(rnnd_model_set_classes(m, texts, spec->outputs));
-    must(rnnd_statedict_export(in_folder("a.safetensors"), m, NULL));
+    must(rnnd__statedict_export(in_folder("a.safetensors"), m, NULL));
     must(rnnd_checkpoint_load_model(in_folder("a.safetensors"), be, &n, &info));
     ck_assert(are_same_models(m, n));
     same_specs(spec, rnnd_model_spec(n));
@@ -561,21 +561,21 @@ START_TEST(an_export_is_the_model)
         ck_assert_str_eq(rnnd_model_class(n, k), texts[k]);
     rnnd_model_free(n);
     free(info.config);
-    must(rnnd_checkpoint_init(in_folder("a.safetensors"), like));
+    must(rnnd__checkpoint_init(in_folder("a.safetensors"), like));
     ck_assert(are_same_models(m, like));
     ck_assert_int_eq(count_files("a.safetensors"), 1);
 
-    struct rnnd_statedict sd;
-    must(rnnd_statedict_export(in_folder("a.h5"), m, NULL));
-    must(rnnd_statedict_open(in_folder("a.h5"), &sd));
-    must(rnnd_statedict_model(&sd, NULL, be, &n));
-    rnnd_statedict_close(&sd);
+    struct rnnd__statedict sd;
+    must(rnnd__statedict_export(in_folder("a.h5"), m, NULL));
+    must(rnnd__statedict_open(in_folder("a.h5"), &sd));
+    must(rnnd__statedict_model(&sd, NULL, be, &n));
+    rnnd__statedict_close(&sd);
     ck_assert(are_same_models(m, n));
     same_specs(spec, rnnd_model_spec(n));
     for (int k = 0; k < spec->outputs; k++)
         ck_assert_str_eq(rnnd_model_class(n, k), texts[k]);
     rnnd_model_free(n);
-    must_fail(RNND_EFILE, rnnd_statedict_export(in_folder("none/a"), m, NULL));
+    must_fail(RNND_EFILE, rnnd__statedict_export(in_folder("none/a"), m, NULL));
     rnnd_model_free(like);
     rnnd_model_free(m);
 }
@@ -584,31 +584,31 @@ END_TEST
 /* Widths come from the arrays; what they cannot tell must be told. */
 START_TEST(a_model_of_bare_arrays)
 {
-    struct rnnd_statedict sd;
+    struct rnnd__statedict sd;
     struct rnnd_options opt;
     struct rnnd_model *m;
     must(rnnd_options_init(&opt));
     write_safetensors("a", &f32, theirs, 6);
-    must(rnnd_statedict_open(in_folder("a"), &sd));
-    must_fail(RNND_EUSAGE, rnnd_statedict_model(&sd, &opt, be, &m));
+    must(rnnd__statedict_open(in_folder("a"), &sd));
+    must_fail(RNND_EUSAGE, rnnd__statedict_model(&sd, &opt, be, &m));
     ck_assert_str_eq(rest_of_detail(),
                      "a: does not say what task its model is for; rnn_dist import "
                      "--task TASK makes a checkpoint of it that does");
-    must(rnnd_options_set(&opt, "task", "classify", RNND_FROM_COMMAND_LINE));
-    must(rnnd_statedict_model(&sd, &opt, be, &m));
+    must(rnnd__options_set(&opt, "task", "classify", RNND_FROM_COMMAND_LINE));
+    must(rnnd__statedict_model(&sd, &opt, be, &m));
     same_specs(&features, rnnd_model_spec(m));
     check_features(m);
     rnnd_model_free(m);
-    must(rnnd_options_set(&opt, "cell", "gru", RNND_FROM_COMMAND_LINE));
-    must_fail(RNND_EUSAGE, rnnd_statedict_model(&sd, &opt, be, &m));
-    rnnd_statedict_close(&sd);
+    must(rnnd__options_set(&opt, "cell", "gru", RNND_FROM_COMMAND_LINE));
+    must_fail(RNND_EUSAGE, rnnd__statedict_model(&sd, &opt, be, &m));
+    rnnd__statedict_close(&sd);
 
     write_safetensors("a", &f32, gru, 7);
-    must(rnnd_statedict_open(in_folder("a"), &sd));
-    must(rnnd_statedict_model(&sd, NULL, be, &m)); /* as many outputs as tokens */
+    must(rnnd__statedict_open(in_folder("a"), &sd));
+    must(rnnd__statedict_model(&sd, NULL, be, &m)); /* as many outputs as tokens */
     same_specs(&tokens, rnnd_model_spec(m));
     rnnd_model_free(m);
-    rnnd_statedict_close(&sd);
+    rnnd__statedict_close(&sd);
     rnnd_options_clear(&opt);
 }
 END_TEST
@@ -617,14 +617,14 @@ END_TEST
    the failure. */
 static int import(const char *option, const char *value, struct rnnd_model **out)
 {
-    struct rnnd_statedict sd;
+    struct rnnd__statedict sd;
     struct rnnd_options opt;
     must(rnnd_options_init(&opt));
     if (option)
-        must(rnnd_options_set(&opt, option, value, RNND_FROM_COMMAND_LINE));
-    must(rnnd_statedict_open(in_folder("a"), &sd));
-    int status = rnnd_statedict_model(&sd, &opt, be, out);
-    rnnd_statedict_close(&sd);
+        must(rnnd__options_set(&opt, option, value, RNND_FROM_COMMAND_LINE));
+    must(rnnd__statedict_open(in_folder("a"), &sd));
+    int status = rnnd__statedict_model(&sd, &opt, be, out);
+    rnnd__statedict_close(&sd);
     rnnd_options_clear(&opt);
     return status;
 }
@@ -709,10 +709,10 @@ START_TEST(moments_make_sense)
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         rnnd_model_mean(odd)[1] = bad[i][0];
         rnnd_model_std(odd)[1] = bad[i][1];
-        must(rnnd_statedict_export(in_folder("a"), odd, NULL));
+        must(rnnd__statedict_export(in_folder("a"), odd, NULL));
         refuse_import(NULL, NULL, RNND_EDATA, "element 1 is");
     }
-    must(rnnd_checkpoint_init(in_folder("a"), odd)); /* measured anew there */
+    must(rnnd__checkpoint_init(in_folder("a"), odd)); /* measured anew there */
     rnnd_model_free(odd);
     rnnd_model_free(m);
 }
@@ -832,7 +832,7 @@ START_TEST(long_names)
         a[i].name = name[i];
     }
     write_hdf("a", "", a, 6);
-    must(rnnd_checkpoint_init(in_folder("a"), m));
+    must(rnnd__checkpoint_init(in_folder("a"), m));
     check_features(m);
     rnnd_model_free(m);
 }

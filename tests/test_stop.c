@@ -44,29 +44,29 @@ static bool holds(const float *p, size_t n, float value)
 
 START_TEST(signals_spare_the_heap)
 {
-    struct rnnd_backend_config config = {.threads = _i, .precision = RNND_FP32};
+    struct rnnd__backend_config config = {.threads = _i, .precision = RNND_FP32};
     struct rnnd_backend *be;
     char error[256];
-    rnnd_stop_install();
-    ck_assert_int_eq(rnnd_cpu_open(&config, &be, error), 0);
+    rnnd__stop_install();
+    ck_assert_int_eq(rnnd__cpu_open(&config, &be, error), 0);
     timer_t timer = start_storm();
     for (int round = 0; round < 100; round++) {
         float *a = ones(M * K), *b = ones(N * K), *c = ones(M * N);
-        struct rnnd_matmul s = {.ta = round % 2, .tb = round / 2 % 2, .m = M, .n = N,
+        struct rnnd__matmul s = {.ta = round % 2, .tb = round / 2 % 2, .m = M, .n = N,
                                 .k = K, .alpha = 1, .lda = round % 2 ? M : K,
                                 .ldb = round / 2 % 2 ? K : N, .ldc = N};
-        be->ops->matmul(be, &s, (struct rnnd_buf){(char *)(c + GAP)},
-                        (struct rnnd_buf){(char *)(a + GAP)},
-                        (struct rnnd_buf){(char *)(b + GAP)});
+        be->ops->matmul(be, &s, (struct rnnd__buf){(char *)(c + GAP)},
+                        (struct rnnd__buf){(char *)(a + GAP)},
+                        (struct rnnd__buf){(char *)(b + GAP)});
         ck_assert(holds(a, M * K, 1));
         ck_assert(holds(b, N * K, 1));
         ck_assert(holds(c, M * N, K));
-        rnnd_stop_requested(); /* as a trainer asks after every update */
+        rnnd__stop_requested(); /* as a trainer asks after every update */
         free(a);
         free(b);
         free(c);
     }
-    ck_assert_int_eq(rnnd_stop_requested(), SIGUSR1);
+    ck_assert_int_eq(rnnd__stop_requested(), SIGUSR1);
     timer_delete(timer);
     be->ops->close(be);
 }

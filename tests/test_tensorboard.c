@@ -74,9 +74,9 @@ START_TEST(begins_as_tensorflow_does)
 {
     static const unsigned char head[] = {0x18, 0, 0,    0,    0,    0,
                                          0,    0, 0xa3, 0x7f, 0x4b, 0x22};
-    struct rnnd_tensorboard *board;
-    must(rnnd_tensorboard_open(test_folder, 0, &board));
-    rnnd_tensorboard_close(board);
+    struct rnnd__tensorboard *board;
+    must(rnnd__tensorboard_open(test_folder, 0, &board));
+    rnnd__tensorboard_close(board);
     read_file();
     ck_assert_mem_eq(file, head, sizeof head);
     size_t length;
@@ -96,11 +96,11 @@ START_TEST(points_are_summaries)
                                          0x0a, 0x01, 'a',  0x15, 0,    0,    0xc0,
                                          0x3f, 0x0a, 0x0b, 0x0a, 0x04, 'l',  'o',
                                          's',  's',  0x15, 0x00, 0x00, 0xc0, 0x7f};
-    struct rnnd_tensorboard *board;
-    const struct rnnd_scalar point[] = {{"a", 1.5}, {"loss", NAN}};
-    must(rnnd_tensorboard_open(test_folder, 0, &board));
-    must(rnnd_tensorboard_add(board, 300, point, 2));
-    rnnd_tensorboard_close(board);
+    struct rnnd__tensorboard *board;
+    const struct rnnd__scalar point[] = {{"a", 1.5}, {"loss", NAN}};
+    must(rnnd__tensorboard_open(test_folder, 0, &board));
+    must(rnnd__tensorboard_add(board, 300, point, 2));
+    rnnd__tensorboard_close(board);
     read_file();
     ck_assert_int_eq(records(), 3);
     size_t length;
@@ -114,9 +114,9 @@ END_TEST
 START_TEST(a_start_says_where_it_goes_on)
 {
     static const unsigned char want[] = {0x10, 0x08, 0x3a, 0x02, 0x08, 0x01};
-    struct rnnd_tensorboard *board;
-    must(rnnd_tensorboard_open(test_folder, 7, &board));
-    rnnd_tensorboard_close(board);
+    struct rnnd__tensorboard *board;
+    must(rnnd__tensorboard_open(test_folder, 7, &board));
+    rnnd__tensorboard_close(board);
     read_file();
     size_t length;
     const unsigned char *m = record(1, &length);
@@ -128,15 +128,15 @@ END_TEST
 START_TEST(the_longest_tags_fit)
 {
     char tag[RNND_TAG_BYTES + 1];
-    struct rnnd_scalar point[RNND_SCALARS];
-    struct rnnd_tensorboard *board;
+    struct rnnd__scalar point[RNND_SCALARS];
+    struct rnnd__tensorboard *board;
     memset(tag, 'x', RNND_TAG_BYTES);
     tag[RNND_TAG_BYTES] = '\0';
     for (int i = 0; i < RNND_SCALARS; i++)
-        point[i] = (struct rnnd_scalar){tag, i};
-    must(rnnd_tensorboard_open(test_folder, 0, &board));
-    must(rnnd_tensorboard_add(board, INT64_MAX, point, RNND_SCALARS));
-    rnnd_tensorboard_close(board);
+        point[i] = (struct rnnd__scalar){tag, i};
+    must(rnnd__tensorboard_open(test_folder, 0, &board));
+    must(rnnd__tensorboard_add(board, INT64_MAX, point, RNND_SCALARS));
+    rnnd__tensorboard_close(board);
     read_file();
     ck_assert_int_eq(records(), 3);
 }
@@ -144,10 +144,10 @@ END_TEST
 
 START_TEST(a_folder_that_cannot_be_made)
 {
-    struct rnnd_tensorboard *board;
+    struct rnnd__tensorboard *board;
     char path[600];
     snprintf(path, sizeof path, "%s/none", test_folder);
-    must_fail(RNND_EFILE, rnnd_tensorboard_open(path, 0, &board));
+    must_fail(RNND_EFILE, rnnd__tensorboard_open(path, 0, &board));
     ck_assert_ptr_nonnull(strstr(rnnd_status_detail(), "none/tensorboard"));
 }
 END_TEST

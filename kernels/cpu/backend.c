@@ -14,13 +14,13 @@
 
 /* ---- choosing the inner loops ---------------------------------------------------- */
 
-extern const struct rnnd_simd rnnd__simd_baseline;
+extern const struct rnnd__simd rnnd__simd_baseline;
 #if defined(__x86_64__)
-extern const struct rnnd_simd rnnd__simd_avx2, rnnd__simd_avx512;
+extern const struct rnnd__simd rnnd__simd_avx2, rnnd__simd_avx512;
 #endif
 
 /* Best first. */
-static const struct rnnd_simd *const tables[] = {
+static const struct rnnd__simd *const tables[] = {
 #if defined(__x86_64__)
     &rnnd__simd_avx512,
     &rnnd__simd_avx2,
@@ -28,7 +28,7 @@ static const struct rnnd_simd *const tables[] = {
     &rnnd__simd_baseline,
 };
 
-static bool can_run(const struct rnnd_simd *simd)
+static bool can_run(const struct rnnd__simd *simd)
 {
 #if defined(__x86_64__)
     bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
@@ -44,7 +44,7 @@ static bool can_run(const struct rnnd_simd *simd)
     return true;
 }
 
-const struct rnnd_simd *rnnd__simd_choose(const char *name)
+const struct rnnd__simd *rnnd__simd_choose(const char *name)
 {
     for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
         if ((!name || strcmp(name, tables[i]->name) == 0) && can_run(tables[i]))
@@ -54,20 +54,20 @@ const struct rnnd_simd *rnnd__simd_choose(const char *name)
 
 /* ---- failures and sums ----------------------------------------------------------- */
 
-void rnnd__cpu_fail(const struct rnnd_cpu *cpu, const char *what)
+void rnnd__cpu_fail(const struct rnnd__cpu *cpu, const char *what)
 {
-    struct rnnd_cpu *self = (struct rnnd_cpu *)cpu;
+    struct rnnd__cpu *self = (struct rnnd__cpu *)cpu;
     int none = 0;
     if (__atomic_compare_exchange_n(&self->base.status, &none, RNND_EDEVICE, false,
                                     __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
         snprintf(self->base.error, sizeof self->base.error, "cpu: %s", what);
 }
 
-void rnnd__cpu_add_sums(const struct rnnd_cpu *cpu, int parts, struct rnnd_buf sums)
+void rnnd__cpu_add_sums(const struct rnnd__cpu *cpu, int parts, struct rnnd__buf sums)
 {
-    struct rnnd_sums *total = (struct rnnd_sums *)sums.dev;
+    struct rnnd__sums *total = (struct rnnd__sums *)sums.dev;
     for (int part = 0; part < parts; part++) {
-        struct rnnd_sums s;
+        struct rnnd__sums s;
         memcpy(&s, cpu->partial + part * RNND__CPU_LINE, sizeof s);
         total->loss += s.loss;
         total->targets += s.targets;
@@ -78,7 +78,7 @@ void rnnd__cpu_add_sums(const struct rnnd_cpu *cpu, int parts, struct rnnd_buf s
 /* ---- memory ---------------------------------------------------------------------- */
 
 /* Large blocks start on a huge page, of which they ask to be made. */
-static int cpu_alloc(struct rnnd_backend *be, struct rnnd_buf *out, size_t bytes)
+static int cpu_alloc(struct rnnd_backend *be, struct rnnd__buf *out, size_t bytes)
 {
     const size_t line = 64, huge = (size_t)2 << 20;
     size_t align = bytes >= 2 * huge ? huge : line;
@@ -96,13 +96,13 @@ static int cpu_alloc(struct rnnd_backend *be, struct rnnd_buf *out, size_t bytes
     return 0;
 }
 
-static void cpu_free(struct rnnd_backend *be, struct rnnd_buf buf)
+static void cpu_free(struct rnnd_backend *be, struct rnnd__buf buf)
 {
     (void)be;
     free(buf.dev);
 }
 
-static void cpu_upload(struct rnnd_backend *be, struct rnnd_buf dst, const void *src,
+static void cpu_upload(struct rnnd_backend *be, struct rnnd__buf dst, const void *src,
                        size_t bytes)
 {
     (void)be;
@@ -117,7 +117,7 @@ static int cpu_sync(struct rnnd_backend *be)
     return status;
 }
 
-static int cpu_download(struct rnnd_backend *be, void *dst, struct rnnd_buf src,
+static int cpu_download(struct rnnd_backend *be, void *dst, struct rnnd__buf src,
                         size_t bytes)
 {
     int status = cpu_sync(be);
@@ -126,7 +126,7 @@ static int cpu_download(struct rnnd_backend *be, void *dst, struct rnnd_buf src,
     return status;
 }
 
-static void cpu_copy(struct rnnd_backend *be, struct rnnd_buf dst, struct rnnd_buf src,
+static void cpu_copy(struct rnnd_backend *be, struct rnnd__buf dst, struct rnnd__buf src,
                      size_t bytes)
 {
     (void)be;
@@ -134,14 +134,14 @@ static void cpu_copy(struct rnnd_backend *be, struct rnnd_buf dst, struct rnnd_b
         memmove(dst.dev, src.dev, bytes);
 }
 
-static void cpu_zero(struct rnnd_backend *be, struct rnnd_buf dst, size_t bytes)
+static void cpu_zero(struct rnnd_backend *be, struct rnnd__buf dst, size_t bytes)
 {
     (void)be;
     if (bytes > 0)
         memset(dst.dev, 0, bytes);
 }
 
-static void *cpu_host(struct rnnd_backend *be, struct rnnd_buf buf)
+static void *cpu_host(struct rnnd_backend *be, struct rnnd__buf buf)
 {
     (void)be;
     return buf.dev;
@@ -151,15 +151,15 @@ static void *cpu_host(struct rnnd_backend *be, struct rnnd_buf buf)
 
 static const char *cpu_describe(const struct rnnd_backend *be)
 {
-    return rnnd__cpu(be)->description;
+    return rnnd__cpu_of(be)->description;
 }
 
 static void cpu_close(struct rnnd_backend *be)
 {
     if (!be)
         return;
-    free(rnnd__cpu(be)->partial);
-    free(rnnd__cpu(be)->work);
+    free(rnnd__cpu_of(be)->partial);
+    free(rnnd__cpu_of(be)->work);
     free(be);
 }
 
@@ -170,7 +170,7 @@ static void cpu_rnn_explain(struct rnnd_backend *be, enum rnnd_cell cell, int64_
     snprintf(text, 160, "the CPU has one path: a product and a fused cell per step");
 }
 
-static const struct rnnd_backend_ops cpu_ops = {
+static const struct rnnd__backend_ops cpu_ops = {
     .name = "cpu",
     .describe = cpu_describe,
     .close = cpu_close,
@@ -208,17 +208,17 @@ static int open_failed(char *error, int status, const char *text)
     return status;
 }
 
-int rnnd_cpu_open(const struct rnnd_backend_config *config, struct rnnd_backend **out,
+int rnnd__cpu_open(const struct rnnd__backend_config *config, struct rnnd_backend **out,
                   char *error)
 {
     if (config->precision != RNND_FP32)
         return open_failed(error, RNND_EUSAGE, "computes in fp32 only");
-    const struct rnnd_simd *simd = rnnd__simd_choose(getenv("RNND_CPU_ISA"));
+    const struct rnnd__simd *simd = rnnd__simd_choose(getenv("RNND_CPU_ISA"));
     if (!simd)
         return open_failed(error, RNND_EUSAGE, "cannot run what RNND_CPU_ISA asks for: "
                            "baseline, avx2 or avx512, as far as this processor has it");
     int threads = config->threads > 0 ? config->threads : 1;
-    struct rnnd_cpu *cpu = calloc(1, sizeof *cpu);
+    struct rnnd__cpu *cpu = calloc(1, sizeof *cpu);
     double *partial = calloc((size_t)threads * RNND__CPU_LINE, sizeof *partial);
     float *work = aligned_alloc(64, (size_t)threads * RNND__OUTER_WORK * sizeof *work);
     if (!cpu || !partial || !work) {

@@ -12,7 +12,7 @@
 /* ---- pooling --------------------------------------------------------------------- */
 
 struct pool {
-    const struct rnnd_pooling *s;
+    const struct rnnd__pooling *s;
     float *rows;                   /* y or dy [R,D*H] */
     float *out;                    /* out or dout [N,D*H] */
     int32_t *argmax;
@@ -82,7 +82,7 @@ static void pool_empty(const struct pool *p, int64_t j)
         memset(p->argmax + j * cols, 0, (size_t)cols * sizeof(int32_t));
 }
 
-static void pool_part(const struct rnnd_cpu *cpu, const void *arg, int part, int parts)
+static void pool_part(const struct rnnd__cpu *cpu, const void *arg, int part, int parts)
 {
     const struct pool *p = arg;
     (void)cpu;
@@ -122,31 +122,31 @@ static void pool_backward_step(const struct pool *p, int64_t j, int64_t t, int64
     }
 }
 
-static void pool_backward_part(const struct rnnd_cpu *cpu, const void *arg, int part,
+static void pool_backward_part(const struct rnnd__cpu *cpu, const void *arg, int part,
                                int parts)
 {
     const struct pool *p = arg;
-    const struct rnnd_packed *b = p->s->batch;
+    const struct rnnd__packed *b = p->s->batch;
     (void)cpu;
     for (int64_t t = 0; t < b->T; t++)
         for (int64_t j = part; j < b->n[t]; j += parts)
             pool_backward_step(p, j, t, b->len[j]);
 }
 
-void rnnd__cpu_pool(struct rnnd_backend *be, const struct rnnd_pooling *s,
-                    struct rnnd_buf out, struct rnnd_buf argmax, struct rnnd_buf y)
+void rnnd__cpu_pool(struct rnnd_backend *be, const struct rnnd__pooling *s,
+                    struct rnnd__buf out, struct rnnd__buf argmax, struct rnnd__buf y)
 {
-    const struct rnnd_cpu *cpu = rnnd__cpu(be);
+    const struct rnnd__cpu *cpu = rnnd__cpu_of(be);
     struct pool p = {s, rnnd__floats(y), rnnd__floats(out), (int32_t *)argmax.dev};
     int64_t work = s->pool == RNND_POOL_LAST ? s->batch->N : s->batch->R;
     rnnd__cpu_share(cpu, rnnd__cpu_parts(cpu, work * s->D * s->H), pool_part, &p);
 }
 
-void rnnd__cpu_pool_backward(struct rnnd_backend *be, const struct rnnd_pooling *s,
-                             struct rnnd_buf dy, struct rnnd_buf dout,
-                             struct rnnd_buf argmax)
+void rnnd__cpu_pool_backward(struct rnnd_backend *be, const struct rnnd__pooling *s,
+                             struct rnnd__buf dy, struct rnnd__buf dout,
+                             struct rnnd__buf argmax)
 {
-    const struct rnnd_cpu *cpu = rnnd__cpu(be);
+    const struct rnnd__cpu *cpu = rnnd__cpu_of(be);
     struct pool p = {s, rnnd__floats(dy), rnnd__floats(dout), (int32_t *)argmax.dev};
     int64_t work = s->batch->R * s->D * s->H;
     rnnd__cpu_share(cpu, rnnd__cpu_parts(cpu, work), pool_backward_part, &p);
@@ -155,23 +155,23 @@ void rnnd__cpu_pool_backward(struct rnnd_backend *be, const struct rnnd_pooling 
 /* ---- dropout --------------------------------------------------------------------- */
 
 struct drop {
-    const struct rnnd_dropout *s;
+    const struct rnnd__dropout *s;
     float *out;
     const float *in;
 };
 
-static void drop_row(const struct rnnd_cpu *cpu, const struct drop *d, int64_t row,
+static void drop_row(const struct rnnd__cpu *cpu, const struct drop *d, int64_t row,
                      int64_t j, int64_t step)
 {
     int64_t at = row * d->s->cols;
     cpu->simd->dropout(d->out + at, d->in + at, d->s, d->s->batch->id[j], step);
 }
 
-static void dropout_part(const struct rnnd_cpu *cpu, const void *arg, int part,
+static void dropout_part(const struct rnnd__cpu *cpu, const void *arg, int part,
                          int parts)
 {
     const struct drop *d = arg;
-    const struct rnnd_packed *b = d->s->batch;
+    const struct rnnd__packed *b = d->s->batch;
     bool timeless = d->s->by_sequence || d->s->kind == RNND_DROPOUT_SEQUENCE;
     if (d->s->by_sequence) {
         for (int64_t j = part; j < b->N; j += parts)
@@ -183,10 +183,10 @@ static void dropout_part(const struct rnnd_cpu *cpu, const void *arg, int part,
             drop_row(cpu, d, b->off[t] + j, j, timeless ? 0 : b->first + t);
 }
 
-void rnnd__cpu_dropout(struct rnnd_backend *be, const struct rnnd_dropout *s,
-                       struct rnnd_buf out, struct rnnd_buf in)
+void rnnd__cpu_dropout(struct rnnd_backend *be, const struct rnnd__dropout *s,
+                       struct rnnd__buf out, struct rnnd__buf in)
 {
-    const struct rnnd_cpu *cpu = rnnd__cpu(be);
+    const struct rnnd__cpu *cpu = rnnd__cpu_of(be);
     struct drop d = {s, rnnd__floats(out), rnnd__floats(in)};
     int64_t rows = s->by_sequence ? s->batch->N : s->batch->R;
     rnnd__cpu_share(cpu, rnnd__cpu_parts(cpu, 4 * rows * s->cols), dropout_part, &d);
@@ -209,11 +209,11 @@ static bool is_target(const float *target, int64_t cols)
     return true;
 }
 
-static void values_part(const struct rnnd_cpu *cpu, const void *arg, int part,
+static void values_part(const struct rnnd__cpu *cpu, const void *arg, int part,
                         int parts)
 {
     const struct values *v = arg;
-    struct rnnd_sums sums = {0, 0, 0};
+    struct rnnd__sums sums = {0, 0, 0};
     int64_t range[2];
     rnnd__cpu_range(v->rows, part, parts, range);
     for (int64_t r = range[0]; r < range[1]; r++) {
@@ -229,8 +229,8 @@ static void values_part(const struct rnnd_cpu *cpu, const void *arg, int part,
     memcpy(cpu->partial + part * RNND__CPU_LINE, &sums, sizeof sums);
 }
 
-static void values_loss(const struct rnnd_cpu *cpu, const struct values *v,
-                        struct rnnd_buf sums)
+static void values_loss(const struct rnnd__cpu *cpu, const struct values *v,
+                        struct rnnd__buf sums)
 {
     int parts = rnnd__cpu_parts(cpu, 4 * v->rows * v->cols);
     rnnd__cpu_share(cpu, parts, values_part, v);
@@ -238,18 +238,18 @@ static void values_loss(const struct rnnd_cpu *cpu, const struct values *v,
 }
 
 void rnnd__cpu_mse(struct rnnd_backend *be, int64_t rows, int64_t cols,
-                   struct rnnd_buf scores, struct rnnd_buf sums, struct rnnd_buf target)
+                   struct rnnd__buf scores, struct rnnd__buf sums, struct rnnd__buf target)
 {
-    const struct rnnd_cpu *cpu = rnnd__cpu(be);
+    const struct rnnd__cpu *cpu = rnnd__cpu_of(be);
     struct values v = {rows, cols, rnnd__floats(scores), rnnd__floats(target),
                        cpu->simd->mse};
     values_loss(cpu, &v, sums);
 }
 
 void rnnd__cpu_bce(struct rnnd_backend *be, int64_t rows, int64_t cols,
-                   struct rnnd_buf scores, struct rnnd_buf sums, struct rnnd_buf target)
+                   struct rnnd__buf scores, struct rnnd__buf sums, struct rnnd__buf target)
 {
-    const struct rnnd_cpu *cpu = rnnd__cpu(be);
+    const struct rnnd__cpu *cpu = rnnd__cpu_of(be);
     struct values v = {rows, cols, rnnd__floats(scores), rnnd__floats(target),
                        cpu->simd->bce};
     values_loss(cpu, &v, sums);

@@ -16,7 +16,7 @@ extern void openblas_set_num_threads(int threads) __attribute__((weak));
 #endif
 
 /* C = beta C, where the product itself is empty or zero. */
-static void scale(const struct rnnd_matmul *s, float *C)
+static void scale(const struct rnnd__matmul *s, float *C)
 {
     for (int64_t i = 0; i < s->m; i++)
         for (int64_t j = 0; j < s->n; j++)
@@ -33,7 +33,7 @@ void rnnd__gemm_init(void)
 {
 }
 
-static bool product(const struct rnnd_matmul *s, float *C, const float *A,
+static bool product(const struct rnnd__matmul *s, float *C, const float *A,
                     const float *B)
 {
     return dnnl_sgemm(s->ta ? 'T' : 'N', s->tb ? 'T' : 'N', s->m, s->n, s->k, s->alpha,
@@ -52,7 +52,7 @@ void rnnd__gemm_init(void)
         openblas_set_num_threads(1);
 }
 
-static bool product(const struct rnnd_matmul *s, float *C, const float *A,
+static bool product(const struct rnnd__matmul *s, float *C, const float *A,
                     const float *B)
 {
     cblas_sgemm(CblasRowMajor, s->ta ? CblasTrans : CblasNoTrans,
@@ -62,7 +62,7 @@ static bool product(const struct rnnd_matmul *s, float *C, const float *A,
 }
 #endif
 
-void rnnd__gemm(const struct rnnd_cpu *cpu, const struct rnnd_matmul *s, float *C,
+void rnnd__gemm(const struct rnnd__cpu *cpu, const struct rnnd__matmul *s, float *C,
                 const float *A, const float *B)
 {
     if (s->m == 0 || s->n == 0)

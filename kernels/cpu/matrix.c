@@ -7,16 +7,16 @@
 #include "cpu.h"
 
 struct product {
-    const struct rnnd_matmul *s;
+    const struct rnnd__matmul *s;
     float *C;
     const float *A, *B;
 };
 
-static void product_part(const struct rnnd_cpu *cpu, const void *arg, int part,
+static void product_part(const struct rnnd__cpu *cpu, const void *arg, int part,
                          int parts)
 {
     const struct product *p = arg;
-    struct rnnd_matmul s = *p->s;
+    struct rnnd__matmul s = *p->s;
     float *C = p->C;
     const float *A = p->A, *B = p->B;
     int64_t range[2];
@@ -35,13 +35,13 @@ static void product_part(const struct rnnd_cpu *cpu, const void *arg, int part,
 }
 
 /* C += A^T B, the gradient of a weight, by our own loops. */
-static void outer_part(const struct rnnd_cpu *cpu, const void *arg, int part, int parts)
+static void outer_part(const struct rnnd__cpu *cpu, const void *arg, int part, int parts)
 {
     const struct product *p = arg;
-    const struct rnnd_matmul *s = p->s;
+    const struct rnnd__matmul *s = p->s;
     int64_t range[2];
     rnnd__cpu_range(s->m, part, parts, range);
-    struct rnnd_outer o = {.m = range[1] - range[0],
+    struct rnnd__outer o = {.m = range[1] - range[0],
                            .n = s->n,
                            .k = s->k,
                            .c = p->C + range[0] * s->ldc,
@@ -54,10 +54,10 @@ static void outer_part(const struct rnnd_cpu *cpu, const void *arg, int part, in
     cpu->simd->outer(&o);
 }
 
-void rnnd__cpu_matmul(struct rnnd_backend *be, const struct rnnd_matmul *s,
-                      struct rnnd_buf C, struct rnnd_buf A, struct rnnd_buf B)
+void rnnd__cpu_matmul(struct rnnd_backend *be, const struct rnnd__matmul *s,
+                      struct rnnd__buf C, struct rnnd__buf A, struct rnnd__buf B)
 {
-    const struct rnnd_cpu *cpu = rnnd__cpu(be);
+    const struct rnnd__cpu *cpu = rnnd__cpu_of(be);
     struct product p = {s, rnnd__floats(C), rnnd__floats(A), rnnd__floats(B)};
     int64_t work = s->m * s->n * (s->k > 16 ? s->k / 16 : 1);
     /* Our own loops are up to half as fast again where a row of A is a power of two
@@ -75,7 +75,7 @@ struct rows {
     const float *in;
 };
 
-static void add_bias_part(const struct rnnd_cpu *cpu, const void *arg, int part,
+static void add_bias_part(const struct rnnd__cpu *cpu, const void *arg, int part,
                           int parts)
 {
     const struct rows *a = arg;
@@ -86,14 +86,14 @@ static void add_bias_part(const struct rnnd_cpu *cpu, const void *arg, int part,
 }
 
 void rnnd__cpu_add_bias(struct rnnd_backend *be, int64_t rows, int64_t cols,
-                        struct rnnd_buf y, struct rnnd_buf bias)
+                        struct rnnd__buf y, struct rnnd__buf bias)
 {
-    const struct rnnd_cpu *cpu = rnnd__cpu(be);
+    const struct rnnd__cpu *cpu = rnnd__cpu_of(be);
     struct rows a = {rows, cols, rnnd__floats(y), rnnd__floats(bias)};
     rnnd__cpu_share(cpu, rnnd__cpu_parts(cpu, rows * cols), add_bias_part, &a);
 }
 
-static void col_sum_part(const struct rnnd_cpu *cpu, const void *arg, int part,
+static void col_sum_part(const struct rnnd__cpu *cpu, const void *arg, int part,
                          int parts)
 {
     const struct rows *a = arg;
@@ -104,9 +104,9 @@ static void col_sum_part(const struct rnnd_cpu *cpu, const void *arg, int part,
 }
 
 void rnnd__cpu_col_sum(struct rnnd_backend *be, int64_t rows, int64_t cols,
-                       struct rnnd_buf out, struct rnnd_buf x)
+                       struct rnnd__buf out, struct rnnd__buf x)
 {
-    const struct rnnd_cpu *cpu = rnnd__cpu(be);
+    const struct rnnd__cpu *cpu = rnnd__cpu_of(be);
     struct rows a = {rows, cols, rnnd__floats(out), rnnd__floats(x)};
     rnnd__cpu_share(cpu, rnnd__cpu_parts(cpu, rows * cols), col_sum_part, &a);
 }

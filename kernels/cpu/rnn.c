@@ -13,8 +13,8 @@
 
 /* A thread's sequences first .. first+count-1. */
 struct block {
-    const struct rnnd_cpu *cpu;
-    const struct rnnd_rnn *r;
+    const struct rnnd__cpu *cpu;
+    const struct rnnd__rnn *r;
     int G;
     int64_t first, count, steps;
     double *db;                    /* backward: its sums of bias gradients */
@@ -54,19 +54,19 @@ static float *lined(float *p)
     return (float *)(((uintptr_t)p + line - 1) / line * line);
 }
 
-static struct scratch scratch_of(const struct rnnd_rnn *r)
+static struct scratch scratch_of(const struct rnnd__rnn *r)
 {
     int64_t states = r->batch->N * r->H;
     const float **rows = (const float **)lined(rnnd__floats(r->scratch));
     float *w = lined((float *)(rows + r->batch->R));
-    float *dh = w + packed_floats(rnnd_cell_gates(r->cell), r->H);
+    float *dh = w + packed_floats(rnnd__cell_gates(r->cell), r->H);
     return (struct scratch){w, dh, dh + states, (double *)lined(dh + 2 * states), rows};
 }
 
 /* ---- blocks ---------------------------------------------------------------------- */
 
 /* Where part begins: blocks hold about the same number of rows. */
-static int64_t block_start(const struct rnnd_packed *b, int part, int parts)
+static int64_t block_start(const struct rnnd__packed *b, int part, int parts)
 {
     int64_t rows = 0, j = 0;
     if (part == parts)
@@ -76,12 +76,12 @@ static int64_t block_start(const struct rnnd_packed *b, int part, int parts)
     return j;
 }
 
-static struct block block_of(const struct rnnd_cpu *cpu, const struct rnnd_rnn *r,
+static struct block block_of(const struct rnnd__cpu *cpu, const struct rnnd__rnn *r,
                              int part, int parts)
 {
     int64_t first = block_start(r->batch, part, parts);
     int64_t count = block_start(r->batch, part + 1, parts) - first;
-    return (struct block){cpu, r, rnnd_cell_gates(r->cell), first, count,
+    return (struct block){cpu, r, rnnd__cell_gates(r->cell), first, count,
                           count > 0 ? r->batch->len[first] : 0, NULL};
 }
 
@@ -100,9 +100,9 @@ static int64_t row_at(const struct block *k, int64_t t, int64_t j)
     return k->r->batch->off[t] + k->first + j;
 }
 
-static const float *or_null(struct rnnd_buf buf, int64_t at)
+static const float *or_null(struct rnnd__buf buf, int64_t at)
 {
-    return rnnd_buf_is_null(buf) ? NULL : rnnd__floats(buf) + at;
+    return rnnd__buf_is_null(buf) ? NULL : rnnd__floats(buf) + at;
 }
 
 static struct before before_at(const struct block *k, int64_t t, int64_t j)
@@ -118,11 +118,11 @@ static struct before initial(const struct block *k, int64_t j)
     return (struct before){or_null(k->r->h0, at), or_null(k->r->c0, at), k->r->H};
 }
 
-static struct rnnd_step step_of(const struct block *k, int64_t row, int64_t rows,
+static struct rnnd__step step_of(const struct block *k, int64_t row, int64_t rows,
                                 struct before p)
 {
-    const struct rnnd_rnn *r = k->r;
-    return (struct rnnd_step){
+    const struct rnnd__rnn *r = k->r;
+    return (struct rnnd__step){
         .rows = rows,
         .H = r->H,
         .w = scratch_of(r).w,
@@ -139,7 +139,7 @@ static struct rnnd_step step_of(const struct block *k, int64_t row, int64_t rows
 }
 
 /* Lets a step know the gates of the step that is computed after it. */
-static void look_ahead(const struct block *k, struct rnnd_step *s, int64_t then)
+static void look_ahead(const struct block *k, struct rnnd__step *s, int64_t then)
 {
     if (then < 0 || then >= k->steps)
         return;
@@ -164,7 +164,7 @@ static void forward_rows(const struct block *k, int64_t t, int64_t j, int64_t ro
 {
     if (rows == 0)
         return;
-    struct rnnd_step s = step_of(k, row_at(k, t, j), rows, p);
+    struct rnnd__step s = step_of(k, row_at(k, t, j), rows, p);
     look_ahead(k, &s, k->r->reverse ? t - 1 : t + 1);
     k->cpu->simd->step_forward(k->r->cell, &s);
 }
@@ -188,19 +188,19 @@ static void forward_steps(const struct block *k)
 /* hn and cn of a block's sequences. */
 static void forward_final(const struct block *k)
 {
-    const struct rnnd_rnn *r = k->r;
+    const struct rnnd__rnn *r = k->r;
     for (int64_t j = 0; j < k->count; j++) {
         int64_t len = r->batch->len[k->first + j], at = (k->first + j) * r->H;
         struct before p = len == 0 ? initial(k, j)
                                    : before_at(k, r->reverse ? 0 : len - 1, j);
-        if (!rnnd_buf_is_null(r->hn))
+        if (!rnnd__buf_is_null(r->hn))
             put_row(rnnd__floats(r->hn) + at, p.h, r->H);
-        if (!rnnd_buf_is_null(r->cn))
+        if (!rnnd__buf_is_null(r->cn))
             put_row(rnnd__floats(r->cn) + at, p.c, r->H);
     }
 }
 
-static void forward_part(const struct rnnd_cpu *cpu, const void *arg, int part,
+static void forward_part(const struct rnnd__cpu *cpu, const void *arg, int part,
                          int parts)
 {
     struct block k = block_of(cpu, arg, part, parts);
@@ -211,7 +211,7 @@ static void forward_part(const struct rnnd_cpu *cpu, const void *arg, int part,
 /* ---- backward -------------------------------------------------------------------- */
 
 /* Where a step's carried gradients lie, and the gate gradients of the step after it. */
-static void backward_carried(const struct block *k, struct rnnd_step *s, int64_t later,
+static void backward_carried(const struct block *k, struct rnnd__step *s, int64_t later,
                              int64_t j)
 {
     struct scratch x = scratch_of(k->r);
@@ -230,11 +230,11 @@ static void backward_carried(const struct block *k, struct rnnd_step *s, int64_t
 static void backward_rows(const struct block *k, int64_t t, int64_t later, int64_t j,
                           int64_t rows, struct before p)
 {
-    const struct rnnd_rnn *r = k->r;
+    const struct rnnd__rnn *r = k->r;
     if (rows == 0)
         return;
     int64_t row = row_at(k, t, j);
-    struct rnnd_step s = step_of(k, row, rows, p);
+    struct rnnd__step s = step_of(k, row, rows, p);
     backward_carried(k, &s, later, j);
     s.dy = or_null(r->dy, row * r->ldy);
     look_ahead(k, &s, r->reverse ? t + 1 : t - 1);
@@ -244,9 +244,9 @@ static void backward_rows(const struct block *k, int64_t t, int64_t later, int64
 /* dh of the states before step t, its sequences' first one. */
 static void backward_state(const struct block *k, int64_t t, int64_t j, int64_t rows)
 {
-    if (rows == 0 || rnnd_buf_is_null(k->r->dh0))
+    if (rows == 0 || rnnd__buf_is_null(k->r->dh0))
         return;
-    struct rnnd_step s =
+    struct rnnd__step s =
         step_of(k, row_at(k, t, j), rows, (struct before){NULL, NULL, 0});
     backward_carried(k, &s, t, j);
     k->cpu->simd->step_state(k->r->cell, &s);
@@ -277,10 +277,10 @@ static void backward_steps(const struct block *k)
 
 /* The carried gradients begin as those of the final states, and end as those of the
    initial ones. */
-static void backward_part(const struct rnnd_cpu *cpu, const void *arg, int part,
+static void backward_part(const struct rnnd__cpu *cpu, const void *arg, int part,
                           int parts)
 {
-    const struct rnnd_rnn *r = arg;
+    const struct rnnd__rnn *r = arg;
     struct block k = block_of(cpu, r, part, parts);
     struct scratch x = scratch_of(r);
     int64_t at = k.first * r->H, n = k.count * r->H;
@@ -289,18 +289,18 @@ static void backward_part(const struct rnnd_cpu *cpu, const void *arg, int part,
     put_row(x.dh + at, or_null(r->dhn, at), n);
     put_row(x.dc + at, or_null(r->dcn, at), n);
     backward_steps(&k);
-    if (!rnnd_buf_is_null(r->dh0))
+    if (!rnnd__buf_is_null(r->dh0))
         put_row(rnnd__floats(r->dh0) + at, x.dh + at, n);
-    if (!rnnd_buf_is_null(r->dc0))
+    if (!rnnd__buf_is_null(r->dc0))
         put_row(rnnd__floats(r->dc0) + at, x.dc + at, n);
 }
 
 /* ---- gradients of the parameters ------------------------------------------------- */
 
 /* The hidden state before each packed row; NULL where it is zero. */
-static void states_before(const struct rnnd_rnn *r, const float **rows)
+static void states_before(const struct rnnd__rnn *r, const float **rows)
 {
-    const struct rnnd_packed *b = r->batch;
+    const struct rnnd__packed *b = r->batch;
     for (int64_t t = 0; t < b->T; t++) {
         int64_t from = r->reverse ? t + 1 : t - 1; /* the step they come from */
         int64_t old = from < 0 || from == b->T ? 0 : b->n[from];
@@ -311,10 +311,10 @@ static void states_before(const struct rnnd_rnn *r, const float **rows)
 }
 
 /* Rows range[0] .. range[1]-1 of dW_hh from their gates' gradients g [R,ld]. */
-static void outer_rows(const struct rnnd_cpu *cpu, const struct rnnd_rnn *r, int part,
+static void outer_rows(const struct rnnd__cpu *cpu, const struct rnnd__rnn *r, int part,
                        const int64_t range[2], const float *g, int64_t ld)
 {
-    struct rnnd_outer o = {.m = range[1] - range[0], .n = r->H, .k = r->batch->R,
+    struct rnnd__outer o = {.m = range[1] - range[0], .n = r->H, .k = r->batch->R,
                            .c = rnnd__floats(r->dw_hh) + range[0] * r->H, .ldc = r->H,
                            .a = g, .lda = ld, .rows = scratch_of(r).rows,
                            .work = cpu->work + part * (int64_t)RNND__OUTER_WORK};
@@ -323,11 +323,11 @@ static void outer_rows(const struct rnnd_cpu *cpu, const struct rnnd_rnn *r, int
 }
 
 /* A part's rows of dW_hh. Those of the GRU's n have their gradient in keep. */
-static void weight_part(const struct rnnd_cpu *cpu, const void *arg, int part,
+static void weight_part(const struct rnnd__cpu *cpu, const void *arg, int part,
                         int parts)
 {
-    const struct rnnd_rnn *r = arg;
-    int64_t H = r->H, GH = rnnd_cell_gates(r->cell) * H, range[2];
+    const struct rnnd__rnn *r = arg;
+    int64_t H = r->H, GH = rnnd__cell_gates(r->cell) * H, range[2];
     int64_t own =
         r->cell == RNND_GRU ? 2 * H : GH; /* rows with their gradient in gates */
     rnnd__cpu_range(GH, part, parts, range);
@@ -339,9 +339,9 @@ static void weight_part(const struct rnnd_cpu *cpu, const void *arg, int part,
 }
 
 /* Adds the threads' sums, in their order. */
-static void bias_gradient(const struct rnnd_rnn *r, int parts)
+static void bias_gradient(const struct rnnd__rnn *r, int parts)
 {
-    int64_t H = r->H, G = rnnd_cell_gates(r->cell), stride = rnnd__simd_padded(H);
+    int64_t H = r->H, G = rnnd__cell_gates(r->cell), stride = rnnd__simd_padded(H);
     float *db_ih = rnnd__floats(r->db_ih), *db_hh = rnnd__floats(r->db_hh);
     const double *db = scratch_of(r).db;
     for (int64_t g = 0; g < G; g++) {
@@ -362,20 +362,20 @@ static void bias_gradient(const struct rnnd_rnn *r, int parts)
 
 /* ---- packing --------------------------------------------------------------------- */
 
-static void pack_forward_part(const struct rnnd_cpu *cpu, const void *arg, int part,
+static void pack_forward_part(const struct rnnd__cpu *cpu, const void *arg, int part,
                               int parts)
 {
-    const struct rnnd_rnn *r = arg;
+    const struct rnnd__rnn *r = arg;
     int64_t panels = cpu->simd->panels_forward(r->cell, r->H);
     for (int64_t p = part; p < panels; p += parts)
         cpu->simd->pack_forward(r->cell, r->H, p, scratch_of(r).w,
                                 rnnd__floats(r->w_hh));
 }
 
-static void pack_backward_part(const struct rnnd_cpu *cpu, const void *arg, int part,
+static void pack_backward_part(const struct rnnd__cpu *cpu, const void *arg, int part,
                                int parts)
 {
-    const struct rnnd_rnn *r = arg;
+    const struct rnnd__rnn *r = arg;
     int64_t panels = cpu->simd->panels_backward(r->cell, r->H);
     for (int64_t p = part; p < panels; p += parts)
         cpu->simd->pack_backward(r->cell, r->H, p, scratch_of(r).w,
@@ -387,29 +387,29 @@ static void pack_backward_part(const struct rnnd_cpu *cpu, const void *arg, int 
 size_t rnnd__cpu_rnn_scratch(struct rnnd_backend *be, enum rnnd_cell cell, int64_t H,
                              int64_t N, int64_t R)
 {
-    int G = rnnd_cell_gates(cell);
+    int G = rnnd__cell_gates(cell);
     size_t floats = (size_t)(packed_floats(G, H) + 2 * N * H + 3 * LINE_FLOATS);
-    size_t doubles = (size_t)(rnnd__cpu(be)->threads * bias_doubles(G, H));
+    size_t doubles = (size_t)(rnnd__cpu_of(be)->threads * bias_doubles(G, H));
     return floats * sizeof(float) + doubles * sizeof(double)
            + (size_t)R * sizeof(float *);
 }
 
-static int loop_parts(const struct rnnd_cpu *cpu, const struct rnnd_rnn *r)
+static int loop_parts(const struct rnnd__cpu *cpu, const struct rnnd__rnn *r)
 {
     return rnnd__cpu_parts(cpu, r->batch->R * r->H * 8);
 }
 
-static void direction_forward(const struct rnnd_cpu *cpu, const struct rnnd_rnn *r)
+static void direction_forward(const struct rnnd__cpu *cpu, const struct rnnd__rnn *r)
 {
-    int64_t weights = r->H * r->H * rnnd_cell_gates(r->cell);
+    int64_t weights = r->H * r->H * rnnd__cell_gates(r->cell);
     if (r->batch->R > 0)
         rnnd__cpu_share(cpu, rnnd__cpu_parts(cpu, weights), pack_forward_part, r);
     rnnd__cpu_share(cpu, loop_parts(cpu, r), forward_part, r);
 }
 
-static void direction_backward(const struct rnnd_cpu *cpu, const struct rnnd_rnn *r)
+static void direction_backward(const struct rnnd__cpu *cpu, const struct rnnd__rnn *r)
 {
-    int64_t weights = r->H * r->H * rnnd_cell_gates(r->cell);
+    int64_t weights = r->H * r->H * rnnd__cell_gates(r->cell);
     int parts = loop_parts(cpu, r);
     if (r->batch->R > 0)
         rnnd__cpu_share(cpu, rnnd__cpu_parts(cpu, weights), pack_backward_part, r);
@@ -421,14 +421,14 @@ static void direction_backward(const struct rnnd_cpu *cpu, const struct rnnd_rnn
     bias_gradient(r, parts);
 }
 
-void rnnd__cpu_rnn_forward(struct rnnd_backend *be, const struct rnnd_rnn *r)
+void rnnd__cpu_rnn_forward(struct rnnd_backend *be, const struct rnnd__rnn *r)
 {
     for (; r; r = r->other)
-        direction_forward(rnnd__cpu(be), r);
+        direction_forward(rnnd__cpu_of(be), r);
 }
 
-void rnnd__cpu_rnn_backward(struct rnnd_backend *be, const struct rnnd_rnn *r)
+void rnnd__cpu_rnn_backward(struct rnnd_backend *be, const struct rnnd__rnn *r)
 {
     for (; r; r = r->other)
-        direction_backward(rnnd__cpu(be), r);
+        direction_backward(rnnd__cpu_of(be), r);
 }

@@ -23,9 +23,9 @@
 #define NAME_OF(isa) NAME_OF_(isa)
 #define NAME_OF_(isa) #isa
 
-extern const struct rnnd_simd TABLE_OF(RNND_ISA);
+extern const struct rnnd__simd TABLE_OF(RNND_ISA);
 
-const struct rnnd_simd TABLE_OF(RNND_ISA) = {
+const struct rnnd__simd TABLE_OF(RNND_ISA) = {
     .name = NAME_OF(RNND_ISA),
     .panels_forward = panels_forward,
     .panels_backward = panels_backward,

@@ -18,16 +18,16 @@ static inline int64_t rnnd__simd_padded(int64_t H)
 
 /* `rows` rows of one time step of one layer. State arrays have rows of H elements
    unless a stride stands beside them. */
-struct rnnd_step {
+struct rnnd__step {
     int64_t rows, H;
     const float *w;                /* W_hh as packed for this pass */
-    float *gates;                  /* [rows,G*H], as in struct rnnd_rnn */
+    float *gates;                  /* [rows,G*H], as in struct rnnd__rnn */
     const float *b_ih, *b_hh;      /* [G*H] */
     float *y;                      /* [rows,ldy] hidden state */
     int64_t ldy;
     const float *h_prev;           /* [rows,ldh], NULL = zero */
     int64_t ldh;
-    float *keep;                   /* [rows,H], as in struct rnnd_rnn */
+    float *keep;                   /* [rows,H], as in struct rnnd__rnn */
     const float *c_prev;           /* [rows,H], NULL = zero */
     const float *ahead; /* what the next step will read first, NULL = nothing */
     int64_t ahead_floats;
@@ -47,7 +47,7 @@ struct rnnd_step {
 
 /* C [m,n] += A^T B. */
 enum { RNND__OUTER_WORK = 1 << 16 };
-struct rnnd_outer {
+struct rnnd__outer {
     int64_t m, n, k;
     float *c;                      /* [m,ldc] */
     int64_t ldc;
@@ -59,7 +59,7 @@ struct rnnd_outer {
     float *work;                   /* RNND__OUTER_WORK floats from a 64-byte boundary */
 };
 
-struct rnnd_simd {
+struct rnnd__simd {
     const char *name;
     /* Packs W_hh panel by panel, for one pass: at most G*H times H padded floats, from
        a 64-byte boundary. */
@@ -71,11 +71,11 @@ struct rnnd_simd {
                           const float *w);
     /* One step: product and cell. Forward in: gates without biases and product.
        Backward out: gradient of the sums in gates, GRU also of q in keep. */
-    void (*step_forward)(enum rnnd_cell, const struct rnnd_step *);
-    void (*step_backward)(enum rnnd_cell, const struct rnnd_step *);
+    void (*step_forward)(enum rnnd_cell, const struct rnnd__step *);
+    void (*step_backward)(enum rnnd_cell, const struct rnnd__step *);
     /* dh of the states before the step `next`, where no step comes before it. */
-    void (*step_state)(enum rnnd_cell, const struct rnnd_step *);
-    void (*outer)(const struct rnnd_outer *);
+    void (*step_state)(enum rnnd_cell, const struct rnnd__step *);
+    void (*outer)(const struct rnnd__outer *);
     /* out[c] += sum of x[index[r],c] over r, index NULL = r itself; in blocks, to keep
        the rounding error of long sums small. */
     void (*sum_rows)(float *out, const float *x, int64_t ld, const int32_t *index,
@@ -89,16 +89,16 @@ struct rnnd_simd {
     double (*mse)(float *scores, const float *target, int64_t cols);
     double (*bce)(float *scores, const float *target, int64_t cols);
     /* Mask of one row: sequence id, position step. */
-    void (*dropout)(float *out, const float *in, const struct rnnd_dropout *,
+    void (*dropout)(float *out, const float *in, const struct rnnd__dropout *,
                     int64_t id, int64_t step);
-    void (*sgd)(const struct rnnd_sgd *, int64_t n, float *w, float *g,
+    void (*sgd)(const struct rnnd__sgd *, int64_t n, float *w, float *g,
                 float *momentum);
     /* part: w, g, m, v */
-    void (*adam)(const struct rnnd_adam *, int64_t n, float *const part[4]);
+    void (*adam)(const struct rnnd__adam *, int64_t n, float *const part[4]);
 };
 
 /* The best table for this processor, or the one that RNND_CPU_ISA in the environment
    names (baseline, avx2, avx512); NULL where that one cannot run here. */
-const struct rnnd_simd *rnnd__simd_choose(const char *name);
+const struct rnnd__simd *rnnd__simd_choose(const char *name);
 
 #endif

@@ -15,7 +15,7 @@ INLINE vf vget_or_zero(const float *p, int64_t at, int m)
 }
 
 /* Biases of both sides together. */
-INLINE vf biases(const struct rnnd_step *s, int64_t at, int m)
+INLINE vf biases(const struct rnnd__step *s, int64_t at, int m)
 {
     return vget(s->b_ih + at, m) + vget(s->b_hh + at, m);
 }
@@ -29,7 +29,7 @@ INLINE vf gate_sum(const struct tile *t, int row, int g, int m)
     return m == VL ? sum[g] : vload_part((const float *)sum + g * m, m);
 }
 
-INLINE void rnn_forward(const struct rnnd_step *s, const struct tile *t, int v,
+INLINE void rnn_forward(const struct rnnd__step *s, const struct tile *t, int v,
                         int64_t j, int m, bool relu)
 {
     vf b = biases(s, j, m);
@@ -37,11 +37,11 @@ INLINE void rnn_forward(const struct rnnd_step *s, const struct tile *t, int v,
         int64_t row = t->first + r;
         vf a = vget(s->gates + row * s->H + j, m) + b + t->sum[r * t->nv + v];
         vput(s->y + row * s->ldy + j,
-             relu ? rnnd_rnn_relu_forward(a) : rnnd_rnn_tanh_forward(a), m);
+             relu ? rnnd__rnn_relu_forward(a) : rnnd__rnn_tanh_forward(a), m);
     }
 }
 
-INLINE void lstm_forward(const struct rnnd_step *s, const struct tile *t, int64_t j,
+INLINE void lstm_forward(const struct rnnd__step *s, const struct tile *t, int64_t j,
                          int m)
 {
     int64_t H = s->H;
@@ -51,13 +51,13 @@ INLINE void lstm_forward(const struct rnnd_step *s, const struct tile *t, int64_
     for (int r = 0; r < t->rows; r++) {
         int64_t row = t->first + r;
         float *a = s->gates + row * 4 * H + j;
-        struct rnnd_lstm x = {
+        struct rnnd__lstm x = {
             .i = vget(a, m) + bi + gate_sum(t, r, 0, m),
             .f = vget(a + H, m) + bf + gate_sum(t, r, 1, m),
             .g = vget(a + 2 * H, m) + bg + gate_sum(t, r, 2, m),
             .o = vget(a + 3 * H, m) + bo + gate_sum(t, r, 3, m),
         };
-        c[r] = rnnd_lstm_forward_c(&x, vget_or_zero(s->c_prev, row * H + j, m));
+        c[r] = rnnd__lstm_forward_c(&x, vget_or_zero(s->c_prev, row * H + j, m));
         o[r] = x.o;
         vput(s->keep + row * H + j, c[r], m);
         vput(a, x.i, m);
@@ -66,16 +66,16 @@ INLINE void lstm_forward(const struct rnnd_step *s, const struct tile *t, int64_
         vput(a + 3 * H, x.o, m);
     }
     for (int r = 0; r < t->rows; r++)
-        vput(s->y + (t->first + r) * s->ldy + j, rnnd_lstm_forward_h(o[r], c[r]), m);
+        vput(s->y + (t->first + r) * s->ldy + j, rnnd__lstm_forward_h(o[r], c[r]), m);
 }
 
-INLINE void gru_forward(const struct rnnd_step *s, const struct tile *t, int64_t j,
+INLINE void gru_forward(const struct rnnd__step *s, const struct tile *t, int64_t j,
                         int m)
 {
     int64_t H = s->H;
     vf br = biases(s, j, m), bz = biases(s, H + j, m);
     vf bn = vget(s->b_ih + 2 * H + j, m), bq = vget(s->b_hh + 2 * H + j, m);
-    struct rnnd_gru x[TILE_ROWS];
+    struct rnnd__gru x[TILE_ROWS];
     for (int r = 0; r < t->rows; r++) {
         int64_t row = t->first + r;
         float *a = s->gates + row * 3 * H + j;
@@ -83,21 +83,21 @@ INLINE void gru_forward(const struct rnnd_step *s, const struct tile *t, int64_t
         x[r].r = vget(a, m) + br + gate_sum(t, r, 0, m);
         x[r].z = vget(a + H, m) + bz + gate_sum(t, r, 1, m);
         x[r].n = vget(a + 2 * H, m) + bn;
-        rnnd_gru_forward_rz(&x[r], q);
+        rnnd__gru_forward_rz(&x[r], q);
         vput(s->keep + row * H + j, q, m);
         vput(a, x[r].r, m);
         vput(a + H, x[r].z, m);
     }
     for (int r = 0; r < t->rows; r++) {
         int64_t row = t->first + r;
-        vf h = rnnd_gru_forward_h(&x[r], vget_or_zero(s->h_prev, row * s->ldh + j, m));
+        vf h = rnnd__gru_forward_h(&x[r], vget_or_zero(s->h_prev, row * s->ldh + j, m));
         vput(s->y + row * s->ldy + j, h, m);
         vput(s->gates + row * 3 * H + 2 * H + j, x[r].n, m);
     }
 }
 
 /* One vector of units, v'th of the tile. */
-INLINE void cell_forward(enum rnnd_cell cell, const struct rnnd_step *s,
+INLINE void cell_forward(enum rnnd_cell cell, const struct rnnd__step *s,
                          const struct tile *t, int v, int64_t j, int m)
 {
     switch (cell) {
@@ -109,7 +109,7 @@ INLINE void cell_forward(enum rnnd_cell cell, const struct rnnd_step *s,
 }
 
 /* All vectors of units of a tile, with the full ones apart from a partial last one. */
-INLINE void tile_forward(enum rnnd_cell cell, const struct rnnd_step *s,
+INLINE void tile_forward(enum rnnd_cell cell, const struct rnnd__step *s,
                          const struct tile *t, const int64_t from[2])
 {
     for (int64_t u = from[0]; u < from[1]; u++) {
@@ -125,14 +125,14 @@ INLINE void tile_forward(enum rnnd_cell cell, const struct rnnd_step *s,
 
 /* Whether rows and weights are too many to stay in the nearest caches from step to
    step. */
-INLINE bool large_rows(const struct rnnd_step *s)
+INLINE bool large_rows(const struct rnnd__step *s)
 {
     return s->H >= 96;
 }
 
-INLINE bool large_weights(enum rnnd_cell cell, const struct rnnd_step *s)
+INLINE bool large_weights(enum rnnd_cell cell, const struct rnnd__step *s)
 {
-    return rnnd_cell_gates(cell) * s->H * s->H > 3 << 17;
+    return rnnd__cell_gates(cell) * s->H * s->H > 3 << 17;
 }
 
 /* Asks for what a tile's cells will read and write; it comes while the product is
@@ -144,10 +144,10 @@ INLINE void prefetch_rows(const float *p, int64_t ld, const struct tile *t, int 
             __builtin_prefetch(p + (t->first + r) * ld + j, 1);
 }
 
-INLINE void prefetch_forward(enum rnnd_cell cell, const struct rnnd_step *s,
+INLINE void prefetch_forward(enum rnnd_cell cell, const struct rnnd__step *s,
                              const struct tile *t, const int64_t from[2])
 {
-    int G = rnnd_cell_gates(cell), units = (int)(from[1] - from[0]);
+    int G = rnnd__cell_gates(cell), units = (int)(from[1] - from[0]);
     int64_t j = from[0] * VL;
     for (int g = 0; g < G; g++)
         prefetch_rows(s->gates + g * s->H + j, G * s->H, t, units);
@@ -166,7 +166,7 @@ struct panel {
 };
 
 /* Tile i of count of a panel asks for the next panel and the next step's rows. */
-INLINE struct ahead panel_ahead(enum rnnd_cell cell, const struct rnnd_step *s,
+INLINE struct ahead panel_ahead(enum rnnd_cell cell, const struct rnnd__step *s,
                                 const struct panel *p, int64_t i, int64_t count)
 {
     struct ahead x = nothing_ahead(p->w);
@@ -179,7 +179,7 @@ INLINE struct ahead panel_ahead(enum rnnd_cell cell, const struct rnnd_step *s,
     return x;
 }
 
-INLINE void panel_forward(enum rnnd_cell cell, const struct rnnd_step *s,
+INLINE void panel_forward(enum rnnd_cell cell, const struct rnnd__step *s,
                           const struct panel *p)
 {
     int64_t tiles = blocks_of(s->rows, tile_rows[p->nv]);
@@ -198,9 +198,9 @@ INLINE void panel_forward(enum rnnd_cell cell, const struct rnnd_step *s,
     }
 }
 
-INLINE void step_forward_of(enum rnnd_cell cell, const struct rnnd_step *s)
+INLINE void step_forward_of(enum rnnd_cell cell, const struct rnnd__step *s)
 {
-    int G = rnnd_cell_gates(cell);
+    int G = rnnd__cell_gates(cell);
     struct panel p = {.count = panels_forward(cell, s->H), .K = s->H};
     for (p.i = 0; p.i < p.count; p.i++) {
         units_forward(cell, s->H, p.i, p.from);
@@ -210,7 +210,7 @@ INLINE void step_forward_of(enum rnnd_cell cell, const struct rnnd_step *s)
     }
 }
 
-static void step_forward(enum rnnd_cell cell, const struct rnnd_step *s)
+static void step_forward(enum rnnd_cell cell, const struct rnnd__step *s)
 {
     switch (cell) {
     case RNND_RNN_TANH: step_forward_of(RNND_RNN_TANH, s); break;
@@ -228,24 +228,24 @@ struct bias_sums {
     vf gate[4], q;
 };
 
-INLINE void rnn_backward(const struct rnnd_step *s, int64_t row, int64_t j, int m,
+INLINE void rnn_backward(const struct rnnd__step *s, int64_t row, int64_t j, int m,
                          vf dh, bool relu, struct bias_sums *b)
 {
     vf h = vget(s->y + row * s->ldy + j, m);
-    vf d = relu ? rnnd_rnn_relu_backward(h, dh) : rnnd_rnn_tanh_backward(h, dh);
+    vf d = relu ? rnnd__rnn_relu_backward(h, dh) : rnnd__rnn_tanh_backward(h, dh);
     vput(s->gates + row * s->H + j, d, m);
     b->gate[0] += d;
 }
 
-INLINE void lstm_backward(const struct rnnd_step *s, int64_t row, int64_t j, int m,
+INLINE void lstm_backward(const struct rnnd__step *s, int64_t row, int64_t j, int m,
                           vf dh, vf tc, struct bias_sums *b)
 {
     int64_t H = s->H, at = row * H + j;
     float *a = s->gates + row * 4 * H + j;
-    struct rnnd_lstm x = {vget(a, m), vget(a + H, m), vget(a + 2 * H, m),
+    struct rnnd__lstm x = {vget(a, m), vget(a + H, m), vget(a + 2 * H, m),
                           vget(a + 3 * H, m)};
     vf dc = vget(s->dc + at, m);
-    rnnd_lstm_backward_tc(&x, vget_or_zero(s->c_prev, at, m), tc, dh, &dc);
+    rnnd__lstm_backward_tc(&x, vget_or_zero(s->c_prev, at, m), tc, dh, &dc);
     vput(s->dc + at, dc, m);
     vput(a, x.i, m);
     vput(a + H, x.f, m);
@@ -257,14 +257,14 @@ INLINE void lstm_backward(const struct rnnd_step *s, int64_t row, int64_t j, int
     b->gate[3] += x.o;
 }
 
-INLINE void gru_backward(const struct rnnd_step *s, int64_t row, int64_t j, int m,
+INLINE void gru_backward(const struct rnnd__step *s, int64_t row, int64_t j, int m,
                          vf dh, struct bias_sums *b)
 {
     int64_t H = s->H, at = row * H + j;
     float *a = s->gates + row * 3 * H + j;
-    struct rnnd_gru x = {vget(a, m), vget(a + H, m), vget(a + 2 * H, m)};
+    struct rnnd__gru x = {vget(a, m), vget(a + H, m), vget(a + 2 * H, m)};
     vf q = vget(s->keep + at, m);
-    rnnd_gru_backward(&x, &q, vget_or_zero(s->h_prev, row * s->ldh + j, m), &dh);
+    rnnd__gru_backward(&x, &q, vget_or_zero(s->h_prev, row * s->ldh + j, m), &dh);
     vput(s->dh + at, dh, m);
     vput(s->keep + at, q, m);
     vput(a, x.r, m);
@@ -283,7 +283,7 @@ INLINE void add_double(double *out, vf x)
 }
 
 /* What the later step and the layer above ask of a vector of units. */
-INLINE vf state_gradient(enum rnnd_cell cell, const struct rnnd_step *s, int64_t row,
+INLINE vf state_gradient(enum rnnd_cell cell, const struct rnnd__step *s, int64_t row,
                          int64_t j, int m, vf sum)
 {
     if (!s->next || cell == RNND_GRU)
@@ -291,13 +291,13 @@ INLINE vf state_gradient(enum rnnd_cell cell, const struct rnnd_step *s, int64_t
     return sum;
 }
 
-INLINE void units_backward(enum rnnd_cell cell, const struct rnnd_step *s,
+INLINE void units_backward(enum rnnd_cell cell, const struct rnnd__step *s,
                            const struct tile *t, int v, int64_t j, int m)
 {
     struct bias_sums b = {{vset(0), vset(0), vset(0), vset(0)}, vset(0)};
     vf tc[TILE_ROWS];
     for (int r = 0; cell == RNND_LSTM && r < t->rows; r++)
-        tc[r] = rnnd_tanh(vget(s->keep + (t->first + r) * s->H + j, m));
+        tc[r] = rnnd__tanh(vget(s->keep + (t->first + r) * s->H + j, m));
     for (int r = 0; r < t->rows; r++) {
         int64_t row = t->first + r;
         vf dh = state_gradient(cell, s, row, j, m, t->sum[r * t->nv + v]);
@@ -310,14 +310,14 @@ INLINE void units_backward(enum rnnd_cell cell, const struct rnnd_step *s,
         }
     }
     int64_t stride = rnnd__simd_padded(s->H);
-    for (int g = 0; g < rnnd_cell_gates(cell); g++)
+    for (int g = 0; g < rnnd__cell_gates(cell); g++)
         add_double(s->db + g * stride + j, b.gate[g]);
     if (cell == RNND_GRU)
         add_double(s->db + 3 * stride + j, b.q);
 }
 
 /* Gradient of the states before, where no cell follows: dh. */
-INLINE void units_state(enum rnnd_cell cell, const struct rnnd_step *s,
+INLINE void units_state(enum rnnd_cell cell, const struct rnnd__step *s,
                         const struct tile *t, int v, int64_t j, int m)
 {
     for (int r = 0; r < t->rows; r++) {
@@ -327,7 +327,7 @@ INLINE void units_state(enum rnnd_cell cell, const struct rnnd_step *s,
     }
 }
 
-INLINE void tile_backward(enum rnnd_cell cell, const struct rnnd_step *s,
+INLINE void tile_backward(enum rnnd_cell cell, const struct rnnd__step *s,
                           const struct tile *t, const int64_t from[2], bool state)
 {
     for (int64_t u = from[0]; u < from[1]; u++) {
@@ -343,10 +343,10 @@ INLINE void tile_backward(enum rnnd_cell cell, const struct rnnd_step *s,
 
 /* ---- backward: tiles ------------------------------------------------------------- */
 
-INLINE void prefetch_backward(enum rnnd_cell cell, const struct rnnd_step *s,
+INLINE void prefetch_backward(enum rnnd_cell cell, const struct rnnd__step *s,
                               const struct tile *t, const int64_t from[2])
 {
-    int G = rnnd_cell_gates(cell), units = (int)(from[1] - from[0]);
+    int G = rnnd__cell_gates(cell), units = (int)(from[1] - from[0]);
     int64_t j = from[0] * VL;
     for (int g = 0; g < G; g++)
         prefetch_rows(s->gates + g * s->H + j, G * s->H, t, units);
@@ -364,11 +364,11 @@ INLINE void prefetch_backward(enum rnnd_cell cell, const struct rnnd_step *s,
 
 /* The gate gradients of the later step times W_hh; those of q stand in a place of their
    own. */
-INLINE void tile_backward_product(enum rnnd_cell cell, const struct rnnd_step *s,
+INLINE void tile_backward_product(enum rnnd_cell cell, const struct rnnd__step *s,
                                   struct tile *t, const struct panel *p,
                                   const struct ahead *x)
 {
-    int64_t H = s->H, GH = rnnd_cell_gates(cell) * H;
+    int64_t H = s->H, GH = rnnd__cell_gates(cell) * H;
     if (!s->next) {
         tile_zero(t);
     } else if (cell == RNND_GRU) {
@@ -380,7 +380,7 @@ INLINE void tile_backward_product(enum rnnd_cell cell, const struct rnnd_step *s
     }
 }
 
-INLINE void panel_backward(enum rnnd_cell cell, const struct rnnd_step *s,
+INLINE void panel_backward(enum rnnd_cell cell, const struct rnnd__step *s,
                            const struct panel *p, bool state)
 {
     int64_t tiles = blocks_of(s->rows, tile_rows[p->nv]);
@@ -395,10 +395,10 @@ INLINE void panel_backward(enum rnnd_cell cell, const struct rnnd_step *s,
     }
 }
 
-INLINE void step_backward_of(enum rnnd_cell cell, const struct rnnd_step *s, bool state)
+INLINE void step_backward_of(enum rnnd_cell cell, const struct rnnd__step *s, bool state)
 {
     struct panel p = {.count = panels_backward(cell, s->H),
-                      .K = rnnd_cell_gates(cell) * s->H};
+                      .K = rnnd__cell_gates(cell) * s->H};
     for (p.i = 0; p.i < p.count; p.i++) {
         panel_vectors(s->H, p.i, p.from);
         p.nv = (int)(p.from[1] - p.from[0]);
@@ -407,7 +407,7 @@ INLINE void step_backward_of(enum rnnd_cell cell, const struct rnnd_step *s, boo
     }
 }
 
-static void step_backward(enum rnnd_cell cell, const struct rnnd_step *s)
+static void step_backward(enum rnnd_cell cell, const struct rnnd__step *s)
 {
     switch (cell) {
     case RNND_RNN_TANH: step_backward_of(RNND_RNN_TANH, s, false); break;
@@ -417,7 +417,7 @@ static void step_backward(enum rnnd_cell cell, const struct rnnd_step *s)
     }
 }
 
-static void step_state(enum rnnd_cell cell, const struct rnnd_step *s)
+static void step_state(enum rnnd_cell cell, const struct rnnd__step *s)
 {
     step_backward_of(cell, s, true);
 }

@@ -94,23 +94,23 @@ static double bce(float *x, const float *target, int64_t n)
     for (int64_t j = 0; j < n; j += VL) {
         int m = n - j < VL ? (int)(n - j) : VL;
         vf s = vget(x + j, m), t = vget(target + j, m);
-        vf loss = rnnd_relu(s) - s * t + vlog1p(vexp(-vabs(s)));
+        vf loss = rnnd__relu(s) - s * t + vlog1p(vexp(-vabs(s)));
         for (int i = 0; i < m; i++)
             total += loss[i];
-        vput(x + j, rnnd_sigmoid(s) - t, m);
+        vput(x + j, rnnd__sigmoid(s) - t, m);
     }
     return total;
 }
 
 /* ---- dropout --------------------------------------------------------------------- */
 
-static void dropout(float *out, const float *in, const struct rnnd_dropout *d,
+static void dropout(float *out, const float *in, const struct rnnd__dropout *d,
                     int64_t id, int64_t step)
 {
-    uint32_t threshold = rnnd_dropout_threshold(d->p);
+    uint32_t threshold = rnnd__dropout_threshold(d->p);
     float scale = (float)(1.0 / (1.0 - d->p));
     for (int64_t j = 0; j < d->cols; j += 4) {
-        struct rnnd_random r = rnnd_dropout_words(d->key, id, step, j);
+        struct rnnd__random r = rnnd__dropout_words(d->key, id, step, j);
         int64_t m = d->cols - j < 4 ? d->cols - j : 4;
         for (int64_t i = 0; i < m; i++)
             out[j + i] = r.word[i] < threshold ? 0.0f : in[j + i] * scale;

@@ -177,7 +177,7 @@ static void outer_sums(float *c, int64_t ldc, const struct side *blocks,
     }
 }
 
-static void outer_direct(const struct rnnd_outer *o, struct side a,
+static void outer_direct(const struct rnnd__outer *o, struct side a,
                          const struct side *b)
 {
     enum { GROUP = OUTER_GROUP * OUTER_BLOCK };
@@ -194,7 +194,7 @@ static void outer_direct(const struct rnnd_outer *o, struct side a,
     }
 }
 
-static void outer_transposed(const struct rnnd_outer *o, struct side a,
+static void outer_transposed(const struct rnnd__outer *o, struct side a,
                              const struct side *b)
 {
     float *t = o->work, *work = t + OUTER_NARROW * OUTER_WIDTH;
@@ -211,7 +211,7 @@ static void outer_transposed(const struct rnnd_outer *o, struct side a,
     }
 }
 
-static void outer_products(const struct rnnd_outer *o)
+static void outer_products(const struct rnnd__outer *o)
 {
     struct side a = {o->a, o->lda, NULL, 0, o->m}, b = {o->b, o->ldb, o->rows, 0, o->n};
     bool wasteful = 8 * (vectors_of(o->n) * VL - o->n) > o->n;

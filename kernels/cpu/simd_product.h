@@ -190,14 +190,14 @@ static void units_forward(enum rnnd_cell cell, int64_t H, int64_t panel,
 {
     from[0] = panel;
     from[1] = panel + 1;
-    if (rnnd_cell_gates(cell) == 1)
+    if (rnnd__cell_gates(cell) == 1)
         panel_vectors(H, panel, from);
 }
 
 static int64_t panels_forward(enum rnnd_cell cell, int64_t H)
 {
     int64_t vectors = vectors_of(H);
-    return rnnd_cell_gates(cell) > 1 ? vectors : blocks_of(vectors, TILE_VECTORS);
+    return rnnd__cell_gates(cell) > 1 ? vectors : blocks_of(vectors, TILE_VECTORS);
 }
 
 static int64_t panels_backward(enum rnnd_cell cell, int64_t H)
@@ -215,7 +215,7 @@ static int lanes_of(int64_t H, int64_t vector)
 static int vectors_forward(enum rnnd_cell cell, int64_t H, const int64_t from[2])
 {
     int64_t units = from[1] * VL < H ? from[1] * VL : H;
-    return (int)vectors_of((units - from[0] * VL) * rnnd_cell_gates(cell));
+    return (int)vectors_of((units - from[0] * VL) * rnnd__cell_gates(cell));
 }
 
 /* Columns are rows of W_hh: the G gates of a vector of units, or, with one gate,
@@ -224,7 +224,7 @@ static int vectors_forward(enum rnnd_cell cell, int64_t H, const int64_t from[2]
 static void pack_forward(enum rnnd_cell cell, int64_t H, int64_t panel, float *out,
                          const float *w)
 {
-    int G = rnnd_cell_gates(cell);
+    int G = rnnd__cell_gates(cell);
     int64_t from[2];
     units_forward(cell, H, panel, from);
     int nv = vectors_forward(cell, H, from);
@@ -239,7 +239,7 @@ static void pack_forward(enum rnnd_cell cell, int64_t H, int64_t panel, float *o
 static void pack_backward(enum rnnd_cell cell, int64_t H, int64_t panel, float *out,
                           const float *w)
 {
-    int64_t from[2], K = rnnd_cell_gates(cell) * H;
+    int64_t from[2], K = rnnd__cell_gates(cell) * H;
     panel_vectors(H, panel, from);
     int64_t nv = from[1] - from[0];
     float *p = out + from[0] * VL * K;

@@ -87,7 +87,7 @@ static double sum_sq(const float *x, int64_t n)
 }
 
 /* The scalars are rounded to float last. */
-static void sgd(const struct rnnd_sgd *s, int64_t n, float *restrict w,
+static void sgd(const struct rnnd__sgd *s, int64_t n, float *restrict w,
                 float *restrict g, float *restrict momentum)
 {
     float lr = (float)s->lr, decay = (float)s->decay, gscale = (float)s->gscale;
@@ -109,7 +109,7 @@ static void sgd(const struct rnnd_sgd *s, int64_t n, float *restrict w,
     }
 }
 
-static void adam(const struct rnnd_adam *s, int64_t n, float *const part[4])
+static void adam(const struct rnnd__adam *s, int64_t n, float *const part[4])
 {
     float *restrict w = part[0], *restrict g = part[1], *restrict m = part[2],
           *restrict v = part[3];

@@ -77,7 +77,7 @@ static void leave_signals_to_caller(void)
 
 /* One part on this thread. A matrix library asks OpenMP how many threads it may take:
    one. */
-static void run_part(const struct rnnd_cpu *cpu, int part, int parts,
+static void run_part(const struct rnnd__cpu *cpu, int part, int parts,
                      rnnd__cpu_work *work, const void *arg)
 {
     uint64_t mode = flush_denormals();
@@ -93,7 +93,7 @@ static void run_part(const struct rnnd_cpu *cpu, int part, int parts,
     restore_mode(mode);
 }
 
-void rnnd__cpu_share(const struct rnnd_cpu *cpu, int parts, rnnd__cpu_work *work,
+void rnnd__cpu_share(const struct rnnd__cpu *cpu, int parts, rnnd__cpu_work *work,
                      const void *arg)
 {
     if (parts <= 1) {
@@ -109,7 +109,7 @@ void rnnd__cpu_share(const struct rnnd_cpu *cpu, int parts, rnnd__cpu_work *work
         run_part(cpu, part, parts, work, arg);
 }
 
-int rnnd__cpu_parts(const struct rnnd_cpu *cpu, int64_t elements)
+int rnnd__cpu_parts(const struct rnnd__cpu *cpu, int64_t elements)
 {
     const int64_t grain =
         1 << 14; /* below this a thread's start costs more than it saves */

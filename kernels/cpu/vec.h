@@ -208,25 +208,25 @@ INLINE vf vexp(vf x)
     return scale * p + scale;
 }
 
-INLINE vf rnnd_sigmoid(vf x)
+INLINE vf rnnd__sigmoid(vf x)
 {
     return 1.0f / (1.0f + vexp(vat_most(-x, vset(88.0f))));
 }
 
 /* From e = e^(-2|x|) - 1, which keeps small x exact. */
-INLINE vf rnnd_tanh(vf x)
+INLINE vf rnnd__tanh(vf x)
 {
     vf scale, p = vexp_parts(vat_least(-2.0f * vabs(x), vset(-87.0f)), &scale);
     vf e = scale * p + (scale - 1.0f);
     return vcopysign(e / (e + 2.0f), x);
 }
 
-INLINE vf rnnd_relu(vf x)
+INLINE vf rnnd__relu(vf x)
 {
     return vat_least(x, vset(0.0f));
 }
 
-INLINE vf rnnd_relu_gradient(vf h, vf dh)
+INLINE vf rnnd__relu_gradient(vf h, vf dh)
 {
     return vselect(h <= 0.0f, vset(0.0f), dh);
 }

@@ -6,11 +6,11 @@
 
 struct vector {
     int64_t n;
-    const void *s;                 /* struct rnnd_sgd or rnnd_adam */
+    const void *s;                 /* struct rnnd__sgd or rnnd__adam */
     float *part[4];
 };
 
-static void sum_sq_part(const struct rnnd_cpu *cpu, const void *arg, int part,
+static void sum_sq_part(const struct rnnd__cpu *cpu, const void *arg, int part,
                         int parts)
 {
     const struct vector *v = arg;
@@ -21,9 +21,9 @@ static void sum_sq_part(const struct rnnd_cpu *cpu, const void *arg, int part,
 }
 
 int rnnd__cpu_sum_sq(struct rnnd_backend *be, int64_t n, double *result,
-                     struct rnnd_buf x)
+                     struct rnnd__buf x)
 {
-    const struct rnnd_cpu *cpu = rnnd__cpu(be);
+    const struct rnnd__cpu *cpu = rnnd__cpu_of(be);
     struct vector v = {n, NULL, {rnnd__floats(x)}};
     int parts = rnnd__cpu_parts(cpu, n);
     rnnd__cpu_share(cpu, parts, sum_sq_part, &v);
@@ -37,7 +37,7 @@ int rnnd__cpu_sum_sq(struct rnnd_backend *be, int64_t n, double *result,
     return 0;
 }
 
-static void sgd_part(const struct rnnd_cpu *cpu, const void *arg, int part, int parts)
+static void sgd_part(const struct rnnd__cpu *cpu, const void *arg, int part, int parts)
 {
     const struct vector *v = arg;
     int64_t range[2];
@@ -46,16 +46,16 @@ static void sgd_part(const struct rnnd_cpu *cpu, const void *arg, int part, int 
                    v->part[1] + range[0], v->part[2] ? v->part[2] + range[0] : NULL);
 }
 
-void rnnd__cpu_sgd(struct rnnd_backend *be, const struct rnnd_sgd *s, struct rnnd_buf w,
-                   struct rnnd_buf g, struct rnnd_buf momentum)
+void rnnd__cpu_sgd(struct rnnd_backend *be, const struct rnnd__sgd *s, struct rnnd__buf w,
+                   struct rnnd__buf g, struct rnnd__buf momentum)
 {
-    const struct rnnd_cpu *cpu = rnnd__cpu(be);
+    const struct rnnd__cpu *cpu = rnnd__cpu_of(be);
     struct vector v = {
         s->n, s, {rnnd__floats(w), rnnd__floats(g), rnnd__floats(momentum)}};
     rnnd__cpu_share(cpu, rnnd__cpu_parts(cpu, s->n), sgd_part, &v);
 }
 
-static void adam_part(const struct rnnd_cpu *cpu, const void *arg, int part, int parts)
+static void adam_part(const struct rnnd__cpu *cpu, const void *arg, int part, int parts)
 {
     const struct vector *v = arg;
     int64_t range[2];
@@ -66,11 +66,11 @@ static void adam_part(const struct rnnd_cpu *cpu, const void *arg, int part, int
     cpu->simd->adam(v->s, range[1] - range[0], at);
 }
 
-void rnnd__cpu_adam(struct rnnd_backend *be, const struct rnnd_adam *s,
-                    struct rnnd_buf w, struct rnnd_buf g, struct rnnd_buf m,
-                    struct rnnd_buf v)
+void rnnd__cpu_adam(struct rnnd_backend *be, const struct rnnd__adam *s,
+                    struct rnnd__buf w, struct rnnd__buf g, struct rnnd__buf m,
+                    struct rnnd__buf v)
 {
-    const struct rnnd_cpu *cpu = rnnd__cpu(be);
+    const struct rnnd__cpu *cpu = rnnd__cpu_of(be);
     struct vector a = {s->n, s, {rnnd__floats(w), rnnd__floats(g), rnnd__floats(m),
                                  rnnd__floats(v)}};
     rnnd__cpu_share(cpu, rnnd__cpu_parts(cpu, s->n), adam_part, &a);

@@ -13,10 +13,10 @@ struct embed {
     float *out;
     const float *in;
     const int32_t *token;
-    const struct rnnd_segments *seg;
+    const struct rnnd__segments *seg;
 };
 
-static void gather_part(const struct rnnd_cpu *cpu, const void *arg, int part,
+static void gather_part(const struct rnnd__cpu *cpu, const void *arg, int part,
                         int parts)
 {
     const struct embed *e = arg;
@@ -29,10 +29,10 @@ static void gather_part(const struct rnnd_cpu *cpu, const void *arg, int part,
 }
 
 void rnnd__cpu_embed_gather(struct rnnd_backend *be, int64_t R, int64_t E,
-                            struct rnnd_buf out, struct rnnd_buf table,
-                            struct rnnd_buf token)
+                            struct rnnd__buf out, struct rnnd__buf table,
+                            struct rnnd__buf token)
 {
-    const struct rnnd_cpu *cpu = rnnd__cpu(be);
+    const struct rnnd__cpu *cpu = rnnd__cpu_of(be);
     struct embed e = {.R = R,
                       .E = E,
                       .out = rnnd__floats(out),
@@ -42,7 +42,7 @@ void rnnd__cpu_embed_gather(struct rnnd_backend *be, int64_t R, int64_t E,
 }
 
 /* A thread takes the segments that begin in its share of the rows. */
-static void scatter_part(const struct rnnd_cpu *cpu, const void *arg, int part,
+static void scatter_part(const struct rnnd__cpu *cpu, const void *arg, int part,
                          int parts)
 {
     const struct embed *e = arg;
@@ -59,10 +59,10 @@ static void scatter_part(const struct rnnd_cpu *cpu, const void *arg, int part,
 }
 
 void rnnd__cpu_embed_scatter_add(struct rnnd_backend *be, int64_t E,
-                                 struct rnnd_buf dtable, struct rnnd_buf dx,
-                                 const struct rnnd_segments *seg)
+                                 struct rnnd__buf dtable, struct rnnd__buf dx,
+                                 const struct rnnd__segments *seg)
 {
-    const struct rnnd_cpu *cpu = rnnd__cpu(be);
+    const struct rnnd__cpu *cpu = rnnd__cpu_of(be);
     struct embed e = {.E = E, .out = rnnd__floats(dtable), .in = rnnd__floats(dx),
                       .seg = seg};
     if (seg->count == 0)
@@ -79,11 +79,11 @@ struct classify {
     const int32_t *label;
 };
 
-static void softmax_part(const struct rnnd_cpu *cpu, const void *arg, int part,
+static void softmax_part(const struct rnnd__cpu *cpu, const void *arg, int part,
                          int parts)
 {
     const struct classify *c = arg;
-    struct rnnd_sums sums = {0, 0, 0};
+    struct rnnd__sums sums = {0, 0, 0};
     int64_t range[2];
     rnnd__cpu_range(c->rows, part, parts, range);
     for (int64_t r = range[0]; r < range[1]; r++) {
@@ -101,10 +101,10 @@ static void softmax_part(const struct rnnd_cpu *cpu, const void *arg, int part,
 }
 
 void rnnd__cpu_softmax_ce(struct rnnd_backend *be, int64_t rows, int64_t cols,
-                          struct rnnd_buf scores, struct rnnd_buf sums,
-                          struct rnnd_buf label)
+                          struct rnnd__buf scores, struct rnnd__buf sums,
+                          struct rnnd__buf label)
 {
-    const struct rnnd_cpu *cpu = rnnd__cpu(be);
+    const struct rnnd__cpu *cpu = rnnd__cpu_of(be);
     struct classify c = {rows, cols, rnnd__floats(scores), rnnd__ints(label)};
     int parts = rnnd__cpu_parts(cpu, 4 * rows * cols);
     rnnd__cpu_share(cpu, parts, softmax_part, &c);

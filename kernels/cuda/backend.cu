@@ -16,7 +16,7 @@ static const size_t stage_bytes = (size_t)4 << 20;
 
 /* ---- failures and sums ----------------------------------------------------------- */
 
-static void keep(struct rnnd_cuda *cuda, const char *what, const char *why)
+static void keep(struct rnnd__cuda *cuda, const char *what, const char *why)
 {
     if (cuda->base.status != 0)
         return;
@@ -25,7 +25,7 @@ static void keep(struct rnnd_cuda *cuda, const char *what, const char *why)
              what, why);
 }
 
-bool rnnd__cuda_ok(struct rnnd_cuda *cuda, cudaError_t status, const char *what)
+bool rnnd__cuda_ok(struct rnnd__cuda *cuda, cudaError_t status, const char *what)
 {
     if (status == cudaSuccess)
         return true;
@@ -34,7 +34,7 @@ bool rnnd__cuda_ok(struct rnnd_cuda *cuda, cudaError_t status, const char *what)
     return false;
 }
 
-bool rnnd__cublas_ok(struct rnnd_cuda *cuda, cublasStatus_t status, const char *what)
+bool rnnd__cublas_ok(struct rnnd__cuda *cuda, cublasStatus_t status, const char *what)
 {
     if (status == CUBLAS_STATUS_SUCCESS)
         return true;
@@ -56,7 +56,7 @@ __global__ void __launch_bounds__(RNND__BLOCK)
     }
 }
 
-void rnnd__cuda_add_sums(struct rnnd_cuda *cuda, int parts, struct rnnd_buf sums)
+void rnnd__cuda_add_sums(struct rnnd__cuda *cuda, int parts, struct rnnd__buf sums)
 {
     rnnd__cuda_ok(cuda,
                   launch(add_partial_sums, dim3(1), dim3(RNND__BLOCK), 0, cuda->stream,
@@ -66,7 +66,7 @@ void rnnd__cuda_add_sums(struct rnnd_cuda *cuda, int parts, struct rnnd_buf sums
 
 /* ---- memory ---------------------------------------------------------------------- */
 
-static int cuda_alloc(struct rnnd_backend *be, struct rnnd_buf *out, size_t bytes)
+static int cuda_alloc(struct rnnd_backend *be, struct rnnd__buf *out, size_t bytes)
 {
     void *p = NULL;
     cudaError_t status = cudaMalloc(&p, bytes ? bytes : 1);
@@ -77,21 +77,21 @@ static int cuda_alloc(struct rnnd_backend *be, struct rnnd_buf *out, size_t byte
     (void)cudaGetLastError();
     if (status == cudaErrorMemoryAllocation || status == cudaErrorInvalidValue)
         snprintf(be->error, sizeof be->error, "out of memory: %zu bytes on cuda %d",
-                 bytes, rnnd__cuda(be)->device);
+                 bytes, rnnd__cuda_of(be)->device);
     else
         snprintf(be->error, sizeof be->error,
-                 "cuda %d: allocating %zu bytes of memory: %s", rnnd__cuda(be)->device,
+                 "cuda %d: allocating %zu bytes of memory: %s", rnnd__cuda_of(be)->device,
                  bytes, cudaGetErrorString(status));
     return RNND__CUDA_EDEVICE;
 }
 
-static void cuda_free(struct rnnd_backend *be, struct rnnd_buf buf)
+static void cuda_free(struct rnnd_backend *be, struct rnnd__buf buf)
 {
-    rnnd__cuda_ok(rnnd__cuda(be), cudaFree(buf.dev), "freeing memory");
+    rnnd__cuda_ok(rnnd__cuda_of(be), cudaFree(buf.dev), "freeing memory");
 }
 
 /* Room for up to `bytes` in the stage being filled; *room is what there is. */
-static char *stage_room(struct rnnd_cuda *cuda, size_t bytes, size_t *room)
+static char *stage_room(struct rnnd__cuda *cuda, size_t bytes, size_t *room)
 {
     const size_t line = 256;
     if (cuda->filled == stage_bytes) {
@@ -113,7 +113,7 @@ static char *stage_room(struct rnnd_cuda *cuda, size_t bytes, size_t *room)
 
 /* What is in the stage goes on its way; a stage that is full is not touched before
    then. */
-static bool stage_send(struct rnnd_cuda *cuda, char *dst, const char *from,
+static bool stage_send(struct rnnd__cuda *cuda, char *dst, const char *from,
                        size_t bytes)
 {
     if (!rnnd__cuda_ok(cuda, cudaMemcpyAsync(dst, from, bytes, cudaMemcpyHostToDevice,
@@ -125,10 +125,10 @@ static bool stage_send(struct rnnd_cuda *cuda, char *dst, const char *from,
                                                cuda->stream), "upload");
 }
 
-static void cuda_upload(struct rnnd_backend *be, struct rnnd_buf dst, const void *src,
+static void cuda_upload(struct rnnd_backend *be, struct rnnd__buf dst, const void *src,
                         size_t bytes)
 {
-    struct rnnd_cuda *cuda = rnnd__cuda(be);
+    struct rnnd__cuda *cuda = rnnd__cuda_of(be);
     const char *from = (const char *)src;
     char *to = dst.dev;
     while (bytes > 0 && rnnd__cuda_sound(cuda)) {
@@ -146,7 +146,7 @@ static void cuda_upload(struct rnnd_backend *be, struct rnnd_buf dst, const void
 }
 
 /* Whether a kernel gave up, since blocks that should run together did not. */
-static void look_for_lost(struct rnnd_cuda *cuda)
+static void look_for_lost(struct rnnd__cuda *cuda)
 {
     if (!cuda->watches || !rnnd__cuda_sound(cuda))
         return;
@@ -166,7 +166,7 @@ static void look_for_lost(struct rnnd_cuda *cuda)
 
 int rnnd__cuda_sync(struct rnnd_backend *be)
 {
-    struct rnnd_cuda *cuda = rnnd__cuda(be);
+    struct rnnd__cuda *cuda = rnnd__cuda_of(be);
     look_for_lost(cuda);
     rnnd__cuda_ok(cuda, cudaStreamSynchronize(cuda->stream), "waiting for the device");
     int status = be->status;
@@ -174,20 +174,20 @@ int rnnd__cuda_sync(struct rnnd_backend *be)
     return status;
 }
 
-int rnnd__cuda_download(struct rnnd_backend *be, void *dst, struct rnnd_buf src,
+int rnnd__cuda_download(struct rnnd_backend *be, void *dst, struct rnnd__buf src,
                         size_t bytes)
 {
-    struct rnnd_cuda *cuda = rnnd__cuda(be);
+    struct rnnd__cuda *cuda = rnnd__cuda_of(be);
     if (bytes > 0 && rnnd__cuda_sound(cuda))
         rnnd__cuda_ok(cuda, cudaMemcpyAsync(dst, src.dev, bytes, cudaMemcpyDeviceToHost,
                                             cuda->stream), "download");
     return rnnd__cuda_sync(be);
 }
 
-void rnnd__cuda_copy(struct rnnd_backend *be, struct rnnd_buf dst, struct rnnd_buf src,
+void rnnd__cuda_copy(struct rnnd_backend *be, struct rnnd__buf dst, struct rnnd__buf src,
                      size_t bytes)
 {
-    struct rnnd_cuda *cuda = rnnd__cuda(be);
+    struct rnnd__cuda *cuda = rnnd__cuda_of(be);
     if (bytes > 0 && rnnd__cuda_sound(cuda))
         rnnd__cuda_ok(cuda,
                       cudaMemcpyAsync(dst.dev, src.dev, bytes, cudaMemcpyDeviceToDevice,
@@ -195,15 +195,15 @@ void rnnd__cuda_copy(struct rnnd_backend *be, struct rnnd_buf dst, struct rnnd_b
                       "copy");
 }
 
-void rnnd__cuda_zero(struct rnnd_backend *be, struct rnnd_buf dst, size_t bytes)
+void rnnd__cuda_zero(struct rnnd_backend *be, struct rnnd__buf dst, size_t bytes)
 {
-    struct rnnd_cuda *cuda = rnnd__cuda(be);
+    struct rnnd__cuda *cuda = rnnd__cuda_of(be);
     if (bytes > 0 && rnnd__cuda_sound(cuda))
         rnnd__cuda_ok(cuda, cudaMemsetAsync(dst.dev, 0, bytes, cuda->stream),
                       "zeroing");
 }
 
-static void *cuda_host(struct rnnd_backend *be, struct rnnd_buf buf)
+static void *cuda_host(struct rnnd_backend *be, struct rnnd__buf buf)
 {
     (void)be, (void)buf;
     return NULL;
@@ -213,13 +213,13 @@ static void *cuda_host(struct rnnd_backend *be, struct rnnd_buf buf)
 
 static const char *cuda_describe(const struct rnnd_backend *be)
 {
-    return ((const struct rnnd_cuda *)be)->description;
+    return ((const struct rnnd__cuda *)be)->description;
 }
 
 /* Also of what was opened half. */
 static void cuda_close(struct rnnd_backend *be)
 {
-    struct rnnd_cuda *cuda = rnnd__cuda(be);
+    struct rnnd__cuda *cuda = rnnd__cuda_of(be);
     if (!cuda)
         return;
     if (cuda->stream)
@@ -242,7 +242,7 @@ static void cuda_close(struct rnnd_backend *be)
     free(cuda);
 }
 
-static const struct rnnd_backend_ops cuda_ops = {
+static const struct rnnd__backend_ops cuda_ops = {
     .name = "cuda",
     .describe = cuda_describe,
     .close = cuda_close,
@@ -291,7 +291,7 @@ static const char *precision_name(enum rnnd_precision precision)
     return precision == RNND_TF32 ? "tf32" : precision == RNND_BF16 ? "bf16" : "fp32";
 }
 
-static bool learn_device(struct rnnd_cuda *cuda)
+static bool learn_device(struct rnnd__cuda *cuda)
 {
     cudaDeviceProp p;
     if (!rnnd__cuda_ok(cuda, cudaSetDevice(cuda->device), "taking the device")
@@ -306,10 +306,10 @@ static bool learn_device(struct rnnd_cuda *cuda)
     return true;
 }
 
-static bool open_stages(struct rnnd_cuda *cuda)
+static bool open_stages(struct rnnd__cuda *cuda)
 {
     for (int i = 0; i < RNND__STAGES; i++) {
-        struct rnnd_stage *s = &cuda->stage[i];
+        struct rnnd__stage *s = &cuda->stage[i];
         if (!rnnd__cuda_ok(
                 cuda,
                 cudaHostAlloc((void **)&s->host, stage_bytes, cudaHostAllocDefault),
@@ -331,7 +331,7 @@ static bool open_stages(struct rnnd_cuda *cuda)
 
 /* The workspace that cuBLAS asks for on these devices. Setting the stream forgets
    it. */
-static bool open_blas(struct rnnd_cuda *cuda)
+static bool open_blas(struct rnnd__cuda *cuda)
 {
     size_t bytes = (size_t)(cuda->arch >= 90 ? 32 : 4) << 20;
     return rnnd__cublas_ok(cuda, cublasCreate(&cuda->blas), "cuBLAS")
@@ -343,7 +343,7 @@ static bool open_blas(struct rnnd_cuda *cuda)
                               "cuBLAS's workspace");
 }
 
-static bool open_parts(struct rnnd_cuda *cuda)
+static bool open_parts(struct rnnd__cuda *cuda)
 {
     if (!learn_device(cuda))
         return false;
@@ -370,10 +370,10 @@ static bool open_parts(struct rnnd_cuda *cuda)
            && open_stages(cuda) && open_blas(cuda) && rnnd__graphs_open(cuda);
 }
 
-static int cuda_open(const struct rnnd_backend_config *config,
+static int cuda_open(const struct rnnd__backend_config *config,
                      struct rnnd_backend **out, char *error)
 {
-    struct rnnd_cuda *cuda = (struct rnnd_cuda *)calloc(1, sizeof *cuda);
+    struct rnnd__cuda *cuda = (struct rnnd__cuda *)calloc(1, sizeof *cuda);
     if (!cuda) {
         snprintf(error, 256, "cuda: out of memory");
         return RNND__CUDA_EDEVICE;
@@ -411,7 +411,7 @@ static int device_count(int *count, char *error)
     return RNND__CUDA_EDEVICE;
 }
 
-static int device_info(int device, struct rnnd_cuda_device *out, char *error)
+static int device_info(int device, struct rnnd__cuda_device *out, char *error)
 {
     cudaDeviceProp p;
     cudaError_t status = cudaGetDeviceProperties(&p, device);
@@ -420,7 +420,7 @@ static int device_info(int device, struct rnnd_cuda_device *out, char *error)
         snprintf(error, 256, "cuda %d: %s", device, cudaGetErrorString(status));
         return RNND__CUDA_EDEVICE;
     }
-    struct rnnd_cuda_device d = {};
+    struct rnnd__cuda_device d = {};
     snprintf(d.name, sizeof d.name, "%s", p.name);
     for (int i = 0; i < 16; i++)
         snprintf(d.identity + 2 * i, 3, "%02x", (unsigned char)p.uuid.bytes[i]);
@@ -433,10 +433,10 @@ static int device_info(int device, struct rnnd_cuda_device *out, char *error)
 
 #include "comm_nccl.h"
 
-extern "C" __attribute__((visibility("default"))) const struct rnnd_cuda_plugin
-    rnnd_cuda_plugin = {
+extern "C" __attribute__((visibility("default"))) const struct rnnd__cuda_plugin
+    rnnd__cuda_plugin = {
         .abi = RNND_CUDA_PLUGIN_ABI,
-        .ops_size = sizeof(struct rnnd_backend_ops),
+        .ops_size = sizeof(struct rnnd__backend_ops),
         .device_count = device_count,
         .device_info = device_info,
         .open = cuda_open,

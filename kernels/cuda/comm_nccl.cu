@@ -15,8 +15,8 @@
 
 #include "cuda_backend.cuh"
 
-struct rnnd_nccl {
-    struct rnnd_cuda *cuda;
+struct rnnd__nccl {
+    struct rnnd__cuda *cuda;
     ncclComm_t comm;
     cudaStream_t stream;
     cudaEvent_t ready;         /* the back end's stream has come so far */
@@ -63,7 +63,7 @@ int rnnd__nccl_id(void *id, char *error)
     return status;
 }
 
-static int open_comm(struct rnnd_nccl *n, const void *id, int rank, int size,
+static int open_comm(struct rnnd__nccl *n, const void *id, int rank, int size,
                      char *error)
 {
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
@@ -77,7 +77,7 @@ static int open_comm(struct rnnd_nccl *n, const void *id, int rank, int size,
 
 /* The highest priority: a sum that can run is not kept waiting by the kernels
    beside. */
-static int open_stream(struct rnnd_nccl *n, char *error)
+static int open_stream(struct rnnd__nccl *n, char *error)
 {
     int least, greatest, status;
     status = cuda_status(error, "priorities",
@@ -97,7 +97,7 @@ static int open_stream(struct rnnd_nccl *n, char *error)
     return status;
 }
 
-static void release(struct rnnd_nccl *n)
+static void release(struct rnnd__nccl *n)
 {
     if (n->ready)
         cudaEventDestroy(n->ready);
@@ -109,12 +109,12 @@ static void release(struct rnnd_nccl *n)
 }
 
 int rnnd__nccl_open(struct rnnd_backend *be, const void *id, int rank, int size,
-                    struct rnnd_nccl **out, char *error)
+                    struct rnnd__nccl **out, char *error)
 {
-    struct rnnd_nccl *n = (struct rnnd_nccl *)calloc(1, sizeof *n);
+    struct rnnd__nccl *n = (struct rnnd__nccl *)calloc(1, sizeof *n);
     if (!n)
         return failed(error, "opening", "out of memory");
-    n->cuda = rnnd__cuda(be);
+    n->cuda = rnnd__cuda_of(be);
     int status = open_stream(n, error);
     if (status == 0)
         status = open_comm(n, id, rank, size, error);
@@ -126,7 +126,7 @@ int rnnd__nccl_open(struct rnnd_backend *be, const void *id, int rank, int size,
     return 0;
 }
 
-int rnnd__nccl_sum_begin(struct rnnd_nccl *n, struct rnnd_buf buf, int64_t count,
+int rnnd__nccl_sum_begin(struct rnnd__nccl *n, struct rnnd__buf buf, int64_t count,
                          char *error)
 {
     int status =
@@ -148,7 +148,7 @@ int rnnd__nccl_sum_begin(struct rnnd_nccl *n, struct rnnd_buf buf, int64_t count
     return status;
 }
 
-int rnnd__nccl_sum_poll(struct rnnd_nccl *n, char *error)
+int rnnd__nccl_sum_poll(struct rnnd__nccl *n, char *error)
 {
     ncclResult_t state;
     int status = nccl_status(error, "a sum", ncclCommGetAsyncError(n->comm, &state));
@@ -167,7 +167,7 @@ int rnnd__nccl_sum_poll(struct rnnd_nccl *n, char *error)
     return status < 0 ? status : 1;
 }
 
-void rnnd__nccl_abort(struct rnnd_nccl *n)
+void rnnd__nccl_abort(struct rnnd__nccl *n)
 {
     if (!n)
         return;
@@ -175,7 +175,7 @@ void rnnd__nccl_abort(struct rnnd_nccl *n)
     release(n);
 }
 
-void rnnd__nccl_close(struct rnnd_nccl *n)
+void rnnd__nccl_close(struct rnnd__nccl *n)
 {
     if (!n)
         return;

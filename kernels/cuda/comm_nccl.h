@@ -10,11 +10,11 @@
 
 int rnnd__nccl_id(void *id, char *error);
 int rnnd__nccl_open(struct rnnd_backend *be, const void *id, int rank, int size,
-                    struct rnnd_nccl **out, char *error);
-int rnnd__nccl_sum_begin(struct rnnd_nccl *comm, struct rnnd_buf buf, int64_t count,
+                    struct rnnd__nccl **out, char *error);
+int rnnd__nccl_sum_begin(struct rnnd__nccl *comm, struct rnnd__buf buf, int64_t count,
                          char *error);
-int rnnd__nccl_sum_poll(struct rnnd_nccl *comm, char *error);
-void rnnd__nccl_abort(struct rnnd_nccl *comm);
-void rnnd__nccl_close(struct rnnd_nccl *comm);
+int rnnd__nccl_sum_poll(struct rnnd__nccl *comm, char *error);
+void rnnd__nccl_abort(struct rnnd__nccl *comm);
+void rnnd__nccl_close(struct rnnd__nccl *comm);
 
 #endif

@@ -28,12 +28,12 @@ enum {
 
 /* Pinned memory through which uploads pass, so that none of them waits for the
    device. */
-struct rnnd_stage {
+struct rnnd__stage {
     char *host;
     cudaEvent_t used;          /* when the device has read it */
 };
 
-struct rnnd_cuda {
+struct rnnd__cuda {
     struct rnnd_backend base;
     int device, arch, multiprocessors;
     size_t shared;             /* bytes of shared memory that a block may ask for */
@@ -49,29 +49,29 @@ struct rnnd_cuda {
     uint32_t *lost; /* device [1]: a block waited for one that did not come */
     uint32_t *lost_seen;       /* pinned [1] */
     bool watches; /* a kernel that may say so was started since the last sync */
-    struct rnnd_stage stage[RNND__STAGES];
+    struct rnnd__stage stage[RNND__STAGES];
     int staging;               /* the one being filled */
     size_t filled;
-    struct rnnd_graphs *graphs;    /* NULL: none are made */
+    struct rnnd__graphs *graphs;    /* NULL: none are made */
     char description[128];
 };
 
-static inline struct rnnd_cuda *rnnd__cuda(struct rnnd_backend *be)
+static inline struct rnnd__cuda *rnnd__cuda_of(struct rnnd_backend *be)
 {
-    return (struct rnnd_cuda *)be;
+    return (struct rnnd__cuda *)be;
 }
 
-static inline float *rnnd__floats(struct rnnd_buf buf)
+static inline float *rnnd__floats(struct rnnd__buf buf)
 {
     return (float *)buf.dev;
 }
 
-static inline int32_t *rnnd__ints(struct rnnd_buf buf)
+static inline int32_t *rnnd__ints(struct rnnd__buf buf)
 {
     return (int32_t *)buf.dev;
 }
 
-static inline int64_t *rnnd__longs(struct rnnd_buf buf)
+static inline int64_t *rnnd__longs(struct rnnd__buf buf)
 {
     return (int64_t *)buf.dev;
 }
@@ -111,11 +111,11 @@ __device__ __forceinline__ int64_t thread_count()
 }
 
 /* i = row * cols + col. */
-struct rnnd_place {
+struct rnnd__place {
     int64_t row, col;
 };
 
-__device__ __forceinline__ rnnd_place place_of(int64_t i, int64_t cols)
+__device__ __forceinline__ rnnd__place place_of(int64_t i, int64_t cols)
 {
     if (((i | cols) >> 32) == 0) { /* the usual case, at a fifth of the price */
         uint32_t row = (uint32_t)i / (uint32_t)cols;
@@ -161,83 +161,83 @@ __device__ __forceinline__ double block_sum(double x)
 /* ---- backend.cu ------------------------------------------------------------------ */
 
 /* Whether work may go on: false after a failure, which the next wait returns. */
-static inline bool rnnd__cuda_sound(const struct rnnd_cuda *cuda)
+static inline bool rnnd__cuda_sound(const struct rnnd__cuda *cuda)
 {
     return cuda->base.status == 0;
 }
 
 /* Keep the first failure; false if there was one. */
-bool rnnd__cuda_ok(struct rnnd_cuda *cuda, cudaError_t status, const char *what);
-bool rnnd__cublas_ok(struct rnnd_cuda *cuda, cublasStatus_t status, const char *what);
-/* sums (struct rnnd_sums) += [parts] of the three in cuda->partial. */
-void rnnd__cuda_add_sums(struct rnnd_cuda *cuda, int parts, struct rnnd_buf sums);
-int rnnd__cuda_download(struct rnnd_backend *, void *dst, struct rnnd_buf src,
+bool rnnd__cuda_ok(struct rnnd__cuda *cuda, cudaError_t status, const char *what);
+bool rnnd__cublas_ok(struct rnnd__cuda *cuda, cublasStatus_t status, const char *what);
+/* sums (struct rnnd__sums) += [parts] of the three in cuda->partial. */
+void rnnd__cuda_add_sums(struct rnnd__cuda *cuda, int parts, struct rnnd__buf sums);
+int rnnd__cuda_download(struct rnnd_backend *, void *dst, struct rnnd__buf src,
                         size_t bytes);
-void rnnd__cuda_copy(struct rnnd_backend *, struct rnnd_buf dst, struct rnnd_buf src,
+void rnnd__cuda_copy(struct rnnd_backend *, struct rnnd__buf dst, struct rnnd__buf src,
                      size_t bytes);
-void rnnd__cuda_zero(struct rnnd_backend *, struct rnnd_buf dst, size_t bytes);
+void rnnd__cuda_zero(struct rnnd_backend *, struct rnnd__buf dst, size_t bytes);
 int rnnd__cuda_sync(struct rnnd_backend *);
 
 /* ---- graph.cu -------------------------------------------------------------------- */
 
 /* RNND_CUDA_GRAPHS=no: none are made, as where a capture has failed. */
-bool rnnd__graphs_open(struct rnnd_cuda *cuda);
-void rnnd__graphs_close(struct rnnd_cuda *cuda);
+bool rnnd__graphs_open(struct rnnd__cuda *cuda);
+void rnnd__graphs_close(struct rnnd__cuda *cuda);
 /* work(be, arg), which only launches, or the graph of it where the key has come before.
    The key holds all that the launches depend on, pointers too; its rest is 0. */
-void rnnd__graph_run(struct rnnd_cuda *cuda, const int64_t (&key)[RNND__GRAPH_KEY],
+void rnnd__graph_run(struct rnnd__cuda *cuda, const int64_t (&key)[RNND__GRAPH_KEY],
                      void (*work)(struct rnnd_backend *, const void *arg),
                      const void *arg);
 
 /* ---- the entries of the table, by file ------------------------------------------- */
 
 /* matrix.cu */
-void rnnd__cuda_matmul(struct rnnd_backend *, const struct rnnd_matmul *,
-                       struct rnnd_buf C, struct rnnd_buf A, struct rnnd_buf B);
+void rnnd__cuda_matmul(struct rnnd_backend *, const struct rnnd__matmul *,
+                       struct rnnd__buf C, struct rnnd__buf A, struct rnnd__buf B);
 void rnnd__cuda_add_bias(struct rnnd_backend *, int64_t rows, int64_t cols,
-                         struct rnnd_buf y, struct rnnd_buf bias);
+                         struct rnnd__buf y, struct rnnd__buf bias);
 void rnnd__cuda_col_sum(struct rnnd_backend *, int64_t rows, int64_t cols,
-                        struct rnnd_buf out, struct rnnd_buf x);
+                        struct rnnd__buf out, struct rnnd__buf x);
 /* The same of rows that are ld apart. */
-void rnnd__cuda_sum_rows(struct rnnd_cuda *, int64_t rows, int64_t cols, int64_t ld,
+void rnnd__cuda_sum_rows(struct rnnd__cuda *, int64_t rows, int64_t cols, int64_t ld,
                          float *out, const float *x);
 /* rnn.cu */
 size_t rnnd__cuda_rnn_scratch(struct rnnd_backend *, enum rnnd_cell, int64_t H,
                               int64_t N, int64_t R);
-void rnnd__cuda_rnn_forward(struct rnnd_backend *, const struct rnnd_rnn *);
-void rnnd__cuda_rnn_backward(struct rnnd_backend *, const struct rnnd_rnn *);
+void rnnd__cuda_rnn_forward(struct rnnd_backend *, const struct rnnd__rnn *);
+void rnnd__cuda_rnn_backward(struct rnnd_backend *, const struct rnnd__rnn *);
 void rnnd__cuda_rnn_explain(struct rnnd_backend *, enum rnnd_cell, int64_t H, int64_t N,
                             char *text);
 /* vocab.cu */
 void rnnd__cuda_embed_gather(struct rnnd_backend *, int64_t R, int64_t E,
-                             struct rnnd_buf out, struct rnnd_buf table,
-                             struct rnnd_buf token);
+                             struct rnnd__buf out, struct rnnd__buf table,
+                             struct rnnd__buf token);
 void rnnd__cuda_embed_scatter_add(struct rnnd_backend *, int64_t E,
-                                  struct rnnd_buf dtable, struct rnnd_buf dx,
-                                  const struct rnnd_segments *);
+                                  struct rnnd__buf dtable, struct rnnd__buf dx,
+                                  const struct rnnd__segments *);
 void rnnd__cuda_softmax_ce(struct rnnd_backend *, int64_t rows, int64_t cols,
-                           struct rnnd_buf scores, struct rnnd_buf sums,
-                           struct rnnd_buf label);
+                           struct rnnd__buf scores, struct rnnd__buf sums,
+                           struct rnnd__buf label);
 /* ends.cu */
-void rnnd__cuda_pool(struct rnnd_backend *, const struct rnnd_pooling *,
-                     struct rnnd_buf out, struct rnnd_buf argmax, struct rnnd_buf y);
-void rnnd__cuda_pool_backward(struct rnnd_backend *, const struct rnnd_pooling *,
-                              struct rnnd_buf dy, struct rnnd_buf dout,
-                              struct rnnd_buf argmax);
-void rnnd__cuda_dropout(struct rnnd_backend *, const struct rnnd_dropout *,
-                        struct rnnd_buf out, struct rnnd_buf in);
+void rnnd__cuda_pool(struct rnnd_backend *, const struct rnnd__pooling *,
+                     struct rnnd__buf out, struct rnnd__buf argmax, struct rnnd__buf y);
+void rnnd__cuda_pool_backward(struct rnnd_backend *, const struct rnnd__pooling *,
+                              struct rnnd__buf dy, struct rnnd__buf dout,
+                              struct rnnd__buf argmax);
+void rnnd__cuda_dropout(struct rnnd_backend *, const struct rnnd__dropout *,
+                        struct rnnd__buf out, struct rnnd__buf in);
 void rnnd__cuda_mse(struct rnnd_backend *, int64_t rows, int64_t cols,
-                    struct rnnd_buf scores, struct rnnd_buf sums,
-                    struct rnnd_buf target);
+                    struct rnnd__buf scores, struct rnnd__buf sums,
+                    struct rnnd__buf target);
 void rnnd__cuda_bce(struct rnnd_backend *, int64_t rows, int64_t cols,
-                    struct rnnd_buf scores, struct rnnd_buf sums,
-                    struct rnnd_buf target);
+                    struct rnnd__buf scores, struct rnnd__buf sums,
+                    struct rnnd__buf target);
 /* vector.cu */
 int rnnd__cuda_sum_sq(struct rnnd_backend *, int64_t n, double *result,
-                      struct rnnd_buf x);
-void rnnd__cuda_sgd(struct rnnd_backend *, const struct rnnd_sgd *, struct rnnd_buf w,
-                    struct rnnd_buf g, struct rnnd_buf momentum);
-void rnnd__cuda_adam(struct rnnd_backend *, const struct rnnd_adam *, struct rnnd_buf w,
-                     struct rnnd_buf g, struct rnnd_buf m, struct rnnd_buf v);
+                      struct rnnd__buf x);
+void rnnd__cuda_sgd(struct rnnd_backend *, const struct rnnd__sgd *, struct rnnd__buf w,
+                    struct rnnd__buf g, struct rnnd__buf momentum);
+void rnnd__cuda_adam(struct rnnd_backend *, const struct rnnd__adam *, struct rnnd__buf w,
+                     struct rnnd__buf g, struct rnnd__buf m, struct rnnd__buf v);
 
 #endif

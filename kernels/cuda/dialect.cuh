@@ -59,8 +59,8 @@ typedef __nv_bfloat16 bf16;
 #define SHARED_ARRAY(T, name, dims) __shared__ __align__(16) T name dims
 
 #define SHARED_DYN(T, name)                                              \
-    extern __shared__ __align__(16) unsigned char rnnd_shared_dynamic[]; \
-    T *name = reinterpret_cast<T *>(rnnd_shared_dynamic)
+    extern __shared__ __align__(16) unsigned char rnnd__shared_dynamic[]; \
+    T *name = reinterpret_cast<T *>(rnnd__shared_dynamic)
 
 #define UNROLL _Pragma("unroll")
 #define NO_UNROLL _Pragma("unroll 1")
@@ -262,7 +262,7 @@ __device__ __forceinline__ float from_tf32(uint32_t x)
 /* ---- launching ------------------------------------------------------------------- */
 
 template <class T>
-struct rnnd_as_declared {
+struct rnnd__as_declared {
     typedef T type;
 };
 
@@ -271,7 +271,7 @@ struct rnnd_as_declared {
 template <class... P>
 inline cudaError_t launch(void (*kernel)(P...), dim3 grid, dim3 block, size_t shared,
                           cudaStream_t stream,
-                          typename rnnd_as_declared<P>::type... args)
+                          typename rnnd__as_declared<P>::type... args)
 {
     void *list[] = {static_cast<void *>(&args)..., nullptr};
     return cudaLaunchKernel(kernel, grid, block, list, shared, stream);
@@ -282,7 +282,7 @@ inline cudaError_t launch(void (*kernel)(P...), dim3 grid, dim3 block, size_t sh
 template <class... P>
 inline cudaError_t launch_cooperative(void (*kernel)(P...), dim3 grid, dim3 block,
                                       size_t shared, cudaStream_t stream,
-                                      typename rnnd_as_declared<P>::type... args)
+                                      typename rnnd__as_declared<P>::type... args)
 {
     void *list[] = {static_cast<void *>(&args)..., nullptr};
     return cudaLaunchCooperativeKernel(kernel, grid, block, list, shared, stream);

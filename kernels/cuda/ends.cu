@@ -7,14 +7,14 @@
 
 /* ---- pooling --------------------------------------------------------------------- */
 
-struct rnnd_pool_shape {
+struct rnnd__pool_shape {
     enum rnnd_pool pool;
     int64_t N, H, cols;            /* cols = D*H */
     const int64_t *off;
     const int32_t *len;
 };
 
-static rnnd_pool_shape pool_shape(const struct rnnd_pooling *s)
+static rnnd__pool_shape pool_shape(const struct rnnd__pooling *s)
 {
     return {s->pool, s->batch->N, s->H, s->D * s->H, rnnd__longs(s->batch->d_off),
             rnnd__ints(s->batch->d_len)};
@@ -22,21 +22,21 @@ static rnnd_pool_shape pool_shape(const struct rnnd_pooling *s)
 
 /* Where the last state of a column's direction stands: forward ends at the last step,
    reverse at the first. */
-__device__ __forceinline__ int64_t last_step(const rnnd_pool_shape &s, rnnd_place p,
+__device__ __forceinline__ int64_t last_step(const rnnd__pool_shape &s, rnnd__place p,
                                              int64_t len)
 {
     return p.col < s.H ? len - 1 : 0;
 }
 
-__device__ __forceinline__ float value_at(const rnnd_pool_shape &s, const float *y,
-                                          rnnd_place p, int64_t t)
+__device__ __forceinline__ float value_at(const rnnd__pool_shape &s, const float *y,
+                                          rnnd__place p, int64_t t)
 {
     return y[(__ldg(s.off + t) + p.row) * s.cols + p.col];
 }
 
 /* The first of the largest values; a NaN is larger than any number. */
-__device__ __forceinline__ float pool_max(const rnnd_pool_shape &s, const float *y,
-                                          rnnd_place p, int64_t len, int32_t *at)
+__device__ __forceinline__ float pool_max(const rnnd__pool_shape &s, const float *y,
+                                          rnnd__place p, int64_t len, int32_t *at)
 {
     float best = value_at(s, y, p, 0);
     *at = 0;
@@ -50,8 +50,8 @@ __device__ __forceinline__ float pool_max(const rnnd_pool_shape &s, const float 
     return best;
 }
 
-__device__ __forceinline__ float pool_mean(const rnnd_pool_shape &s, const float *y,
-                                           rnnd_place p, int64_t len)
+__device__ __forceinline__ float pool_mean(const rnnd__pool_shape &s, const float *y,
+                                           rnnd__place p, int64_t len)
 {
     double sum = 0;
     for (int64_t t = 0; t < len; t++)
@@ -61,10 +61,10 @@ __device__ __forceinline__ float pool_mean(const rnnd_pool_shape &s, const float
 
 /* A thread for each column of each sequence. */
 __global__ void __launch_bounds__(RNND__BLOCK)
-    pool_columns(float *out, int32_t *argmax, const float *y, rnnd_pool_shape s)
+    pool_columns(float *out, int32_t *argmax, const float *y, rnnd__pool_shape s)
 {
     for (int64_t i = thread_index(); i < s.N * s.cols; i += thread_count()) {
-        rnnd_place p = place_of(i, s.cols);
+        rnnd__place p = place_of(i, s.cols);
         int64_t len = s.len[p.row];
         int32_t at = 0;
         if (len == 0)
@@ -80,11 +80,11 @@ __global__ void __launch_bounds__(RNND__BLOCK)
     }
 }
 
-void rnnd__cuda_pool(struct rnnd_backend *be, const struct rnnd_pooling *s,
-                     struct rnnd_buf out, struct rnnd_buf argmax, struct rnnd_buf y)
+void rnnd__cuda_pool(struct rnnd_backend *be, const struct rnnd__pooling *s,
+                     struct rnnd__buf out, struct rnnd__buf argmax, struct rnnd__buf y)
 {
-    struct rnnd_cuda *cuda = rnnd__cuda(be);
-    rnnd_pool_shape shape = pool_shape(s);
+    struct rnnd__cuda *cuda = rnnd__cuda_of(be);
+    rnnd__pool_shape shape = pool_shape(s);
     if (shape.N > 0 && rnnd__cuda_sound(cuda))
         rnnd__cuda_ok(cuda,
                       launch(pool_columns, rnnd__blocks(shape.N * shape.cols),
@@ -95,10 +95,10 @@ void rnnd__cuda_pool(struct rnnd_backend *be, const struct rnnd_pooling *s,
 
 __global__ void __launch_bounds__(RNND__BLOCK)
     pool_columns_backward(float *dy, const float *dout, const int32_t *argmax,
-                          rnnd_pool_shape s)
+                          rnnd__pool_shape s)
 {
     for (int64_t i = thread_index(); i < s.N * s.cols; i += thread_count()) {
-        rnnd_place p = place_of(i, s.cols);
+        rnnd__place p = place_of(i, s.cols);
         int64_t len = s.len[p.row], at = 0;
         float d = dout[i];
         if (s.pool == RNND_POOL_LAST)
@@ -113,12 +113,12 @@ __global__ void __launch_bounds__(RNND__BLOCK)
     }
 }
 
-void rnnd__cuda_pool_backward(struct rnnd_backend *be, const struct rnnd_pooling *s,
-                              struct rnnd_buf dy, struct rnnd_buf dout,
-                              struct rnnd_buf argmax)
+void rnnd__cuda_pool_backward(struct rnnd_backend *be, const struct rnnd__pooling *s,
+                              struct rnnd__buf dy, struct rnnd__buf dout,
+                              struct rnnd__buf argmax)
 {
-    struct rnnd_cuda *cuda = rnnd__cuda(be);
-    rnnd_pool_shape shape = pool_shape(s);
+    struct rnnd__cuda *cuda = rnnd__cuda_of(be);
+    rnnd__pool_shape shape = pool_shape(s);
     if (shape.N > 0 && rnnd__cuda_sound(cuda))
         rnnd__cuda_ok(cuda,
                       launch(pool_columns_backward, rnnd__blocks(shape.N * shape.cols),
@@ -129,7 +129,7 @@ void rnnd__cuda_pool_backward(struct rnnd_backend *be, const struct rnnd_pooling
 
 /* ---- dropout --------------------------------------------------------------------- */
 
-struct rnnd_drop {
+struct rnnd__drop {
     uint64_t key;
     uint32_t threshold;
     float scale;
@@ -140,17 +140,17 @@ struct rnnd_drop {
 
 /* A thread for four columns: what one draw is enough for. */
 __global__ void __launch_bounds__(RNND__BLOCK)
-    drop_units(float *out, const float *in, rnnd_drop d)
+    drop_units(float *out, const float *in, rnnd__drop d)
 {
     int64_t quads = (d.cols + 3) / 4;
     for (int64_t i = thread_index(); i < d.rows * quads; i += thread_count()) {
-        rnnd_place p = place_of(i, quads);
+        rnnd__place p = place_of(i, quads);
         int64_t t = d.by_sequence ? 0 : step_of_row(d.off, d.T, p.row);
         int64_t j = d.by_sequence ? p.row : p.row - __ldg(d.off + t);
 #if RNND_FAULT == 15 /* masks by the place in the batch, not by the sequence */
         j = p.row % 2;
 #endif
-        rnnd_random r = rnnd_dropout_words(d.key, __ldg(d.id + j),
+        rnnd__random r = rnnd__dropout_words(d.key, __ldg(d.id + j),
                                            d.timeless ? 0 : d.first + t, 4 * p.col);
         int64_t at = p.row * d.cols + 4 * p.col, left = d.cols - 4 * p.col;
         UNROLL
@@ -160,12 +160,12 @@ __global__ void __launch_bounds__(RNND__BLOCK)
     }
 }
 
-void rnnd__cuda_dropout(struct rnnd_backend *be, const struct rnnd_dropout *s,
-                        struct rnnd_buf out, struct rnnd_buf in)
+void rnnd__cuda_dropout(struct rnnd_backend *be, const struct rnnd__dropout *s,
+                        struct rnnd__buf out, struct rnnd__buf in)
 {
-    struct rnnd_cuda *cuda = rnnd__cuda(be);
-    const struct rnnd_packed *b = s->batch;
-    rnnd_drop d = {s->key, rnnd_dropout_threshold(s->p), (float)(1.0 / (1.0 - s->p)),
+    struct rnnd__cuda *cuda = rnnd__cuda_of(be);
+    const struct rnnd__packed *b = s->batch;
+    rnnd__drop d = {s->key, rnnd__dropout_threshold(s->p), (float)(1.0 / (1.0 - s->p)),
                    s->by_sequence, s->by_sequence || s->kind == RNND_DROPOUT_SEQUENCE,
                    s->by_sequence ? b->N : b->R, s->cols, b->T, b->first,
                    rnnd__longs(b->d_off), rnnd__longs(b->d_id)};
@@ -238,9 +238,9 @@ __global__ void __launch_bounds__(1024)
 }
 
 template <bool mse>
-static void value_losses(struct rnnd_cuda *cuda, int64_t rows, int64_t cols,
-                         struct rnnd_buf scores, struct rnnd_buf sums,
-                         struct rnnd_buf target)
+static void value_losses(struct rnnd__cuda *cuda, int64_t rows, int64_t cols,
+                         struct rnnd__buf scores, struct rnnd__buf sums,
+                         struct rnnd__buf target)
 {
     unsigned threads = cols <= 128 ? 32 : RNND__BLOCK;
     int blocks = (int)rnnd__least(rows, RNND__SUM_BLOCKS);
@@ -255,15 +255,15 @@ static void value_losses(struct rnnd_cuda *cuda, int64_t rows, int64_t cols,
 }
 
 void rnnd__cuda_mse(struct rnnd_backend *be, int64_t rows, int64_t cols,
-                    struct rnnd_buf scores, struct rnnd_buf sums,
-                    struct rnnd_buf target)
+                    struct rnnd__buf scores, struct rnnd__buf sums,
+                    struct rnnd__buf target)
 {
-    value_losses<true>(rnnd__cuda(be), rows, cols, scores, sums, target);
+    value_losses<true>(rnnd__cuda_of(be), rows, cols, scores, sums, target);
 }
 
 void rnnd__cuda_bce(struct rnnd_backend *be, int64_t rows, int64_t cols,
-                    struct rnnd_buf scores, struct rnnd_buf sums,
-                    struct rnnd_buf target)
+                    struct rnnd__buf scores, struct rnnd__buf sums,
+                    struct rnnd__buf target)
 {
-    value_losses<false>(rnnd__cuda(be), rows, cols, scores, sums, target);
+    value_losses<false>(rnnd__cuda_of(be), rows, cols, scores, sums, target);
 }

@@ -15,35 +15,35 @@
 /* A training takes a few for each layer: passes, and buffers that change places. */
 enum { MOST_GRAPHS = 64 };
 
-struct rnnd_graph {
+struct rnnd__graph {
     int64_t key[RNND__GRAPH_KEY];
     cudaGraphExec_t exec;          /* NULL: seen once */
     uint64_t used;                 /* when, 0 = free */
 };
 
-struct rnnd_graphs {
-    struct rnnd_graph list[MOST_GRAPHS];
+struct rnnd__graphs {
+    struct rnnd__graph list[MOST_GRAPHS];
     uint64_t uses;
 };
 
-bool rnnd__graphs_open(struct rnnd_cuda *cuda)
+bool rnnd__graphs_open(struct rnnd__cuda *cuda)
 {
     const char *wish = getenv("RNND_CUDA_GRAPHS");
     if (wish && strcmp(wish, "no") == 0)
         return true;
-    cuda->graphs = (struct rnnd_graphs *)calloc(1, sizeof *cuda->graphs);
+    cuda->graphs = (struct rnnd__graphs *)calloc(1, sizeof *cuda->graphs);
     return cuda->graphs || rnnd__cuda_ok(cuda, cudaErrorMemoryAllocation, "graphs");
 }
 
 /* What the device still runs is freed when it ends. */
-static void forget(struct rnnd_graph *g)
+static void forget(struct rnnd__graph *g)
 {
     if (g->exec)
         cudaGraphExecDestroy(g->exec);
     memset(g, 0, sizeof *g);
 }
 
-void rnnd__graphs_close(struct rnnd_cuda *cuda)
+void rnnd__graphs_close(struct rnnd__cuda *cuda)
 {
     for (int i = 0; cuda->graphs && i < MOST_GRAPHS; i++)
         forget(&cuda->graphs->list[i]);
@@ -51,7 +51,7 @@ void rnnd__graphs_close(struct rnnd_cuda *cuda)
     cuda->graphs = NULL;
 }
 
-static bool is_key_of(const struct rnnd_graph *g, const int64_t *key)
+static bool is_key_of(const struct rnnd__graph *g, const int64_t *key)
 {
     size_t bytes = sizeof g->key;
 #if RNND_FAULT == 17 /* a graph is replayed for other buffers than its own */
@@ -62,12 +62,12 @@ static bool is_key_of(const struct rnnd_graph *g, const int64_t *key)
 
 /* The graph of a key, which may be new: then it takes the place that was not used for
    the longest time. */
-static struct rnnd_graph *graph_of(struct rnnd_graphs *all, const int64_t *key,
+static struct rnnd__graph *graph_of(struct rnnd__graphs *all, const int64_t *key,
                                    bool *known)
 {
-    struct rnnd_graph *oldest = all->list, *found = NULL;
+    struct rnnd__graph *oldest = all->list, *found = NULL;
     for (int i = 0; i < MOST_GRAPHS && !found; i++) {
-        struct rnnd_graph *g = &all->list[i];
+        struct rnnd__graph *g = &all->list[i];
         if (is_key_of(g, key))
             found = g;
         if (g->used < oldest->used)
@@ -84,7 +84,7 @@ static struct rnnd_graph *graph_of(struct rnnd_graphs *all, const int64_t *key,
 }
 
 /* Nothing runs in a capture, and what fails in it is not the program's fault. */
-static bool capture(struct rnnd_cuda *cuda, struct rnnd_graph *g,
+static bool capture(struct rnnd__cuda *cuda, struct rnnd__graph *g,
                     void (*work)(struct rnnd_backend *, const void *), const void *arg)
 {
     cudaGraph_t graph = NULL;
@@ -103,13 +103,13 @@ static bool capture(struct rnnd_cuda *cuda, struct rnnd_graph *g,
     return good;
 }
 
-void rnnd__graph_run(struct rnnd_cuda *cuda, const int64_t (&key)[RNND__GRAPH_KEY],
+void rnnd__graph_run(struct rnnd__cuda *cuda, const int64_t (&key)[RNND__GRAPH_KEY],
                      void (*work)(struct rnnd_backend *, const void *), const void *arg)
 {
     bool known = false;
     if (!rnnd__cuda_sound(cuda))
         return;
-    struct rnnd_graph *g = cuda->graphs ? graph_of(cuda->graphs, key, &known) : NULL;
+    struct rnnd__graph *g = cuda->graphs ? graph_of(cuda->graphs, key, &known) : NULL;
     if (known && !g->exec && !capture(cuda, g, work, arg)) {
         (void)cudaGetLastError();
         rnnd__graphs_close(cuda);

@@ -13,16 +13,16 @@ __global__ void __launch_bounds__(RNND__BLOCK)
     scale_matrix(float *C, int64_t rows, int64_t cols, int64_t ld, float beta)
 {
     for (int64_t i = thread_index(); i < rows * cols; i += thread_count()) {
-        rnnd_place p = place_of(i, cols);
+        rnnd__place p = place_of(i, cols);
         float *c = C + p.row * ld + p.col;
         *c = beta == 0 ? 0 : beta * *c;
     }
 }
 
-void rnnd__cuda_matmul(struct rnnd_backend *be, const struct rnnd_matmul *s,
-                       struct rnnd_buf C, struct rnnd_buf A, struct rnnd_buf B)
+void rnnd__cuda_matmul(struct rnnd_backend *be, const struct rnnd__matmul *s,
+                       struct rnnd__buf C, struct rnnd__buf A, struct rnnd__buf B)
 {
-    struct rnnd_cuda *cuda = rnnd__cuda(be);
+    struct rnnd__cuda *cuda = rnnd__cuda_of(be);
     if (s->m == 0 || s->n == 0 || !rnnd__cuda_sound(cuda))
         return;
     if (s->k == 0) {
@@ -53,9 +53,9 @@ __global__ void __launch_bounds__(RNND__BLOCK)
 }
 
 void rnnd__cuda_add_bias(struct rnnd_backend *be, int64_t rows, int64_t cols,
-                         struct rnnd_buf y, struct rnnd_buf bias)
+                         struct rnnd__buf y, struct rnnd__buf bias)
 {
-    struct rnnd_cuda *cuda = rnnd__cuda(be);
+    struct rnnd__cuda *cuda = rnnd__cuda_of(be);
     if (rows * cols > 0 && rnnd__cuda_sound(cuda))
         rnnd__cuda_ok(cuda, launch(add_bias_rows, rnnd__blocks(rows * cols),
                                    dim3(RNND__BLOCK), 0, cuda->stream, rnnd__floats(y),
@@ -66,7 +66,7 @@ void rnnd__cuda_add_bias(struct rnnd_backend *be, int64_t rows, int64_t cols,
 
 enum { TILE = 32, LANES = RNND__BLOCK / TILE, SHORT = 16 };
 
-struct rnnd_col_sum {
+struct rnnd__col_sum {
     int64_t rows, cols, ld, each;  /* each: rows of a part */
     int tiles, parts;
 };
@@ -74,7 +74,7 @@ struct rnnd_col_sum {
 /* A block sums 32 columns over the rows of one part: in float over few rows, in double
    beyond. With one part the sums are added to out at once. */
 __global__ void __launch_bounds__(RNND__BLOCK)
-    sum_columns(float *out, double *partial, const float *x, rnnd_col_sum s)
+    sum_columns(float *out, double *partial, const float *x, rnnd__col_sum s)
 {
     SHARED_ARRAY(double, lane_sum, [LANES][TILE]);
     int64_t part = blockIdx.x / s.tiles;
@@ -115,7 +115,7 @@ __global__ void __launch_bounds__(RNND__BLOCK)
     }
 }
 
-void rnnd__cuda_sum_rows(struct rnnd_cuda *cuda, int64_t rows, int64_t cols, int64_t ld,
+void rnnd__cuda_sum_rows(struct rnnd__cuda *cuda, int64_t rows, int64_t cols, int64_t ld,
                          float *out, const float *x)
 {
     const int64_t most_parts = 64, least_rows = LANES * SHORT;
@@ -123,7 +123,7 @@ void rnnd__cuda_sum_rows(struct rnnd_cuda *cuda, int64_t rows, int64_t cols, int
         return;
     int64_t parts = rnnd__least(rnnd__ratio_up(rows, least_rows), most_parts);
     parts = rnnd__most(1, rnnd__least(parts, RNND__PARTIALS / cols));
-    rnnd_col_sum s = {rows, cols, ld, rnnd__ratio_up(rows, parts),
+    rnnd__col_sum s = {rows, cols, ld, rnnd__ratio_up(rows, parts),
                       (int)rnnd__ratio_up(cols, TILE), 0};
     s.parts = (int)rnnd__ratio_up(rows, s.each);
     if (!rnnd__cuda_ok(cuda,
@@ -140,8 +140,8 @@ void rnnd__cuda_sum_rows(struct rnnd_cuda *cuda, int64_t rows, int64_t cols, int
 }
 
 void rnnd__cuda_col_sum(struct rnnd_backend *be, int64_t rows, int64_t cols,
-                        struct rnnd_buf out, struct rnnd_buf x)
+                        struct rnnd__buf out, struct rnnd__buf x)
 {
-    rnnd__cuda_sum_rows(rnnd__cuda(be), rows, cols, cols, rnnd__floats(out),
+    rnnd__cuda_sum_rows(rnnd__cuda_of(be), rows, cols, cols, rnnd__floats(out),
                         rnnd__floats(x));
 }

@@ -16,11 +16,11 @@
 /* Grows with every change of this file or of backend.h. */
 enum { RNND_CUDA_PLUGIN_ABI = 3 };
 
-#define RNND_CUDA_PLUGIN_SYMBOL "rnnd_cuda_plugin"
+#define RNND_CUDA_PLUGIN_SYMBOL "rnnd__cuda_plugin"
 
 enum { RNND_NCCL_ID_BYTES = 128 };
 
-struct rnnd_cuda_device {
+struct rnnd__cuda_device {
     char name[256];
     /* The same in all processes that see this device, and only then. */
     char identity[64];
@@ -30,33 +30,33 @@ struct rnnd_cuda_device {
 };
 
 /* An NCCL communicator with a stream of its own. */
-struct rnnd_nccl;
+struct rnnd__nccl;
 
-struct rnnd_cuda_plugin {
+struct rnnd__cuda_plugin {
     int abi;                 /* RNND_CUDA_PLUGIN_ABI; first for ever */
-    size_t ops_size;         /* sizeof(struct rnnd_backend_ops) */
+    size_t ops_size;         /* sizeof(struct rnnd__backend_ops) */
 
     /* At least 1, else a failure that says why there is none. */
     int (*device_count)(int *count, char *error);
-    int (*device_info)(int device, struct rnnd_cuda_device *out, char *error);
-    int (*open)(const struct rnnd_backend_config *config, struct rnnd_backend **out,
+    int (*device_info)(int device, struct rnnd__cuda_device *out, char *error);
+    int (*open)(const struct rnnd__backend_config *config, struct rnnd_backend **out,
                 char *error);
 
     /* One rank draws the id [RNND_NCCL_ID_BYTES] and hands it to all; they open
        together. */
     int (*nccl_id)(void *id, char *error);
     int (*nccl_open)(struct rnnd_backend *be, const void *id, int rank, int size,
-                     struct rnnd_nccl **out, char *error);
+                     struct rnnd__nccl **out, char *error);
     /* Starts the sum over all ranks of buf [count] floats, in place, behind what the
        back end's stream was given so far; same order and counts on all ranks. */
-    int (*nccl_sum_begin)(struct rnnd_nccl *, struct rnnd_buf buf, int64_t count,
+    int (*nccl_sum_begin)(struct rnnd__nccl *, struct rnnd__buf buf, int64_t count,
                           char *error);
     /* 1: all sums are done, and the back end's stream sees them. 0: not yet. Never
        waits, so that the caller can keep a deadline. */
-    int (*nccl_sum_poll)(struct rnnd_nccl *, char *error);
+    int (*nccl_sum_poll)(struct rnnd__nccl *, char *error);
     /* Instead of close, where a peer is lost. */
-    void (*nccl_abort)(struct rnnd_nccl *);
-    void (*nccl_close)(struct rnnd_nccl *);
+    void (*nccl_abort)(struct rnnd__nccl *);
+    void (*nccl_close)(struct rnnd__nccl *);
 };
 
 #endif

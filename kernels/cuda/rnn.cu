@@ -20,12 +20,12 @@ static int64_t line_up(int64_t floats)
     return rnnd__ratio_up(floats, 64) * 64;
 }
 
-rnnd_rnn_scratch rnnd__scratch_of(const struct rnnd_rnn *r)
+rnnd__rnn_scratch rnnd__scratch_of(const struct rnnd__rnn *r)
 {
     int64_t states = line_up(r->batch->N * r->H);
     float *p = rnnd__floats(r->scratch);
     float *product = p + 2 * states;
-    float *h_prev = product + line_up(r->batch->N * rnnd_cell_gates(r->cell) * r->H);
+    float *h_prev = product + line_up(r->batch->N * rnnd__cell_gates(r->cell) * r->H);
     return {p, p + states, product, h_prev,
             (uint32_t *)(h_prev + line_up(r->batch->R * r->H))};
 }
@@ -34,51 +34,51 @@ size_t rnnd__cuda_rnn_scratch(struct rnnd_backend *be, enum rnnd_cell cell, int6
                               int64_t N, int64_t R)
 {
     (void)be;
-    return (size_t)(2 * line_up(N * H) + line_up(N * rnnd_cell_gates(cell) * H) +
+    return (size_t)(2 * line_up(N * H) + line_up(N * rnnd__cell_gates(cell) * H) +
                     line_up(R * H)) * sizeof(float) +
            rnnd__persistent_scratch(cell, H, N);
 }
 
-static void begin(struct rnnd_backend *be, float *to, struct rnnd_buf from,
+static void begin(struct rnnd_backend *be, float *to, struct rnnd__buf from,
                   int64_t floats)
 {
-    struct rnnd_buf dst = {(char *)to};
-    if (rnnd_buf_is_null(from))
+    struct rnnd__buf dst = {(char *)to};
+    if (rnnd__buf_is_null(from))
         rnnd__cuda_zero(be, dst, (size_t)floats * sizeof(float));
     else
         rnnd__cuda_copy(be, dst, from, (size_t)floats * sizeof(float));
 }
 
 /* The running states of a direction begin as given, or at zero. */
-static void begin_states(struct rnnd_backend *be, const struct rnnd_rnn *r,
-                         struct rnnd_buf h, struct rnnd_buf c)
+static void begin_states(struct rnnd_backend *be, const struct rnnd__rnn *r,
+                         struct rnnd__buf h, struct rnnd__buf c)
 {
-    rnnd_rnn_scratch x = rnnd__scratch_of(r);
+    rnnd__rnn_scratch x = rnnd__scratch_of(r);
     begin(be, x.h, h, r->batch->N * r->H);
     if (r->cell == RNND_LSTM)
         begin(be, x.c, c, r->batch->N * r->H);
 }
 
 /* Those that end are wanted, or not. */
-static void end_states(struct rnnd_backend *be, const struct rnnd_rnn *r,
-                       struct rnnd_buf h, struct rnnd_buf c)
+static void end_states(struct rnnd_backend *be, const struct rnnd__rnn *r,
+                       struct rnnd__buf h, struct rnnd__buf c)
 {
-    rnnd_rnn_scratch x = rnnd__scratch_of(r);
+    rnnd__rnn_scratch x = rnnd__scratch_of(r);
     size_t bytes = (size_t)(r->batch->N * r->H) * sizeof(float);
-    if (!rnnd_buf_is_null(h))
+    if (!rnnd__buf_is_null(h))
         rnnd__cuda_copy(be, h, {(char *)x.h}, bytes);
-    if (r->cell == RNND_LSTM && !rnnd_buf_is_null(c))
+    if (r->cell == RNND_LSTM && !rnnd__buf_is_null(c))
         rnnd__cuda_copy(be, c, {(char *)x.c}, bytes);
 }
 
 /* ---- cells forward --------------------------------------------------------------- */
 
 template <enum rnnd_cell cell>
-__global__ void __launch_bounds__(RNND__BLOCK) cells_forward(rnnd_cell_forward s)
+__global__ void __launch_bounds__(RNND__BLOCK) cells_forward(rnnd__cell_forward s)
 {
     const int G = cell_gates(cell);
     for (int64_t i = thread_index(); i < s.rows * s.H; i += thread_count()) {
-        rnnd_place p = place_of(i, s.H);
+        rnnd__place p = place_of(i, s.H);
         float product[4];
         for (int g = 0; g < G; g++)
             product[g] = s.product[(p.row * G + g) * s.H + p.col];
@@ -87,7 +87,7 @@ __global__ void __launch_bounds__(RNND__BLOCK) cells_forward(rnnd_cell_forward s
     }
 }
 
-typedef void forward_kernel(rnnd_cell_forward);
+typedef void forward_kernel(rnnd__cell_forward);
 
 static forward_kernel *forward_of(enum rnnd_cell cell)
 {
@@ -105,13 +105,13 @@ static forward_kernel *forward_of(enum rnnd_cell cell)
 
 /* ---- forward --------------------------------------------------------------------- */
 
-static void step_forward(struct rnnd_backend *be, const struct rnnd_rnn *r,
-                         const rnnd_rnn_scratch &x, int64_t t)
+static void step_forward(struct rnnd_backend *be, const struct rnnd__rnn *r,
+                         const rnnd__rnn_scratch &x, int64_t t)
 {
-    struct rnnd_cuda *cuda = rnnd__cuda(be);
-    int64_t H = r->H, GH = rnnd_cell_gates(r->cell) * H, row = r->batch->off[t];
+    struct rnnd__cuda *cuda = rnnd__cuda_of(be);
+    int64_t H = r->H, GH = rnnd__cell_gates(r->cell) * H, row = r->batch->off[t];
     int64_t rows = r->batch->n[t];
-    struct rnnd_matmul m = {.ta = false,
+    struct rnnd__matmul m = {.ta = false,
                             .tb = true,
                             .m = rows,
                             .n = GH,
@@ -121,12 +121,12 @@ static void step_forward(struct rnnd_backend *be, const struct rnnd_rnn *r,
                             .lda = H,
                             .ldb = H,
                             .ldc = GH};
-    rnnd_cell_forward s = {rows,
+    rnnd__cell_forward s = {rows,
                            H,
                            r->ldy,
                            rnnd__floats(r->gates) + row * GH,
                            rnnd__floats(r->y) + row * r->ldy,
-                           rnnd_buf_is_null(r->keep) ? NULL
+                           rnnd__buf_is_null(r->keep) ? NULL
                                                      : rnnd__floats(r->keep) + row * H,
                            x.h,
                            x.c,
@@ -141,8 +141,8 @@ static void step_forward(struct rnnd_backend *be, const struct rnnd_rnn *r,
 
 static void forward_steps(struct rnnd_backend *be, const void *arg)
 {
-    const struct rnnd_rnn *r = (const struct rnnd_rnn *)arg;
-    rnnd_rnn_scratch x = rnnd__scratch_of(r);
+    const struct rnnd__rnn *r = (const struct rnnd__rnn *)arg;
+    rnnd__rnn_scratch x = rnnd__scratch_of(r);
     int64_t T = r->batch->T;
     for (int64_t s = 0; s < T; s++)
         step_forward(be, r, x, r->reverse ? T - 1 - s : s);
@@ -151,10 +151,10 @@ static void forward_steps(struct rnnd_backend *be, const void *arg)
 /* ---- cells backward -------------------------------------------------------------- */
 
 template <enum rnnd_cell cell>
-__global__ void __launch_bounds__(RNND__BLOCK) cells_backward(rnnd_cell_backward s)
+__global__ void __launch_bounds__(RNND__BLOCK) cells_backward(rnnd__cell_backward s)
 {
     for (int64_t i = thread_index(); i < s.rows * s.H; i += thread_count()) {
-        rnnd_place p = place_of(i, s.H);
+        rnnd__place p = place_of(i, s.H);
         float d[4];
         unit_backward<cell>(s, p.row, p.col, d);
         for (int g = 0; g < 3 && cell == RNND_GRU; g++)
@@ -162,7 +162,7 @@ __global__ void __launch_bounds__(RNND__BLOCK) cells_backward(rnnd_cell_backward
     }
 }
 
-typedef void backward_kernel(rnnd_cell_backward);
+typedef void backward_kernel(rnnd__cell_backward);
 
 static backward_kernel *backward_of(enum rnnd_cell cell)
 {
@@ -180,21 +180,21 @@ static backward_kernel *backward_of(enum rnnd_cell cell)
 
 /* ---- backward -------------------------------------------------------------------- */
 
-static const float *or_null(struct rnnd_buf buf, int64_t at)
+static const float *or_null(struct rnnd__buf buf, int64_t at)
 {
-    return rnnd_buf_is_null(buf) ? NULL : rnnd__floats(buf) + at;
+    return rnnd__buf_is_null(buf) ? NULL : rnnd__floats(buf) + at;
 }
 
 /* dh for the states before, from the gate gradients; GRU: added to what went
    straight. */
-static void product_backward(struct rnnd_backend *be, const struct rnnd_rnn *r,
-                             const rnnd_rnn_scratch &x, int64_t t)
+static void product_backward(struct rnnd_backend *be, const struct rnnd__rnn *r,
+                             const rnnd__rnn_scratch &x, int64_t t)
 {
-    int64_t H = r->H, GH = rnnd_cell_gates(r->cell) * H;
+    int64_t H = r->H, GH = rnnd__cell_gates(r->cell) * H;
     bool gru = r->cell == RNND_GRU;
-    struct rnnd_buf gates = rnnd_at(r->gates, r->batch->off[t] * GH);
-    struct rnnd_buf d = {(char *)x.product}, dh = {(char *)x.h};
-    struct rnnd_matmul m = {.ta = false,
+    struct rnnd__buf gates = rnnd__at(r->gates, r->batch->off[t] * GH);
+    struct rnnd__buf d = {(char *)x.product}, dh = {(char *)x.h};
+    struct rnnd__matmul m = {.ta = false,
                             .tb = false,
                             .m = r->batch->n[t],
                             .n = H,
@@ -207,13 +207,13 @@ static void product_backward(struct rnnd_backend *be, const struct rnnd_rnn *r,
     rnnd__cuda_matmul(be, &m, dh, gru ? d : gates, r->w_hh);
 }
 
-static void step_backward(struct rnnd_backend *be, const struct rnnd_rnn *r,
-                          const rnnd_rnn_scratch &x, int64_t t)
+static void step_backward(struct rnnd_backend *be, const struct rnnd__rnn *r,
+                          const rnnd__rnn_scratch &x, int64_t t)
 {
-    struct rnnd_cuda *cuda = rnnd__cuda(be);
-    int64_t H = r->H, GH = rnnd_cell_gates(r->cell) * H, row = r->batch->off[t];
-    rnnd_before from = rnnd__before(r, t);
-    rnnd_cell_backward s = {
+    struct rnnd__cuda *cuda = rnnd__cuda_of(be);
+    int64_t H = r->H, GH = rnnd__cell_gates(r->cell) * H, row = r->batch->off[t];
+    rnnd__before from = rnnd__before_step(r, t);
+    rnnd__cell_backward s = {
         r->batch->n[t], H, r->ldy, from.old, rnnd__floats(r->gates) + row * GH,
         (float *)or_null(r->keep, row * H), rnnd__floats(r->y) + row * r->ldy,
         or_null(r->dy, row * r->ldy), x.h, x.c, x.product,
@@ -225,7 +225,7 @@ static void step_backward(struct rnnd_backend *be, const struct rnnd_rnn *r,
 }
 
 /* The states before all rows, in the order of rows. */
-struct rnnd_states_before {
+struct rnnd__states_before {
     int64_t R, T, H, ldy;
     bool reverse;
     const int64_t *off;
@@ -234,10 +234,10 @@ struct rnnd_states_before {
 };
 
 __global__ void __launch_bounds__(RNND__BLOCK)
-    gather_before(float *out, rnnd_states_before s)
+    gather_before(float *out, rnnd__states_before s)
 {
     for (int64_t i = thread_index(); i < s.R * s.H; i += thread_count()) {
-        rnnd_place p = place_of(i, s.H);
+        rnnd__place p = place_of(i, s.H);
         int64_t t = step_of_row(s.off, s.T, p.row), j = p.row - __ldg(s.off + t);
         int64_t from = s.reverse ? t + 1 : t - 1;
 #if RNND_FAULT == 6 /* weights' gradients take the states of the step itself */
@@ -252,12 +252,12 @@ __global__ void __launch_bounds__(RNND__BLOCK)
 }
 
 /* Parameter gradients of gates from .. to-1, whose gradients are g [R,ldg]. */
-static void weight_gradients(struct rnnd_backend *be, const struct rnnd_rnn *r,
-                             int64_t from, int64_t to, struct rnnd_buf g, int64_t ldg)
+static void weight_gradients(struct rnnd_backend *be, const struct rnnd__rnn *r,
+                             int64_t from, int64_t to, struct rnnd__buf g, int64_t ldg)
 {
     int64_t H = r->H;
-    struct rnnd_buf h_prev = {(char *)rnnd__scratch_of(r).h_prev};
-    struct rnnd_matmul m = {.ta = true,
+    struct rnnd__buf h_prev = {(char *)rnnd__scratch_of(r).h_prev};
+    struct rnnd__matmul m = {.ta = true,
                             .tb = false,
                             .m = (to - from) * H,
                             .n = H,
@@ -267,17 +267,17 @@ static void weight_gradients(struct rnnd_backend *be, const struct rnnd_rnn *r,
                             .lda = ldg,
                             .ldb = H,
                             .ldc = H};
-    rnnd__cuda_matmul(be, &m, rnnd_at(r->dw_hh, from * H * H), g, h_prev);
+    rnnd__cuda_matmul(be, &m, rnnd__at(r->dw_hh, from * H * H), g, h_prev);
 }
 
 /* All that comes from the gate gradients of all rows at once. */
-static void parameter_gradients(struct rnnd_backend *be, const struct rnnd_rnn *r)
+static void parameter_gradients(struct rnnd_backend *be, const struct rnnd__rnn *r)
 {
-    struct rnnd_cuda *cuda = rnnd__cuda(be);
-    const struct rnnd_packed *b = r->batch;
-    int64_t H = r->H, G = rnnd_cell_gates(r->cell), GH = G * H;
+    struct rnnd__cuda *cuda = rnnd__cuda_of(be);
+    const struct rnnd__packed *b = r->batch;
+    int64_t H = r->H, G = rnnd__cell_gates(r->cell), GH = G * H;
     const float *gates = rnnd__floats(r->gates), *keep = rnnd__floats(r->keep);
-    rnnd_states_before s = {b->R, b->T, H, r->ldy, r->reverse, rnnd__longs(b->d_off),
+    rnnd__states_before s = {b->R, b->T, H, r->ldy, r->reverse, rnnd__longs(b->d_off),
                             rnnd__ints(b->d_n), rnnd__floats(r->y), or_null(r->h0, 0)};
     if (b->R == 0 || !rnnd__cuda_sound(cuda))
         return;
@@ -299,10 +299,10 @@ static void parameter_gradients(struct rnnd_backend *be, const struct rnnd_rnn *
 
 static void backward_steps(struct rnnd_backend *be, const void *arg)
 {
-    const struct rnnd_rnn *r = (const struct rnnd_rnn *)arg;
-    rnnd_rnn_scratch x = rnnd__scratch_of(r);
+    const struct rnnd__rnn *r = (const struct rnnd__rnn *)arg;
+    rnnd__rnn_scratch x = rnnd__scratch_of(r);
     int64_t T = r->batch->T;
-    bool wanted = !rnnd_buf_is_null(r->dh0);
+    bool wanted = !rnnd__buf_is_null(r->dh0);
     for (int64_t s = T - 1; s >= 0; s--) {
         int64_t t = r->reverse ? T - 1 - s : s;
         step_backward(be, r, x, t);
@@ -316,7 +316,7 @@ static void backward_steps(struct rnnd_backend *be, const void *arg)
 /* A graph has two nodes a step; fewer steps are not worth it, more take much memory. */
 enum { LEAST_GRAPH_STEPS = 4, MOST_GRAPH_STEPS = 2048 };
 
-static int64_t word_of(struct rnnd_buf buf)
+static int64_t word_of(struct rnnd__buf buf)
 {
     return (int64_t)(intptr_t)buf.dev;
 }
@@ -324,9 +324,9 @@ static int64_t word_of(struct rnnd_buf buf)
 /* The steps of a direction. Where all steps have the same rows, as in windows of a
    text, the next batch is likely to be the same to the launches; ragged ones rarely
    come twice. */
-static void stepwise(struct rnnd_backend *be, const struct rnnd_rnn *r, bool back)
+static void stepwise(struct rnnd_backend *be, const struct rnnd__rnn *r, bool back)
 {
-    const struct rnnd_packed *b = r->batch;
+    const struct rnnd__packed *b = r->batch;
     void (*steps)(struct rnnd_backend *, const void *) =
         back ? backward_steps : forward_steps;
     const int64_t key[RNND__GRAPH_KEY] = {
@@ -334,9 +334,9 @@ static void stepwise(struct rnnd_backend *be, const struct rnnd_rnn *r, bool bac
         word_of(r->b_ih), word_of(r->b_hh), word_of(r->gates), word_of(r->y),
         word_of(r->keep), word_of(r->scratch), back ? word_of(r->h0) : 0,
         back ? word_of(r->c0) : 0, back ? word_of(r->dy) : 0,
-        back && !rnnd_buf_is_null(r->dh0)};
+        back && !rnnd__buf_is_null(r->dh0)};
     if (b->T >= LEAST_GRAPH_STEPS && b->T <= MOST_GRAPH_STEPS && b->n[b->T - 1] == b->N)
-        rnnd__graph_run(rnnd__cuda(be), key, steps, r);
+        rnnd__graph_run(rnnd__cuda_of(be), key, steps, r);
     else
         steps(be, r);
 }
@@ -344,22 +344,22 @@ static void stepwise(struct rnnd_backend *be, const struct rnnd_rnn *r, bool bac
 /* ---- which path ------------------------------------------------------------------ */
 
 /* What the planner decides, and says. */
-struct rnnd_loop_plan {
+struct rnnd__loop_plan {
     enum rnnd_rnn_path path;
-    rnnd_persistent_plan persistent;
+    rnnd__persistent_plan persistent;
     char why[160];
 };
 
 /* Beyond so many rows a product of cuBLAS is worth its launch: planned, not measured
    yet. */
-static int64_t most_rows(const struct rnnd_cuda *cuda)
+static int64_t most_rows(const struct rnnd__cuda *cuda)
 {
     return cuda->precision == RNND_BF16 ? 256 : 128;
 }
 
-static rnnd_loop_plan small_plan(enum rnnd_cell cell, int64_t H)
+static rnnd__loop_plan small_plan(enum rnnd_cell cell, int64_t H)
 {
-    rnnd_loop_plan p = {RNND_PATH_SMALL, {}, ""};
+    rnnd__loop_plan p = {RNND_PATH_SMALL, {}, ""};
     snprintf(p.why, sizeof p.why,
              "small: the weights of %lld units (of up to %lld) stay in "
              "one multiprocessor",
@@ -367,16 +367,16 @@ static rnnd_loop_plan small_plan(enum rnnd_cell cell, int64_t H)
     return p;
 }
 
-static rnnd_loop_plan stepwise_plan(const char *why)
+static rnnd__loop_plan stepwise_plan(const char *why)
 {
-    rnnd_loop_plan p = {RNND_PATH_STEPWISE, {}, ""};
+    rnnd__loop_plan p = {RNND_PATH_STEPWISE, {}, ""};
     snprintf(p.why, sizeof p.why, "stepwise: %s", why);
     return p;
 }
 
-static rnnd_loop_plan persistent_plan(const rnnd_persistent_plan &persistent, int64_t H)
+static rnnd__loop_plan persistent_plan(const rnnd__persistent_plan &persistent, int64_t H)
 {
-    rnnd_loop_plan p = {RNND_PATH_PERSISTENT, persistent, ""};
+    rnnd__loop_plan p = {RNND_PATH_PERSISTENT, persistent, ""};
     snprintf(p.why, sizeof p.why,
              "persistent: %d blocks hold the weights of %lld units, %d "
              "group%s of rows%s",
@@ -386,7 +386,7 @@ static rnnd_loop_plan persistent_plan(const rnnd_persistent_plan &persistent, in
     return p;
 }
 
-static rnnd_loop_plan plan_for(const struct rnnd_cuda *cuda, enum rnnd_cell cell,
+static rnnd__loop_plan plan_for(const struct rnnd__cuda *cuda, enum rnnd_cell cell,
                                int64_t H, int64_t N, int directions)
 {
     bool small = H <= rnnd__small_units(cell), any = cuda->path == RNND_PATH_AUTO;
@@ -401,8 +401,8 @@ static rnnd_loop_plan plan_for(const struct rnnd_cuda *cuda, enum rnnd_cell cell
              (long long)H, (long long)rnnd__small_units(cell));
     if (cuda->path == RNND_PATH_SMALL)
         return stepwise_plan(why);
-    rnnd_persistent_plan persistent =
-        rnnd__persistent_plan(cuda, cell, H, N, directions);
+    rnnd__persistent_plan persistent =
+        rnnd__persistent_plan_for(cuda, cell, H, N, directions);
     if (persistent.groups == 0)
         return stepwise_plan(persistent.why);
     if (any && N > most_rows(cuda))
@@ -413,12 +413,12 @@ static rnnd_loop_plan plan_for(const struct rnnd_cuda *cuda, enum rnnd_cell cell
 void rnnd__cuda_rnn_explain(struct rnnd_backend *be, enum rnnd_cell cell, int64_t H,
                             int64_t N, char *text)
 {
-    rnnd_loop_plan p = plan_for(rnnd__cuda(be), cell, H, N, 1);
+    rnnd__loop_plan p = plan_for(rnnd__cuda_of(be), cell, H, N, 1);
     memcpy(text, p.why, sizeof p.why);
     if (p.path != RNND_PATH_PERSISTENT)
         return;
     int groups = p.persistent.groups;
-    p = plan_for(rnnd__cuda(be), cell, H, N, 2);
+    p = plan_for(rnnd__cuda_of(be), cell, H, N, 2);
     size_t end = strlen(text);
     if (p.persistent.directions == 1)
         snprintf(text + end, sizeof p.why - end,
@@ -432,50 +432,50 @@ void rnnd__cuda_rnn_explain(struct rnnd_backend *be, enum rnnd_cell cell, int64_
 
 /* ---- entries --------------------------------------------------------------------- */
 
-static rnnd_loop_plan plan_of(struct rnnd_backend *be, const struct rnnd_rnn *r)
+static rnnd__loop_plan plan_of(struct rnnd_backend *be, const struct rnnd__rnn *r)
 {
-    return plan_for(rnnd__cuda(be), r->cell, r->H, r->batch->N, r->other ? 2 : 1);
+    return plan_for(rnnd__cuda_of(be), r->cell, r->H, r->batch->N, r->other ? 2 : 1);
 }
 
-void rnnd__cuda_rnn_forward(struct rnnd_backend *be, const struct rnnd_rnn *r)
+void rnnd__cuda_rnn_forward(struct rnnd_backend *be, const struct rnnd__rnn *r)
 {
-    rnnd_loop_plan p = plan_of(be, r);
+    rnnd__loop_plan p = plan_of(be, r);
     if (p.path == RNND_PATH_SMALL) {
         rnnd__small_forward(be, r);
         return;
     }
-    for (const struct rnnd_rnn *d = r; d; d = d->other)
+    for (const struct rnnd__rnn *d = r; d; d = d->other)
         begin_states(be, d, d->h0, d->c0);
     if (p.path == RNND_PATH_PERSISTENT)
         rnnd__persistent_forward(be, r, p.persistent);
     else
-        for (const struct rnnd_rnn *d = r; d; d = d->other)
+        for (const struct rnnd__rnn *d = r; d; d = d->other)
             stepwise(be, d, false);
-    for (const struct rnnd_rnn *d = r; d; d = d->other)
+    for (const struct rnnd__rnn *d = r; d; d = d->other)
         end_states(be, d, d->hn, d->cn);
 }
 
-static void states_backward(struct rnnd_backend *be, const struct rnnd_rnn *r,
-                            const rnnd_loop_plan &p)
+static void states_backward(struct rnnd_backend *be, const struct rnnd__rnn *r,
+                            const rnnd__loop_plan &p)
 {
-    for (const struct rnnd_rnn *d = r; d; d = d->other)
+    for (const struct rnnd__rnn *d = r; d; d = d->other)
         begin_states(be, d, d->dhn, d->dcn);
     if (p.path == RNND_PATH_PERSISTENT)
         rnnd__persistent_backward(be, r, p.persistent);
     else
-        for (const struct rnnd_rnn *d = r; d; d = d->other)
+        for (const struct rnnd__rnn *d = r; d; d = d->other)
             stepwise(be, d, true);
-    for (const struct rnnd_rnn *d = r; d; d = d->other)
+    for (const struct rnnd__rnn *d = r; d; d = d->other)
         end_states(be, d, d->dh0, d->dc0);
 }
 
-void rnnd__cuda_rnn_backward(struct rnnd_backend *be, const struct rnnd_rnn *r)
+void rnnd__cuda_rnn_backward(struct rnnd_backend *be, const struct rnnd__rnn *r)
 {
-    rnnd_loop_plan p = plan_of(be, r);
+    rnnd__loop_plan p = plan_of(be, r);
     if (p.path == RNND_PATH_SMALL)
         rnnd__small_backward(be, r);
     else
         states_backward(be, r, p);
-    for (const struct rnnd_rnn *d = r; d; d = d->other)
+    for (const struct rnnd__rnn *d = r; d; d = d->other)
         parameter_gradients(be, d);
 }

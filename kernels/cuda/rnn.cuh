@@ -13,28 +13,28 @@
 #include "cuda_backend.cuh"
 
 /* In floats, each part on a line of its own. */
-struct rnnd_rnn_scratch {
+struct rnnd__rnn_scratch {
     float *h, *c;              /* [N,H] running states; backward: their gradients */
     float *product; /* [N,G*H] forward: h W_hh^T. Backward, GRU: gradients of it */
     float *h_prev;             /* [R,H] states before every row, for dW_hh */
     uint32_t *persistent;      /* rnnd__persistent_scratch() */
 };
 
-rnnd_rnn_scratch rnnd__scratch_of(const struct rnnd_rnn *r);
+rnnd__rnn_scratch rnnd__scratch_of(const struct rnnd__rnn *r);
 
 /* The step before step t in the direction of a layer; rows below `old` have one. */
-struct rnnd_before {
+struct rnnd__before {
     int64_t row;               /* its first packed row */
     int64_t old;
 };
 
-static inline rnnd_before rnnd__before(const struct rnnd_rnn *r, int64_t t)
+static inline rnnd__before rnnd__before_step(const struct rnnd__rnn *r, int64_t t)
 {
-    const struct rnnd_packed *b = r->batch;
+    const struct rnnd__packed *b = r->batch;
     if (r->reverse)
-        return t + 1 < b->T ? rnnd_before{b->off[t + 1], b->n[t + 1]}
-                            : rnnd_before{0, 0};
-    return t > 0 ? rnnd_before{b->off[t - 1], b->n[t]} : rnnd_before{0, 0};
+        return t + 1 < b->T ? rnnd__before{b->off[t + 1], b->n[t + 1]}
+                            : rnnd__before{0, 0};
+    return t > 0 ? rnnd__before{b->off[t - 1], b->n[t]} : rnnd__before{0, 0};
 }
 
 /* ---- rnn_small.cu: few units, any precision asked for ---------------------------- */
@@ -43,14 +43,14 @@ static inline rnnd_before rnnd__before(const struct rnnd_rnn *r, int64_t t)
 int64_t rnnd__small_units(enum rnnd_cell cell);
 /* The whole loop, the other direction's too, final states included; backward up to the
    gradients of the gates. */
-void rnnd__small_forward(struct rnnd_backend *, const struct rnnd_rnn *);
-void rnnd__small_backward(struct rnnd_backend *, const struct rnnd_rnn *);
+void rnnd__small_forward(struct rnnd_backend *, const struct rnnd__rnn *);
+void rnnd__small_backward(struct rnnd_backend *, const struct rnnd__rnn *);
 
 /* ---- rnn_persistent.cu: bf16 and tf32, where the weights fit into shared memory -- */
 
 enum { RNND__MOST_BLOCKS = 1024 };
 
-struct rnnd_persistent_plan {
+struct rnnd__persistent_plan {
     int members, groups;       /* blocks of a group; 0 groups: it cannot */
     int directions;            /* of a launch */
     bool apart;                /* backward, a block takes one gate */
@@ -59,15 +59,15 @@ struct rnnd_persistent_plan {
 
 /* For a layer of so many directions: in one launch if there is room for a group of
    each. */
-rnnd_persistent_plan rnnd__persistent_plan(const struct rnnd_cuda *cuda,
+rnnd__persistent_plan rnnd__persistent_plan_for(const struct rnnd__cuda *cuda,
                                            enum rnnd_cell cell, int64_t H, int64_t N,
                                            int directions);
 /* Bytes. */
 size_t rnnd__persistent_scratch(enum rnnd_cell cell, int64_t H, int64_t N);
 /* The loop, the other direction's too, on running states that have begun. */
-void rnnd__persistent_forward(struct rnnd_backend *, const struct rnnd_rnn *,
-                              const rnnd_persistent_plan &);
-void rnnd__persistent_backward(struct rnnd_backend *, const struct rnnd_rnn *,
-                               const rnnd_persistent_plan &);
+void rnnd__persistent_forward(struct rnnd_backend *, const struct rnnd__rnn *,
+                              const rnnd__persistent_plan &);
+void rnnd__persistent_backward(struct rnnd_backend *, const struct rnnd__rnn *,
+                               const rnnd__persistent_plan &);
 
 #endif

@@ -16,7 +16,7 @@ __host__ __device__ constexpr int cell_gates(enum rnnd_cell cell)
 /* ---- forward --------------------------------------------------------------------- */
 
 /* The rows of one step. */
-struct rnnd_cell_forward {
+struct rnnd__cell_forward {
     int64_t rows, H, ldy;
     float *gates, *y, *keep;       /* of the step */
     float *h, *c;                  /* running states */
@@ -26,17 +26,17 @@ struct rnnd_cell_forward {
 
 /* What a unit's gates are made of besides the product, biases in it; of the GRU's n the
    two sides apart: inputs in 2, the bias of the product in 3. */
-struct rnnd_unit_inputs {
+struct rnnd__unit_inputs {
     float gate[4];
 };
 
 /* Apart from the rest, so that a loop can load them while it waits for the product. */
 template <enum rnnd_cell cell>
-__device__ __forceinline__ rnnd_unit_inputs unit_inputs(const rnnd_cell_forward &s,
+__device__ __forceinline__ rnnd__unit_inputs unit_inputs(const rnnd__cell_forward &s,
                                                         int64_t row, int64_t k)
 {
     const int G = cell_gates(cell);
-    rnnd_unit_inputs in = {};
+    rnnd__unit_inputs in = {};
     UNROLL
     for (int g = 0; g < G; g++) {
         float b = __ldg(s.b_hh + g * s.H + k);
@@ -49,15 +49,15 @@ __device__ __forceinline__ rnnd_unit_inputs unit_inputs(const rnnd_cell_forward 
     return in;
 }
 
-__device__ __forceinline__ float lstm_unit(const rnnd_cell_forward &s, int64_t row,
-                                           int64_t k, const rnnd_unit_inputs &in,
+__device__ __forceinline__ float lstm_unit(const rnnd__cell_forward &s, int64_t row,
+                                           int64_t k, const rnnd__unit_inputs &in,
                                            const float (&product)[4])
 {
     int64_t at = row * s.H + k;
     float *gates = s.gates + row * 4 * s.H + k;
-    rnnd_lstm cell = {in.gate[0] + product[0], in.gate[1] + product[1],
+    rnnd__lstm cell = {in.gate[0] + product[0], in.gate[1] + product[1],
                       in.gate[2] + product[2], in.gate[3] + product[3]};
-    float c = s.c[at], h = rnnd_lstm_forward(&cell, &c);
+    float c = s.c[at], h = rnnd__lstm_forward(&cell, &c);
     gates[0] = cell.i;
     gates[s.H] = cell.f;
     gates[2 * s.H] = cell.g;
@@ -66,15 +66,15 @@ __device__ __forceinline__ float lstm_unit(const rnnd_cell_forward &s, int64_t r
     return h;
 }
 
-__device__ __forceinline__ float gru_unit(const rnnd_cell_forward &s, int64_t row,
-                                          int64_t k, const rnnd_unit_inputs &in,
+__device__ __forceinline__ float gru_unit(const rnnd__cell_forward &s, int64_t row,
+                                          int64_t k, const rnnd__unit_inputs &in,
                                           const float (&product)[4])
 {
     int64_t at = row * s.H + k;
     float *gates = s.gates + row * 3 * s.H + k;
     float q = product[2] + in.gate[3];
-    rnnd_gru cell = {in.gate[0] + product[0], in.gate[1] + product[1], in.gate[2]};
-    float h = rnnd_gru_forward(&cell, q, s.h[at]);
+    rnnd__gru cell = {in.gate[0] + product[0], in.gate[1] + product[1], in.gate[2]};
+    float h = rnnd__gru_forward(&cell, q, s.h[at]);
     gates[0] = cell.r;
     gates[s.H] = cell.z;
     gates[2 * s.H] = cell.n;
@@ -84,8 +84,8 @@ __device__ __forceinline__ float gru_unit(const rnnd_cell_forward &s, int64_t ro
 
 /* From the products of a unit's gates to its new state, which is returned as well. */
 template <enum rnnd_cell cell>
-__device__ __forceinline__ float unit_forward(const rnnd_cell_forward &s, int64_t row,
-                                              int64_t k, const rnnd_unit_inputs &in,
+__device__ __forceinline__ float unit_forward(const rnnd__cell_forward &s, int64_t row,
+                                              int64_t k, const rnnd__unit_inputs &in,
                                               const float (&product)[4])
 {
     float h;
@@ -94,9 +94,9 @@ __device__ __forceinline__ float unit_forward(const rnnd_cell_forward &s, int64_
     else if (cell == RNND_GRU)
         h = gru_unit(s, row, k, in, product);
     else if (cell == RNND_RNN_TANH)
-        h = rnnd_rnn_tanh_forward(in.gate[0] + product[0]);
+        h = rnnd__rnn_tanh_forward(in.gate[0] + product[0]);
     else
-        h = rnnd_rnn_relu_forward(in.gate[0] + product[0]);
+        h = rnnd__rnn_relu_forward(in.gate[0] + product[0]);
     s.h[row * s.H + k] = h;
     s.y[row * s.ldy + k] = h;
     return h;
@@ -106,7 +106,7 @@ __device__ __forceinline__ float unit_forward(const rnnd_cell_forward &s, int64_
 
 /* The rows of one step; rows below `old` come from rows of another, the rest from the
    initial states, which may be none. */
-struct rnnd_cell_backward {
+struct rnnd__cell_backward {
     int64_t rows, H, ldy, old;
     float *gates, *keep;           /* of the step */
     const float *y, *dy;
@@ -117,7 +117,7 @@ struct rnnd_cell_backward {
 
 __device__ __forceinline__ float before(const float *rows, int64_t ld,
                                         const float *initial,
-                                        const rnnd_cell_backward &s, int64_t row,
+                                        const rnnd__cell_backward &s, int64_t row,
                                         int64_t k)
 {
     if (row < s.old)
@@ -125,15 +125,15 @@ __device__ __forceinline__ float before(const float *rows, int64_t ld,
     return initial ? initial[row * s.H + k] : 0.0f;
 }
 
-__device__ __forceinline__ void lstm_unit_backward(const rnnd_cell_backward &s,
+__device__ __forceinline__ void lstm_unit_backward(const rnnd__cell_backward &s,
                                                    int64_t row, int64_t k, float dh,
                                                    float (&d)[4])
 {
     int64_t at = row * s.H + k;
     float *gates = s.gates + row * 4 * s.H + k;
-    rnnd_lstm cell = {gates[0], gates[s.H], gates[2 * s.H], gates[3 * s.H]};
+    rnnd__lstm cell = {gates[0], gates[s.H], gates[2 * s.H], gates[3 * s.H]};
     float dc = s.dc[at];
-    rnnd_lstm_backward(&cell, before(s.keep_before, s.H, s.c0, s, row, k), s.keep[at],
+    rnnd__lstm_backward(&cell, before(s.keep_before, s.H, s.c0, s, row, k), s.keep[at],
                        dh, &dc);
     gates[0] = d[0] = cell.i;
     gates[s.H] = d[1] = cell.f;
@@ -143,15 +143,15 @@ __device__ __forceinline__ void lstm_unit_backward(const rnnd_cell_backward &s,
     s.dh[at] = 0;
 }
 
-__device__ __forceinline__ void gru_unit_backward(const rnnd_cell_backward &s,
+__device__ __forceinline__ void gru_unit_backward(const rnnd__cell_backward &s,
                                                   int64_t row, int64_t k, float dh,
                                                   float (&d)[4])
 {
     int64_t at = row * s.H + k;
     float *gates = s.gates + row * 3 * s.H + k;
-    rnnd_gru cell = {gates[0], gates[s.H], gates[2 * s.H]};
+    rnnd__gru cell = {gates[0], gates[s.H], gates[2 * s.H]};
     float q = s.keep[at];
-    rnnd_gru_backward(&cell, &q, before(s.y_before, s.ldy, s.h0, s, row, k), &dh);
+    rnnd__gru_backward(&cell, &q, before(s.y_before, s.ldy, s.h0, s, row, k), &dh);
     gates[0] = d[0] = cell.r;
     gates[s.H] = d[1] = cell.z;
     gates[2 * s.H] = cell.n;
@@ -162,7 +162,7 @@ __device__ __forceinline__ void gru_unit_backward(const rnnd_cell_backward &s,
 /* From the running gradient of a unit's state to those of its gates on the recurrent
    side, d; what goes straight to the state before (GRU) stays in dh, else 0. */
 template <enum rnnd_cell cell>
-__device__ __forceinline__ void unit_backward(const rnnd_cell_backward &s, int64_t row,
+__device__ __forceinline__ void unit_backward(const rnnd__cell_backward &s, int64_t row,
                                               int64_t k, float (&d)[4])
 {
     int64_t at = row * s.H + k;
@@ -173,8 +173,8 @@ __device__ __forceinline__ void unit_backward(const rnnd_cell_backward &s, int64
         gru_unit_backward(s, row, k, dh, d);
     } else {
         float h = s.y[row * s.ldy + k];
-        s.gates[at] = d[0] = cell == RNND_RNN_TANH ? rnnd_rnn_tanh_backward(h, dh)
-                                                   : rnnd_rnn_relu_backward(h, dh);
+        s.gates[at] = d[0] = cell == RNND_RNN_TANH ? rnnd__rnn_tanh_backward(h, dh)
+                                                   : rnnd__rnn_relu_backward(h, dh);
         s.dh[at] = 0;
     }
 }

@@ -24,7 +24,7 @@
 
 enum { UNITS = 16, ROWS = 8, THREADS = 256, WARPS = THREADS / 32, FRAGMENT = 128 };
 
-struct rnnd_persistent_direction {
+struct rnnd__persistent_direction {
     bool reverse;
     const float *w_hh, *b_ih, *b_hh, *h0, *c0, *dy;
     float *gates, *y, *keep, *h, *c;
@@ -34,7 +34,7 @@ struct rnnd_persistent_direction {
 };
 
 /* Sizes in words of 32 bits: two bf16 or one tf32. */
-struct rnnd_persistent {
+struct rnnd__persistent {
     bool apart;                    /* backward, gates are split up */
     int members, groups;           /* blocks of a group, groups of a direction */
     int words, ksteps; /* of a row of H, padded; products of 8 words in it */
@@ -43,21 +43,21 @@ struct rnnd_persistent {
     const int32_t *n;
     int64_t buffer;                /* words of one of the exchange */
     uint32_t *lost;
-    rnnd_persistent_direction d;
+    rnnd__persistent_direction d;
 };
 
 /* What a launch takes: a direction for each row of its grid. */
-struct rnnd_persistent_layer {
-    rnnd_persistent p;
-    rnnd_persistent_direction other;
+struct rnnd__persistent_layer {
+    rnnd__persistent p;
+    rnnd__persistent_direction other;
 };
 
 /* A copy: an index that is known at run time would cost a trip to memory at each
    use. */
-__device__ __forceinline__ rnnd_persistent
-own_direction(const rnnd_persistent_layer &layer)
+__device__ __forceinline__ rnnd__persistent
+own_direction(const rnnd__persistent_layer &layer)
 {
-    rnnd_persistent p = layer.p;
+    rnnd__persistent p = layer.p;
 #if RNND_FAULT == 16 /* both directions of a layer are the first */
 #else
     if (blockIdx.y == 1)
@@ -96,7 +96,7 @@ __device__ __forceinline__ uint32_t word_of(const float *row, int64_t next, int6
    backward there is one tile, the 16 units, and k goes through the gates, or with gates
    apart a tile for each 16 units of the squad, and k goes through one gate. */
 template <bool bf16, bool back>
-__device__ __forceinline__ void load_weights(uint4 *w, const rnnd_persistent &p, int G,
+__device__ __forceinline__ void load_weights(uint4 *w, const rnnd__persistent &p, int G,
                                              int member)
 {
     for (int i = (int)threadIdx.x; i < G * p.ksteps * 32; i += THREADS) {
@@ -139,7 +139,7 @@ __device__ __forceinline__ void stage_rows(uint32_t *stage, const uint32_t *from
 template <bool bf16, int tiles>
 __device__ __forceinline__ void multiply_staged(float (&sum)[tiles][4], const uint4 *w,
                                                 const uint32_t *stage,
-                                                const rnnd_persistent &p)
+                                                const rnnd__persistent &p)
 {
     int lane = (int)threadIdx.x % 32;
     const uint32_t *row = stage + lane / 4 * (p.words + 4) + lane % 4;
@@ -190,14 +190,14 @@ __device__ __forceinline__ void put_value(uint32_t *row, int64_t k, float value)
 }
 
 /* Shared memory, in words. */
-struct rnnd_persistent_memory {
+struct rnnd__persistent_memory {
     uint4 *w;
     uint32_t *stage;
     float *part;
 };
 
-__device__ __forceinline__ rnnd_persistent_memory memory_of(uint32_t *words, int G,
-                                                            const rnnd_persistent &p)
+__device__ __forceinline__ rnnd__persistent_memory memory_of(uint32_t *words, int G,
+                                                            const rnnd__persistent &p)
 {
     uint32_t *stage = words + (int64_t)G * p.ksteps * FRAGMENT;
     return {reinterpret_cast<uint4 *>(words), stage,
@@ -206,20 +206,20 @@ __device__ __forceinline__ rnnd_persistent_memory memory_of(uint32_t *words, int
 
 /* Who this thread answers for in a tile: the first half of the threads have a unit
    each. */
-struct rnnd_owner {
+struct rnnd__owner {
     bool busy;
     int unit, row;                 /* in the block's units, in the tile */
     int64_t k;                     /* in the layer */
 };
 
-__device__ __forceinline__ rnnd_owner owner_of(const rnnd_persistent &p, int member)
+__device__ __forceinline__ rnnd__owner owner_of(const rnnd__persistent &p, int member)
 {
     int unit = (int)threadIdx.x % UNITS, row = (int)threadIdx.x / UNITS;
     int64_t k = (int64_t)member * UNITS + unit;
     return {row < ROWS && k < p.H, unit, row, k};
 }
 
-__device__ __forceinline__ bool met(const rnnd_persistent &p, bool all)
+__device__ __forceinline__ bool met(const rnnd__persistent &p, bool all)
 {
     if (!all && threadIdx.x == 0)
         atomicExch(p.lost, 1u);
@@ -227,7 +227,7 @@ __device__ __forceinline__ bool met(const rnnd_persistent &p, bool all)
 }
 
 /* The group meets; false, and known to the host, if a block did not come. */
-__device__ __forceinline__ bool meet(const rnnd_persistent &p, int group, int member,
+__device__ __forceinline__ bool meet(const rnnd__persistent &p, int group, int member,
                                      uint32_t epoch)
 {
 #if RNND_FAULT == 2 /* a block does not wait for the others of its group */
@@ -239,7 +239,7 @@ __device__ __forceinline__ bool meet(const rnnd_persistent &p, int group, int me
 }
 
 /* Its G blocks that share their units. */
-__device__ __forceinline__ bool meet_squad(const rnnd_persistent &p, int G, int group,
+__device__ __forceinline__ bool meet_squad(const rnnd__persistent &p, int G, int group,
                                            int member, uint32_t epoch)
 {
 #if RNND_FAULT == 19 /* a sum over gates does not wait for the other blocks' gates */
@@ -253,7 +253,7 @@ __device__ __forceinline__ bool meet_squad(const rnnd_persistent &p, int G, int 
 
 /* ---- forward --------------------------------------------------------------------- */
 
-__device__ __forceinline__ rnnd_cell_forward step_of(const rnnd_persistent &p, int G,
+__device__ __forceinline__ rnnd__cell_forward step_of(const rnnd__persistent &p, int G,
                                                      int64_t t, int64_t rows)
 {
     int64_t row = __ldg(p.off + t), gate = row * G * p.H;
@@ -266,9 +266,9 @@ __device__ __forceinline__ rnnd_cell_forward step_of(const rnnd_persistent &p, i
 }
 
 template <enum rnnd_cell cell, bool bf16>
-__device__ __forceinline__ void forward_tile(const rnnd_persistent &p,
-                                             const rnnd_persistent_memory &m,
-                                             const rnnd_cell_forward &s, int64_t tile,
+__device__ __forceinline__ void forward_tile(const rnnd__persistent &p,
+                                             const rnnd__persistent_memory &m,
+                                             const rnnd__cell_forward &s, int64_t tile,
                                              int member, uint32_t epoch)
 {
     const int G = cell_gates(cell);
@@ -277,9 +277,9 @@ __device__ __forceinline__ void forward_tile(const rnnd_persistent &p,
 #if RNND_FAULT == 14 /* states are written where other blocks still read the last ones */
     to = p.d.exchange + epoch % 2 * p.buffer;
 #endif
-    rnnd_owner o = owner_of(p, member);
+    rnnd__owner o = owner_of(p, member);
     int64_t row = tile * ROWS + o.row;
-    rnnd_unit_inputs in = {};
+    rnnd__unit_inputs in = {};
     float sum[G][4] = {};
     if (o.busy && row < s.rows)
         in = unit_inputs<cell>(s, row, o.k);
@@ -298,12 +298,12 @@ __device__ __forceinline__ void forward_tile(const rnnd_persistent &p,
 
 template <enum rnnd_cell cell, bool bf16>
 __global__ void __launch_bounds__(THREADS, 1)
-    persistent_forward(rnnd_persistent_layer layer)
+    persistent_forward(rnnd__persistent_layer layer)
 {
     SHARED_DYN(uint32_t, words);
     const int G = cell_gates(cell);
-    const rnnd_persistent p = own_direction(layer);
-    rnnd_persistent_memory m = memory_of(words, G, p);
+    const rnnd__persistent p = own_direction(layer);
+    rnnd__persistent_memory m = memory_of(words, G, p);
     int member = (int)blockIdx.x % p.members, group = (int)blockIdx.x / p.members;
     uint32_t epoch = 0;
     load_weights<bf16, false>(m.w, p, G, member);
@@ -313,7 +313,7 @@ __global__ void __launch_bounds__(THREADS, 1)
         /* None of this group's is alive: not yet, or for. */
         if (rows <= (int64_t)group * ROWS)
             continue;                      /* good */
-        rnnd_cell_forward s = step_of(p, G, t, rows);
+        rnnd__cell_forward s = step_of(p, G, t, rows);
         for (int64_t tile = group; tile * ROWS < rows; tile += p.groups)
             forward_tile<cell, bf16>(p, m, s, tile, member, epoch);
         if (!meet(p, group, member, ++epoch))
@@ -324,10 +324,10 @@ __global__ void __launch_bounds__(THREADS, 1)
 /* Both buffers begin with the initial states: rows that start later (reverse) find
    them. */
 template <bool bf16>
-__global__ void __launch_bounds__(RNND__BLOCK) exchange_states(rnnd_persistent p)
+__global__ void __launch_bounds__(RNND__BLOCK) exchange_states(rnnd__persistent p)
 {
     for (int64_t i = thread_index(); i < p.buffer; i += thread_count()) {
-        rnnd_place at = place_of(i, p.words);
+        rnnd__place at = place_of(i, p.words);
         bool some = p.d.h0 && at.row < p.N;
         p.d.exchange[i] = p.d.exchange[p.buffer + i] =
             some ? word_of<bf16>(p.d.h0 + at.row * p.H, 1, at.col, p.H) : 0;
@@ -336,7 +336,7 @@ __global__ void __launch_bounds__(RNND__BLOCK) exchange_states(rnnd_persistent p
 
 /* ---- backward -------------------------------------------------------------------- */
 
-__device__ __forceinline__ rnnd_cell_backward step_back_of(const rnnd_persistent &p,
+__device__ __forceinline__ rnnd__cell_backward step_back_of(const rnnd__persistent &p,
                                                            int G, int64_t t,
                                                            int64_t rows)
 {
@@ -353,12 +353,12 @@ __device__ __forceinline__ rnnd_cell_backward step_back_of(const rnnd_persistent
 
 /* The gate gradients of a tile, to memory and to the other blocks. */
 template <enum rnnd_cell cell, bool bf16>
-__device__ __forceinline__ void backward_cells(const rnnd_persistent &p,
-                                               const rnnd_cell_backward &s,
+__device__ __forceinline__ void backward_cells(const rnnd__persistent &p,
+                                               const rnnd__cell_backward &s,
                                                int64_t tile, int member, uint32_t epoch)
 {
     const int G = cell_gates(cell);
-    rnnd_owner o = owner_of(p, member);
+    rnnd__owner o = owner_of(p, member);
     int64_t row = tile * ROWS + o.row;
     if (!o.busy || row >= s.rows)
         return;
@@ -373,13 +373,13 @@ __device__ __forceinline__ void backward_cells(const rnnd_persistent &p,
 /* What they make of the states before, for this block's units. */
 template <enum rnnd_cell cell, bool bf16>
 __device__ __forceinline__ void
-backward_product(const rnnd_persistent &p, const rnnd_persistent_memory &m,
-                 const rnnd_cell_backward &s, int64_t tile, int member, uint32_t epoch)
+backward_product(const rnnd__persistent &p, const rnnd__persistent_memory &m,
+                 const rnnd__cell_backward &s, int64_t tile, int member, uint32_t epoch)
 {
     const int G = cell_gates(cell);
     const uint32_t *from =
         p.d.exchange + epoch % 2 * p.buffer + tile * ROWS * G * p.words;
-    rnnd_owner o = owner_of(p, member);
+    rnnd__owner o = owner_of(p, member);
     int64_t row = tile * ROWS + o.row;
     float sum[1][4] = {};
     for (int g = 0; g < G; g++) {
@@ -395,9 +395,9 @@ backward_product(const rnnd_persistent &p, const rnnd_persistent_memory &m,
 /* Gates apart: what this block's gate gives to the states before, for the squad's
    units. */
 template <enum rnnd_cell cell, bool bf16>
-__device__ __forceinline__ void gate_product(const rnnd_persistent &p,
-                                             const rnnd_persistent_memory &m,
-                                             const rnnd_cell_backward &s, int64_t tile,
+__device__ __forceinline__ void gate_product(const rnnd__persistent &p,
+                                             const rnnd__persistent_memory &m,
+                                             const rnnd__cell_backward &s, int64_t tile,
                                              int member, uint32_t epoch)
 {
     const int G = cell_gates(cell);
@@ -419,12 +419,12 @@ __device__ __forceinline__ void gate_product(const rnnd_persistent &p,
 
 /* And their sum, for this block's units, in the order of gates. */
 template <enum rnnd_cell cell>
-__device__ __forceinline__ void add_gates(const rnnd_persistent &p,
-                                          const rnnd_cell_backward &s, int64_t tile,
+__device__ __forceinline__ void add_gates(const rnnd__persistent &p,
+                                          const rnnd__cell_backward &s, int64_t tile,
                                           int member)
 {
     const int G = cell_gates(cell);
-    rnnd_owner o = owner_of(p, member);
+    rnnd__owner o = owner_of(p, member);
     int64_t row = tile * ROWS + o.row;
     if (!o.busy || row >= s.rows)
         return;
@@ -439,9 +439,9 @@ __device__ __forceinline__ void add_gates(const rnnd_persistent &p,
 /* From the gate gradients, which all blocks of the group have given, to the states
    before; false if a block did not come. */
 template <enum rnnd_cell cell, bool bf16>
-__device__ __forceinline__ bool states_before(const rnnd_persistent &p,
-                                              const rnnd_persistent_memory &m,
-                                              const rnnd_cell_backward &s, int group,
+__device__ __forceinline__ bool states_before(const rnnd__persistent &p,
+                                              const rnnd__persistent_memory &m,
+                                              const rnnd__cell_backward &s, int group,
                                               int member, uint32_t epoch)
 {
     if (!p.apart) {
@@ -460,12 +460,12 @@ __device__ __forceinline__ bool states_before(const rnnd_persistent &p,
 
 template <enum rnnd_cell cell, bool bf16>
 __global__ void __launch_bounds__(THREADS, 1)
-    persistent_backward(rnnd_persistent_layer layer)
+    persistent_backward(rnnd__persistent_layer layer)
 {
     SHARED_DYN(uint32_t, words);
     const int G = cell_gates(cell);
-    const rnnd_persistent p = own_direction(layer);
-    rnnd_persistent_memory m = memory_of(words, G, p);
+    const rnnd__persistent p = own_direction(layer);
+    rnnd__persistent_memory m = memory_of(words, G, p);
     int member = (int)blockIdx.x % p.members, group = (int)blockIdx.x / p.members;
     uint32_t epoch = 0;
     load_weights<bf16, true>(m.w, p, G, member);
@@ -474,7 +474,7 @@ __global__ void __launch_bounds__(THREADS, 1)
         int64_t t = p.d.reverse ? i : p.T - 1 - i, rows = __ldg(p.n + t);
         if (rows <= (int64_t)group * ROWS)
             continue;
-        rnnd_cell_backward s = step_back_of(p, G, t, rows);
+        rnnd__cell_backward s = step_back_of(p, G, t, rows);
         for (int64_t tile = group; tile * ROWS < rows; tile += p.groups)
             backward_cells<cell, bf16>(p, s, tile, member, epoch);
         if (!meet(p, group, member, epoch + 1) ||
@@ -486,7 +486,7 @@ __global__ void __launch_bounds__(THREADS, 1)
 
 /* ---- whether it can -------------------------------------------------------------- */
 
-typedef void persistent_kernel(rnnd_persistent_layer);
+typedef void persistent_kernel(rnnd__persistent_layer);
 
 template <bool bf16>
 static persistent_kernel *kernel_of(enum rnnd_cell cell, bool back)
@@ -507,7 +507,7 @@ static persistent_kernel *kernel_of(enum rnnd_cell cell, bool back)
     }
 }
 
-static persistent_kernel *kernel_for(const struct rnnd_cuda *cuda, enum rnnd_cell cell,
+static persistent_kernel *kernel_for(const struct rnnd__cuda *cuda, enum rnnd_cell cell,
                                      bool back)
 {
     return cuda->precision == RNND_BF16 ? kernel_of<true>(cell, back)
@@ -528,7 +528,7 @@ static size_t shared_bytes(int G, int words)
 }
 
 /* Blocks of a kernel that the device runs at once; 0 where it runs none. */
-static int64_t blocks_at_once(const struct rnnd_cuda *cuda, persistent_kernel *kernel,
+static int64_t blocks_at_once(const struct rnnd__cuda *cuda, persistent_kernel *kernel,
                               size_t shared)
 {
     int blocks = 0;
@@ -547,7 +547,7 @@ static int64_t blocks_at_once(const struct rnnd_cuda *cuda, persistent_kernel *k
 
 /* Of both passes, beside a sum under way that may hold processors: blocks that wait for
    each other need theirs. */
-static int blocks_for(const struct rnnd_cuda *cuda, enum rnnd_cell cell, size_t shared)
+static int blocks_for(const struct rnnd__cuda *cuda, enum rnnd_cell cell, size_t shared)
 {
     int64_t forward = blocks_at_once(cuda, kernel_for(cuda, cell, false), shared);
     int64_t backward = blocks_at_once(cuda, kernel_for(cuda, cell, true), shared);
@@ -557,7 +557,7 @@ static int blocks_for(const struct rnnd_cuda *cuda, enum rnnd_cell cell, size_t 
 
 /* Two directions share the processors where each gets a group: a launch then waits at
    half as many barriers as one direction after the other. */
-static void plan_groups(rnnd_persistent_plan *plan, int blocks, int64_t tiles,
+static void plan_groups(rnnd__persistent_plan *plan, int blocks, int64_t tiles,
                         int directions)
 {
     plan->directions = directions * plan->members <= blocks ? directions : 1;
@@ -569,13 +569,13 @@ static void plan_groups(rnnd_persistent_plan *plan, int blocks, int64_t tiles,
    more barrier: about 1.2 us, in which a multiprocessor reads these bytes (64 a clock;
    both are others' figures, not measured here). It must not cost a group, as squads
    must be full. RNND_CUDA_GATES=apart or together is for tests and measurements. */
-static void plan_gates(rnnd_persistent_plan *plan, const struct rnnd_cuda *cuda,
+static void plan_gates(rnnd__persistent_plan *plan, const struct rnnd__cuda *cuda,
                        int blocks, int64_t tiles, int G, int words)
 {
     const int64_t worth = 128 << 10;
     bool must = cuda->gates && strcmp(cuda->gates, "apart") == 0;
     int64_t tile_bytes = (int64_t)ROWS * (G - 1) * words * (int64_t)sizeof(uint32_t);
-    rnnd_persistent_plan apart = *plan;
+    rnnd__persistent_plan apart = *plan;
     apart.apart = true;
     apart.members = (int)rnnd__ratio_up(plan->members, G) * G;
     plan_groups(&apart, blocks, tiles, plan->directions);
@@ -586,13 +586,13 @@ static void plan_gates(rnnd_persistent_plan *plan, const struct rnnd_cuda *cuda,
         *plan = apart;
 }
 
-rnnd_persistent_plan rnnd__persistent_plan(const struct rnnd_cuda *cuda,
+rnnd__persistent_plan rnnd__persistent_plan_for(const struct rnnd__cuda *cuda,
                                            enum rnnd_cell cell, int64_t H, int64_t N,
                                            int directions)
 {
-    rnnd_persistent_plan plan = {(int)rnnd__ratio_up(H, UNITS), 0, 1, false, ""};
+    rnnd__persistent_plan plan = {(int)rnnd__ratio_up(H, UNITS), 0, 1, false, ""};
     int64_t tiles = rnnd__ratio_up(N, ROWS);
-    int G = rnnd_cell_gates(cell), words = words_of(cuda->precision, H);
+    int G = rnnd__cell_gates(cell), words = words_of(cuda->precision, H);
     size_t shared = shared_bytes(G, words);
     if (cuda->arch < 80 || cuda->precision == RNND_FP32) {
         snprintf(plan.why, sizeof plan.why,
@@ -621,15 +621,15 @@ size_t rnnd__persistent_scratch(enum rnnd_cell cell, int64_t H, int64_t N)
 {
     int64_t rows = rnnd__ratio_up(N, ROWS) * ROWS;
     int64_t words = words_of(RNND_TF32, H);
-    return (size_t)(2 * rows * rnnd_cell_gates(cell) * words + 2 * RNND__MOST_BLOCKS) *
+    return (size_t)(2 * rows * rnnd__cell_gates(cell) * words + 2 * RNND__MOST_BLOCKS) *
            sizeof(uint32_t);
 }
 
 /* ---- launching ------------------------------------------------------------------- */
 
-static rnnd_persistent_direction direction_of(const struct rnnd_rnn *r)
+static rnnd__persistent_direction direction_of(const struct rnnd__rnn *r)
 {
-    rnnd_rnn_scratch x = rnnd__scratch_of(r);
+    rnnd__rnn_scratch x = rnnd__scratch_of(r);
     return {r->reverse,
             rnnd__floats(r->w_hh),
             rnnd__floats(r->b_ih),
@@ -647,10 +647,10 @@ static rnnd_persistent_direction direction_of(const struct rnnd_rnn *r)
             x.persistent};
 }
 
-static rnnd_persistent persistent_of(struct rnnd_cuda *cuda, const struct rnnd_rnn *r,
-                                     const rnnd_persistent_plan &plan, bool back)
+static rnnd__persistent persistent_of(struct rnnd__cuda *cuda, const struct rnnd__rnn *r,
+                                     const rnnd__persistent_plan &plan, bool back)
 {
-    const struct rnnd_packed *b = r->batch;
+    const struct rnnd__packed *b = r->batch;
     int words = words_of(cuda->precision, r->H);
     int64_t rows = rnnd__ratio_up(b->N, ROWS) * ROWS;
     return {plan.apart,
@@ -664,7 +664,7 @@ static rnnd_persistent persistent_of(struct rnnd_cuda *cuda, const struct rnnd_r
             r->ldy,
             rnnd__longs(b->d_off),
             rnnd__ints(b->d_n),
-            rows * (back ? rnnd_cell_gates(r->cell) : 1) * words,
+            rows * (back ? rnnd__cell_gates(r->cell) : 1) * words,
             cuda->lost,
             direction_of(r)};
 }
@@ -672,9 +672,9 @@ static rnnd_persistent persistent_of(struct rnnd_cuda *cuda, const struct rnnd_r
 /* No block has come yet, and the buffers hold what is read before anybody writes:
    forward the initial states; backward numbers, since what pads a row meets weights of
    zero. */
-static void begin_exchange(struct rnnd_backend *be, const rnnd_persistent &p, bool back)
+static void begin_exchange(struct rnnd_backend *be, const rnnd__persistent &p, bool back)
 {
-    struct rnnd_cuda *cuda = rnnd__cuda(be);
+    struct rnnd__cuda *cuda = rnnd__cuda_of(be);
     rnnd__cuda_zero(be, {(char *)p.d.flags}, 2 * RNND__MOST_BLOCKS * sizeof(uint32_t));
     if (back)
         rnnd__cuda_zero(be, {(char *)p.d.exchange},
@@ -689,29 +689,29 @@ static void begin_exchange(struct rnnd_backend *be, const rnnd_persistent &p, bo
 }
 
 /* As many directions as the plan has in a launch, from r on. */
-static void launch_persistent(struct rnnd_backend *be, const struct rnnd_rnn *r,
-                              const rnnd_persistent_plan &plan, bool back)
+static void launch_persistent(struct rnnd_backend *be, const struct rnnd__rnn *r,
+                              const rnnd__persistent_plan &plan, bool back)
 {
-    struct rnnd_cuda *cuda = rnnd__cuda(be);
-    rnnd_persistent_layer layer = {persistent_of(cuda, r, plan, back), {}};
+    struct rnnd__cuda *cuda = rnnd__cuda_of(be);
+    rnnd__persistent_layer layer = {persistent_of(cuda, r, plan, back), {}};
     begin_exchange(be, layer.p, back);
     if (plan.directions == 2) {
-        rnnd_persistent p = persistent_of(cuda, r->other, plan, back);
+        rnnd__persistent p = persistent_of(cuda, r->other, plan, back);
         begin_exchange(be, p, back);
         layer.other = p.d;
     }
     if (!rnnd__cuda_sound(cuda))
         return;
     dim3 grid((unsigned)(plan.members * plan.groups), (unsigned)plan.directions);
-    size_t shared = shared_bytes(rnnd_cell_gates(r->cell), layer.p.words);
+    size_t shared = shared_bytes(rnnd__cell_gates(r->cell), layer.p.words);
     cuda->watches = true;
     rnnd__cuda_ok(cuda, launch_cooperative(kernel_for(cuda, r->cell, back), grid,
                                            dim3(THREADS), shared, cuda->stream, layer),
                   "a persistent recurrent layer");
 }
 
-static void persistent_loop(struct rnnd_backend *be, const struct rnnd_rnn *r,
-                            const rnnd_persistent_plan &plan, bool back)
+static void persistent_loop(struct rnnd_backend *be, const struct rnnd__rnn *r,
+                            const rnnd__persistent_plan &plan, bool back)
 {
     if (r->batch->R == 0)
         return;
@@ -720,14 +720,14 @@ static void persistent_loop(struct rnnd_backend *be, const struct rnnd_rnn *r,
         launch_persistent(be, r->other, plan, back);
 }
 
-void rnnd__persistent_forward(struct rnnd_backend *be, const struct rnnd_rnn *r,
-                              const rnnd_persistent_plan &plan)
+void rnnd__persistent_forward(struct rnnd_backend *be, const struct rnnd__rnn *r,
+                              const rnnd__persistent_plan &plan)
 {
     persistent_loop(be, r, plan, false);
 }
 
-void rnnd__persistent_backward(struct rnnd_backend *be, const struct rnnd_rnn *r,
-                               const rnnd_persistent_plan &plan)
+void rnnd__persistent_backward(struct rnnd_backend *be, const struct rnnd__rnn *r,
+                               const rnnd__persistent_plan &plan)
 {
     persistent_loop(be, r, plan, true);
 }

@@ -26,32 +26,32 @@ constexpr int most_threads(int K)
     return K <= 112 ? 4 * K : 3 * K;
 }
 
-struct rnnd_small_direction {
+struct rnnd__small_direction {
     bool reverse;
     const float *w_hh, *b_ih, *b_hh, *h0, *c0, *dy, *dhn, *dcn;
     float *gates, *y, *keep, *hn, *cn, *dh0, *dc0;
 };
 
-struct rnnd_small {
+struct rnnd__small {
     enum rnnd_cell cell;
     int G, rows;                   /* rows: sequences of a block */
     int64_t H, N, T, ldy;
     const int64_t *off;
     const int32_t *n, *len;
-    rnnd_small_direction d;
+    rnnd__small_direction d;
 };
 
 /* What a launch takes: a direction for each row of its grid. */
-struct rnnd_small_layer {
-    rnnd_small s;
-    rnnd_small_direction other;
+struct rnnd__small_layer {
+    rnnd__small s;
+    rnnd__small_direction other;
 };
 
 /* A copy: an index that is known at run time would cost a trip to memory at each
    use. */
-__device__ __forceinline__ rnnd_small own_direction(const rnnd_small_layer &layer)
+__device__ __forceinline__ rnnd__small own_direction(const rnnd__small_layer &layer)
 {
-    rnnd_small s = layer.s;
+    rnnd__small s = layer.s;
 #if RNND_FAULT == 16 /* both directions of a layer are the first */
 #else
     if (blockIdx.y == 1)
@@ -62,12 +62,12 @@ __device__ __forceinline__ rnnd_small own_direction(const rnnd_small_layer &laye
 
 /* The sequences of this block: first .. first+count-1, of which the first is the
    longest. */
-struct rnnd_small_block {
+struct rnnd__small_block {
     int64_t first, steps;
     int count;
 };
 
-__device__ __forceinline__ rnnd_small_block own_block(const rnnd_small &s)
+__device__ __forceinline__ rnnd__small_block own_block(const rnnd__small &s)
 {
     int64_t first = (int64_t)blockIdx.x * s.rows;
     int64_t left = s.N - first;
@@ -75,15 +75,15 @@ __device__ __forceinline__ rnnd_small_block own_block(const rnnd_small &s)
 }
 
 /* How many of them are alive at step t, and the packed row of the first. */
-__device__ __forceinline__ int alive(const rnnd_small &s, const rnnd_small_block &k,
+__device__ __forceinline__ int alive(const rnnd__small &s, const rnnd__small_block &k,
                                      int64_t t)
 {
     int64_t n = __ldg(s.n + t) - k.first;
     return n < 0 ? 0 : n < k.count ? (int)n : k.count;
 }
 
-__device__ __forceinline__ int64_t row_at(const rnnd_small &s,
-                                          const rnnd_small_block &k, int64_t t)
+__device__ __forceinline__ int64_t row_at(const rnnd__small &s,
+                                          const rnnd__small_block &k, int64_t t)
 {
     return __ldg(s.off + t) + k.first;
 }
@@ -107,8 +107,8 @@ __device__ __forceinline__ float product(const float (&w)[K], const float *x)
 /* States of the block's sequences, or zeros, to rows of ld floats, which end in
    zeros. */
 __device__ __forceinline__ void load_states(float *to, int ld, const float *from,
-                                            const rnnd_small &s,
-                                            const rnnd_small_block &b)
+                                            const rnnd__small &s,
+                                            const rnnd__small_block &b)
 {
     for (int i = (int)threadIdx.x; i < b.count * ld; i += (int)blockDim.x) {
         int64_t j = b.first + i / ld, k = i % ld;
@@ -117,8 +117,8 @@ __device__ __forceinline__ void load_states(float *to, int ld, const float *from
 }
 
 __device__ __forceinline__ void store_states(float *to, const float *from, int ld,
-                                             const rnnd_small &s,
-                                             const rnnd_small_block &b)
+                                             const rnnd__small &s,
+                                             const rnnd__small_block &b)
 {
     for (int i = (int)threadIdx.x; to && i < b.count * (int)s.H; i += (int)blockDim.x)
         to[b.first * s.H + i] = from[i / (int)s.H * ld + i % (int)s.H];
@@ -128,14 +128,14 @@ __device__ __forceinline__ void store_states(float *to, const float *from, int l
 
 /* Shared memory, rows of the block each: products with the inputs of this step and the
    next, sums, and the running states. */
-struct rnnd_small_forward {
+struct rnnd__small_forward_memory {
     float *h, *x, *sum, *c;
 };
 
 /* The inputs of a step set out for shared memory; each thread fetches what it will
    use. */
 __device__ __forceinline__ void
-fetch_inputs(const rnnd_small &s, const rnnd_small_block &b, float *x, int64_t t)
+fetch_inputs(const rnnd__small &s, const rnnd__small_block &b, float *x, int64_t t)
 {
     int GH = s.G * (int)s.H, live = alive(s, b, t);
     const float *gates = s.d.gates + row_at(s, b, t) * GH;
@@ -145,7 +145,7 @@ fetch_inputs(const rnnd_small &s, const rnnd_small_block &b, float *x, int64_t t
 }
 
 /* One unit of one sequence, from its sums; returns h. */
-__device__ __forceinline__ float small_unit(const rnnd_small &s, const float *sum,
+__device__ __forceinline__ float small_unit(const rnnd__small &s, const float *sum,
                                             const float *x, float before, float *c,
                                             int64_t row, int k)
 {
@@ -153,11 +153,11 @@ __device__ __forceinline__ float small_unit(const rnnd_small &s, const float *su
     float *gates = s.d.gates + row * s.G * H + k;
     int64_t at = row * H + k;
     if (s.cell == RNND_LSTM) {
-        rnnd_lstm cell = {sum[k], sum[H + k], sum[2 * H + k], sum[3 * H + k]};
+        rnnd__lstm cell = {sum[k], sum[H + k], sum[2 * H + k], sum[3 * H + k]};
 #if RNND_FAULT == 7 /* gates in another order than PyTorch's */
         cell = {sum[k], sum[H + k], sum[3 * H + k], sum[2 * H + k]};
 #endif
-        float h = rnnd_lstm_forward(&cell, c);
+        float h = rnnd__lstm_forward(&cell, c);
         gates[0] = cell.i;
         gates[H] = cell.f;
         gates[2 * H] = cell.g;
@@ -166,28 +166,28 @@ __device__ __forceinline__ float small_unit(const rnnd_small &s, const float *su
         return h;
     }
     if (s.cell == RNND_GRU) {
-        rnnd_gru cell = {sum[k], sum[H + k],
+        rnnd__gru cell = {sum[k], sum[H + k],
                          x[2 * H + k] + __ldg(s.d.b_ih + 2 * H + k)};
-        float h = rnnd_gru_forward(&cell, sum[2 * H + k], before);
+        float h = rnnd__gru_forward(&cell, sum[2 * H + k], before);
         gates[0] = cell.r;
         gates[H] = cell.z;
         gates[2 * H] = cell.n;
         s.d.keep[at] = sum[2 * H + k];
         return h;
     }
-    return s.cell == RNND_RNN_TANH ? rnnd_rnn_tanh_forward(sum[k])
-                                   : rnnd_rnn_relu_forward(sum[k]);
+    return s.cell == RNND_RNN_TANH ? rnnd__rnn_tanh_forward(sum[k])
+                                   : rnnd__rnn_relu_forward(sum[k]);
 }
 
 /* Whether the inputs of this thread's gate are not added to its sum: the GRU's n, which
    takes them under r. */
-__device__ __forceinline__ bool is_apart(const rnnd_small &s)
+__device__ __forceinline__ bool is_apart(const rnnd__small &s)
 {
     return s.cell == RNND_GRU && (int)threadIdx.x >= 2 * (int)s.H;
 }
 
 /* The bias of this thread's gate. */
-__device__ __forceinline__ float own_bias(const rnnd_small &s)
+__device__ __forceinline__ float own_bias(const rnnd__small &s)
 {
     int g = (int)threadIdx.x;
     if (g >= s.G * (int)s.H)
@@ -197,7 +197,7 @@ __device__ __forceinline__ float own_bias(const rnnd_small &s)
 
 template <int K>
 __device__ __forceinline__ void
-small_step(const rnnd_small &s, const rnnd_small_block &b, const rnnd_small_forward &m,
+small_step(const rnnd__small &s, const rnnd__small_block &b, const rnnd__small_forward_memory &m,
            const float (&w)[K], float bias, const float *x, int64_t t)
 {
     int H = (int)s.H, GH = s.G * H, live = alive(s, b, t), g = (int)threadIdx.x;
@@ -222,13 +222,13 @@ small_step(const rnnd_small &s, const rnnd_small_block &b, const rnnd_small_forw
 
 template <int K>
 __global__ void __launch_bounds__(most_threads(K), 1)
-    small_forward(rnnd_small_layer layer)
+    small_forward(rnnd__small_layer layer)
 {
     SHARED_DYN(float, memory);
-    const rnnd_small s = own_direction(layer);
+    const rnnd__small s = own_direction(layer);
     int H = (int)s.H, GH = s.G * H, g = (int)threadIdx.x;
-    rnnd_small_block b = own_block(s);
-    rnnd_small_forward m = {memory, memory + s.rows * K, memory + s.rows * (K + 2 * GH),
+    rnnd__small_block b = own_block(s);
+    rnnd__small_forward_memory m = {memory, memory + s.rows * K, memory + s.rows * (K + 2 * GH),
                             memory + s.rows * (K + 3 * GH)};
     float w[K], bias = own_bias(s);
     UNROLL
@@ -259,14 +259,14 @@ __global__ void __launch_bounds__(most_threads(K), 1)
 
 /* Shared memory, rows of the block each: gate gradients [G*K], their products with the
    weights [G*H], and the running gradients of the states. */
-struct rnnd_small_backward {
+struct rnnd__small_backward_memory {
     float *d, *part, *dh, *dc;
 };
 
 /* The states before a unit of a row: those of the step it comes from, or the initial
    one. */
 __device__ __forceinline__ float
-state_before(const rnnd_small &s, const rnnd_small_block &b, const float *rows,
+state_before(const rnnd__small &s, const rnnd__small_block &b, const float *rows,
              int64_t ld, const float *initial, int64_t t, int j, int k)
 {
     int64_t from = s.d.reverse ? t + 1 : t - 1;
@@ -279,8 +279,8 @@ state_before(const rnnd_small &s, const rnnd_small_block &b, const float *rows,
 /* One unit of one sequence; d: where its gate gradients go, a gate every K. */
 template <int K>
 __device__ __forceinline__ void
-small_unit_backward(const rnnd_small &s, const rnnd_small_block &b,
-                    const rnnd_small_backward &m, int64_t t, int j, int k)
+small_unit_backward(const rnnd__small &s, const rnnd__small_block &b,
+                    const rnnd__small_backward_memory &m, int64_t t, int j, int k)
 {
     int H = (int)s.H;
     int64_t row = row_at(s, b, t) + j, at = row * H + k;
@@ -288,8 +288,8 @@ small_unit_backward(const rnnd_small &s, const rnnd_small_block &b,
     float *d = m.d + j * s.G * K + k, *dh = m.dh + j * H + k;
     float own = *dh + (s.d.dy ? s.d.dy[row * s.ldy + k] : 0.0f);
     if (s.cell == RNND_LSTM) {
-        rnnd_lstm cell = {gates[0], gates[H], gates[2 * H], gates[3 * H]};
-        rnnd_lstm_backward(&cell, state_before(s, b, s.d.keep, H, s.d.c0, t, j, k),
+        rnnd__lstm cell = {gates[0], gates[H], gates[2 * H], gates[3 * H]};
+        rnnd__lstm_backward(&cell, state_before(s, b, s.d.keep, H, s.d.c0, t, j, k),
                            s.d.keep[at], own, m.dc + j * H + k);
         gates[0] = d[0] = cell.i;
         gates[H] = d[K] = cell.f;
@@ -297,9 +297,9 @@ small_unit_backward(const rnnd_small &s, const rnnd_small_block &b,
         gates[3 * H] = d[3 * K] = cell.o;
         *dh = 0;
     } else if (s.cell == RNND_GRU) {
-        rnnd_gru cell = {gates[0], gates[H], gates[2 * H]};
+        rnnd__gru cell = {gates[0], gates[H], gates[2 * H]};
         float q = s.d.keep[at];
-        rnnd_gru_backward(&cell, &q, state_before(s, b, s.d.y, s.ldy, s.d.h0, t, j, k),
+        rnnd__gru_backward(&cell, &q, state_before(s, b, s.d.y, s.ldy, s.d.h0, t, j, k),
                           &own);
         gates[0] = d[0] = cell.r;
         gates[H] = d[K] = cell.z;
@@ -308,8 +308,8 @@ small_unit_backward(const rnnd_small &s, const rnnd_small_block &b,
         *dh = own; /* what goes straight to the step before */
     } else {
         float h = s.d.y[row * s.ldy + k];
-        gates[0] = d[0] = s.cell == RNND_RNN_TANH ? rnnd_rnn_tanh_backward(h, own)
-                                                  : rnnd_rnn_relu_backward(h, own);
+        gates[0] = d[0] = s.cell == RNND_RNN_TANH ? rnnd__rnn_tanh_backward(h, own)
+                                                  : rnnd__rnn_relu_backward(h, own);
         *dh = 0;
     }
 }
@@ -317,9 +317,9 @@ small_unit_backward(const rnnd_small &s, const rnnd_small_block &b,
 /* A unit of a sequence has one thread in all steps, so that only products meet at
    barriers. */
 template <int K>
-__device__ __forceinline__ void small_step_backward(const rnnd_small &s,
-                                                    const rnnd_small_block &b,
-                                                    const rnnd_small_backward &m,
+__device__ __forceinline__ void small_step_backward(const rnnd__small &s,
+                                                    const rnnd__small_block &b,
+                                                    const rnnd__small_backward_memory &m,
                                                     const float (&w)[K], int64_t t)
 {
     int H = (int)s.H, GH = s.G * H, live = alive(s, b, t), g = (int)threadIdx.x,
@@ -340,13 +340,13 @@ __device__ __forceinline__ void small_step_backward(const rnnd_small &s,
 
 template <int K>
 __global__ void __launch_bounds__(most_threads(K), 1)
-    small_backward(rnnd_small_layer layer)
+    small_backward(rnnd__small_layer layer)
 {
     SHARED_DYN(float, memory);
-    const rnnd_small s = own_direction(layer);
+    const rnnd__small s = own_direction(layer);
     int H = (int)s.H, GH = s.G * H, g = (int)threadIdx.x;
-    rnnd_small_block b = own_block(s);
-    rnnd_small_backward m = {memory, memory + s.rows * s.G * K,
+    rnnd__small_block b = own_block(s);
+    rnnd__small_backward_memory m = {memory, memory + s.rows * s.G * K,
                              memory + s.rows * (s.G * K + GH),
                              memory + s.rows * (s.G * K + GH + H)};
     float w[K];
@@ -368,7 +368,7 @@ __global__ void __launch_bounds__(most_threads(K), 1)
 
 /* ---- launching ------------------------------------------------------------------- */
 
-typedef void small_kernel(rnnd_small_layer);
+typedef void small_kernel(rnnd__small_layer);
 
 /* For up to 16, 32, … 128 units. */
 static small_kernel *const forward_kernels[] = {
@@ -383,7 +383,7 @@ int64_t rnnd__small_units(enum rnnd_cell cell)
     return cell == RNND_LSTM ? 112 : 128;
 }
 
-static rnnd_small_direction direction_of(const struct rnnd_rnn *r)
+static rnnd__small_direction direction_of(const struct rnnd__rnn *r)
 {
     return {r->reverse,
             rnnd__floats(r->w_hh),
@@ -403,17 +403,17 @@ static rnnd_small_direction direction_of(const struct rnnd_rnn *r)
             rnnd__floats(r->dc0)};
 }
 
-static rnnd_small_layer layer_of(const struct rnnd_rnn *r, int rows)
+static rnnd__small_layer layer_of(const struct rnnd__rnn *r, int rows)
 {
-    const struct rnnd_packed *b = r->batch;
-    rnnd_small s = {r->cell, rnnd_cell_gates(r->cell), rows, r->H, b->N, b->T, r->ldy,
+    const struct rnnd__packed *b = r->batch;
+    rnnd__small s = {r->cell, rnnd__cell_gates(r->cell), rows, r->H, b->N, b->T, r->ldy,
                     rnnd__longs(b->d_off), rnnd__ints(b->d_n), rnnd__ints(b->d_len),
                     direction_of(r)};
     return {s, direction_of(r->other ? r->other : r)};
 }
 
 /* Sequences of a block: enough that all blocks run at once, as many as have room. */
-static int rows_of_block(const struct rnnd_cuda *cuda, int64_t rows, size_t row_bytes)
+static int rows_of_block(const struct rnnd__cuda *cuda, int64_t rows, size_t row_bytes)
 {
     const size_t room = 48 << 10;
     int64_t most = rnnd__least(rnnd__ratio_up(rows, cuda->multiprocessors), MOST_ROWS);
@@ -421,11 +421,11 @@ static int rows_of_block(const struct rnnd_cuda *cuda, int64_t rows, size_t row_
 }
 
 /* Both directions of a layer, or its only one, in one launch. */
-static void launch_small(struct rnnd_backend *be, const struct rnnd_rnn *r,
+static void launch_small(struct rnnd_backend *be, const struct rnnd__rnn *r,
                          small_kernel *const *kernels, int64_t row_floats)
 {
-    struct rnnd_cuda *cuda = rnnd__cuda(be);
-    int64_t N = r->batch->N, GH = rnnd_cell_gates(r->cell) * r->H;
+    struct rnnd__cuda *cuda = rnnd__cuda_of(be);
+    int64_t N = r->batch->N, GH = rnnd__cell_gates(r->cell) * r->H;
     unsigned threads = (unsigned)rnnd__ratio_up(GH, 32) * 32,
              directions = r->other ? 2 : 1;
     size_t row_bytes = (size_t)row_floats * sizeof(float);
@@ -445,14 +445,14 @@ static int64_t padded(int64_t H)
     return rnnd__ratio_up(H, UNITS_STEP) * UNITS_STEP;
 }
 
-void rnnd__small_forward(struct rnnd_backend *be, const struct rnnd_rnn *r)
+void rnnd__small_forward(struct rnnd_backend *be, const struct rnnd__rnn *r)
 {
-    int64_t G = rnnd_cell_gates(r->cell);
+    int64_t G = rnnd__cell_gates(r->cell);
     launch_small(be, r, forward_kernels, padded(r->H) + (3 * G + 1) * r->H);
 }
 
-void rnnd__small_backward(struct rnnd_backend *be, const struct rnnd_rnn *r)
+void rnnd__small_backward(struct rnnd_backend *be, const struct rnnd__rnn *r)
 {
-    int64_t G = rnnd_cell_gates(r->cell);
+    int64_t G = rnnd__cell_gates(r->cell);
     launch_small(be, r, backward_kernels, G * padded(r->H) + (G + 2) * r->H);
 }

@@ -31,10 +31,10 @@ __global__ void __launch_bounds__(RNND__BLOCK) sum_partial(double *out, int part
 }
 
 int rnnd__cuda_sum_sq(struct rnnd_backend *be, int64_t n, double *result,
-                      struct rnnd_buf x)
+                      struct rnnd__buf x)
 {
     const int64_t each = 16 * RNND__BLOCK; /* elements that are worth a block */
-    struct rnnd_cuda *cuda = rnnd__cuda(be);
+    struct rnnd__cuda *cuda = rnnd__cuda_of(be);
     int64_t blocks =
         rnnd__least(rnnd__most(1, rnnd__ratio_up(n, each)), RNND__SUM_BLOCKS);
     if (rnnd__cuda_sound(cuda))
@@ -64,13 +64,13 @@ int rnnd__cuda_sum_sq(struct rnnd_backend *be, int64_t n, double *result,
 /* ---- optimisers ------------------------------------------------------------------ */
 
 /* The scalars are rounded to float last. */
-struct rnnd_sgd_floats {
+struct rnnd__sgd_floats {
     float lr, decay, gscale, keep;
     bool first;
 };
 
 __global__ void __launch_bounds__(RNND__BLOCK)
-    update_sgd(float *w, float *g, float *momentum, int64_t n, rnnd_sgd_floats s)
+    update_sgd(float *w, float *g, float *momentum, int64_t n, rnnd__sgd_floats s)
 {
     for (int64_t i = thread_index(); i < n; i += thread_count()) {
         float d = g[i] * s.gscale + s.decay * w[i];
@@ -81,11 +81,11 @@ __global__ void __launch_bounds__(RNND__BLOCK)
     }
 }
 
-void rnnd__cuda_sgd(struct rnnd_backend *be, const struct rnnd_sgd *s,
-                    struct rnnd_buf w, struct rnnd_buf g, struct rnnd_buf momentum)
+void rnnd__cuda_sgd(struct rnnd_backend *be, const struct rnnd__sgd *s,
+                    struct rnnd__buf w, struct rnnd__buf g, struct rnnd__buf momentum)
 {
-    struct rnnd_cuda *cuda = rnnd__cuda(be);
-    rnnd_sgd_floats f = {(float)s->lr, (float)s->decay, (float)s->gscale,
+    struct rnnd__cuda *cuda = rnnd__cuda_of(be);
+    rnnd__sgd_floats f = {(float)s->lr, (float)s->decay, (float)s->gscale,
                          (float)s->momentum, s->first};
     if (s->n > 0 && rnnd__cuda_sound(cuda))
         rnnd__cuda_ok(cuda, launch(update_sgd, rnnd__blocks(s->n), dim3(RNND__BLOCK), 0,
@@ -93,12 +93,12 @@ void rnnd__cuda_sgd(struct rnnd_backend *be, const struct rnnd_sgd *s,
                                    rnnd__floats(momentum), s->n, f), "sgd");
 }
 
-struct rnnd_adam_floats {
+struct rnnd__adam_floats {
     float size, root, a, b, beta2, eps, gscale, to_g, to_w;
 };
 
 __global__ void __launch_bounds__(RNND__BLOCK)
-    update_adam(float *w, float *g, float *m, float *v, int64_t n, rnnd_adam_floats s)
+    update_adam(float *w, float *g, float *m, float *v, int64_t n, rnnd__adam_floats s)
 {
     for (int64_t i = thread_index(); i < n; i += thread_count()) {
         float d = g[i] * s.gscale + s.to_g * w[i];
@@ -110,14 +110,14 @@ __global__ void __launch_bounds__(RNND__BLOCK)
     }
 }
 
-void rnnd__cuda_adam(struct rnnd_backend *be, const struct rnnd_adam *s,
-                     struct rnnd_buf w, struct rnnd_buf g, struct rnnd_buf m,
-                     struct rnnd_buf v)
+void rnnd__cuda_adam(struct rnnd_backend *be, const struct rnnd__adam *s,
+                     struct rnnd__buf w, struct rnnd__buf g, struct rnnd__buf m,
+                     struct rnnd__buf v)
 {
-    struct rnnd_cuda *cuda = rnnd__cuda(be);
+    struct rnnd__cuda *cuda = rnnd__cuda_of(be);
     double bias1 = 1 - pow(s->beta1, (double)s->step);
     double bias2 = 1 - pow(s->beta2, (double)s->step);
-    rnnd_adam_floats f = {
+    rnnd__adam_floats f = {
         .size = (float)(s->lr / bias1),
         .root = (float)(1 / sqrt(bias2)),
         .a = (float)(1 - s->beta1),

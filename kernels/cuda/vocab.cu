@@ -11,16 +11,16 @@ __global__ void __launch_bounds__(RNND__BLOCK)
                 int64_t E)
 {
     for (int64_t i = thread_index(); i < R * E; i += thread_count()) {
-        rnnd_place p = place_of(i, E);
+        rnnd__place p = place_of(i, E);
         out[i] = __ldg(table + (int64_t)__ldg(token + p.row) * E + p.col);
     }
 }
 
 void rnnd__cuda_embed_gather(struct rnnd_backend *be, int64_t R, int64_t E,
-                             struct rnnd_buf out, struct rnnd_buf table,
-                             struct rnnd_buf token)
+                             struct rnnd__buf out, struct rnnd__buf table,
+                             struct rnnd__buf token)
 {
-    struct rnnd_cuda *cuda = rnnd__cuda(be);
+    struct rnnd__cuda *cuda = rnnd__cuda_of(be);
     if (R > 0 && rnnd__cuda_sound(cuda))
         rnnd__cuda_ok(cuda,
                       launch(gather_rows, rnnd__blocks(R * E), dim3(RNND__BLOCK), 0,
@@ -60,10 +60,10 @@ __global__ void __launch_bounds__(RNND__BLOCK)
 }
 
 void rnnd__cuda_embed_scatter_add(struct rnnd_backend *be, int64_t E,
-                                  struct rnnd_buf dtable, struct rnnd_buf dx,
-                                  const struct rnnd_segments *seg)
+                                  struct rnnd__buf dtable, struct rnnd__buf dx,
+                                  const struct rnnd__segments *seg)
 {
-    struct rnnd_cuda *cuda = rnnd__cuda(be);
+    struct rnnd__cuda *cuda = rnnd__cuda_of(be);
     int tiles = (int)rnnd__ratio_up(E, TILE);
     if (seg->count > 0 && rnnd__cuda_sound(cuda))
         rnnd__cuda_ok(cuda,
@@ -78,12 +78,12 @@ void rnnd__cuda_embed_scatter_add(struct rnnd_backend *be, int64_t E,
 /* ---- softmax and cross-entropy --------------------------------------------------- */
 
 /* The largest value of a row and its first place. NaN is no value; without one: -1. */
-struct rnnd_best {
+struct rnnd__best {
     float value;
     int64_t at;
 };
 
-__device__ __forceinline__ rnnd_best better(rnnd_best a, rnnd_best b)
+__device__ __forceinline__ rnnd__best better(rnnd__best a, rnnd__best b)
 {
     if (b.at < 0
         || (a.at >= 0 && (a.value > b.value || (a.value == b.value && a.at < b.at))))
@@ -92,13 +92,13 @@ __device__ __forceinline__ rnnd_best better(rnnd_best a, rnnd_best b)
 }
 
 /* Over all threads of a block, to all of them. */
-__device__ __forceinline__ rnnd_best block_best(rnnd_best x)
+__device__ __forceinline__ rnnd__best block_best(rnnd__best x)
 {
     SHARED_ARRAY(float, warp_value, [32]);
     SHARED_ARRAY(int64_t, warp_at, [32]);
     UNROLL
     for (int step = 16; step > 0; step /= 2) {
-        rnnd_best y = {__shfl_xor_sync(~0u, x.value, step),
+        rnnd__best y = {__shfl_xor_sync(~0u, x.value, step),
                        (int64_t)__shfl_xor_sync(~0u, (long long)x.at, step)};
         x = better(x, y);
     }
@@ -108,7 +108,7 @@ __device__ __forceinline__ rnnd_best block_best(rnnd_best x)
     }
     __syncthreads();
     for (unsigned w = 0; w < blockDim.x / 32; w++) {
-        rnnd_best y = {warp_value[w], warp_at[w]};
+        rnnd__best y = {warp_value[w], warp_at[w]};
         x = better(x, y);
     }
     __syncthreads(); /* before the arrays are used again */
@@ -119,10 +119,10 @@ __device__ __forceinline__ rnnd_best block_best(rnnd_best x)
 __device__ __forceinline__ double softmax_row(float *row, int64_t cols, int32_t label,
                                               bool *correct)
 {
-    rnnd_best best = {0, -1};
+    rnnd__best best = {0, -1};
     double sum = 0;
     for (int64_t j = threadIdx.x; j < cols; j += blockDim.x) {
-        rnnd_best own = {row[j], row[j] == row[j] ? j : -1};
+        rnnd__best own = {row[j], row[j] == row[j] ? j : -1};
         best = better(best, own);
     }
     best = block_best(best);
@@ -176,10 +176,10 @@ static unsigned row_threads(int64_t cols)
 }
 
 void rnnd__cuda_softmax_ce(struct rnnd_backend *be, int64_t rows, int64_t cols,
-                           struct rnnd_buf scores, struct rnnd_buf sums,
-                           struct rnnd_buf label)
+                           struct rnnd__buf scores, struct rnnd__buf sums,
+                           struct rnnd__buf label)
 {
-    struct rnnd_cuda *cuda = rnnd__cuda(be);
+    struct rnnd__cuda *cuda = rnnd__cuda_of(be);
     int blocks = (int)rnnd__least(rows, RNND__SUM_BLOCKS);
     if (rows == 0 || !rnnd__cuda_sound(cuda))
         return;

@@ -7,7 +7,7 @@
 
 #include <time.h>
 
-static inline double rnnd_clock(void)
+static inline double rnnd__clock(void)
 {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);

@@ -15,7 +15,7 @@
 
 static int fail_system(const char *path, int cause)
 {
-    return rnnd_fail(RNND_EFILE, "%s: %s", path, strerror(cause));
+    return rnnd__fail(RNND_EFILE, "%s: %s", path, strerror(cause));
 }
 
 /* What the link at `at` says, as seen from where it lies; NULL where it is none. */
@@ -30,7 +30,7 @@ static int read_link(const char *at, char **out)
     const char *slash = text[0] == '/' ? NULL : strrchr(at, '/');
     int folder = slash ? (int)(slash + 1 - at) : 0;
     if (asprintf(&next, "%.*s%s", folder, at, text) < 0)
-        return rnnd_fail_memory((size_t)n, "a file name");
+        return rnnd__fail_memory((size_t)n, "a file name");
     *out = next;
     return 0;
 }
@@ -43,7 +43,7 @@ static int follow(const char *path, char **out)
     enum { MOST = 40 }; /* as the kernel has it */
     char *at = strdup(path), *next;
     if (!at)
-        return rnnd_fail_memory(strlen(path), "a file name");
+        return rnnd__fail_memory(strlen(path), "a file name");
     for (int hop = 0; hop < MOST; hop++) {
         int status = read_link(at, &next);
         if (status == 0 && !next) {
@@ -58,22 +58,22 @@ static int follow(const char *path, char **out)
     return fail_system(path, ELOOP);
 }
 
-int rnnd_file_fail(const char *verb, const char *path)
+int rnnd__file_fail(const char *verb, const char *path)
 {
-    return rnnd_fail(RNND_EFILE, "cannot %s %s: %s", verb, path, strerror(errno));
+    return rnnd__fail(RNND_EFILE, "cannot %s %s: %s", verb, path, strerror(errno));
 }
 
-int rnnd_file_append(int fd, const char *path, const void *data, size_t size)
+int rnnd__file_append(int fd, const char *path, const void *data, size_t size)
 {
     ssize_t written = write(fd, data, size);
     if (written == (ssize_t)size)
         return 0;
     if (written >= 0)
         errno = ENOSPC; /* the only reason for a short write to a file */
-    return rnnd_file_fail("write", path);
+    return rnnd__file_fail("write", path);
 }
 
-int rnnd_file_open(const char *path, FILE **stream)
+int rnnd__file_open(const char *path, FILE **stream)
 {
     struct stat info;
     int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
@@ -86,10 +86,10 @@ int rnnd_file_open(const char *path, FILE **stream)
     int cause = regular ? errno : 0;
     close(fd);
     return cause ? fail_system(path, cause)
-                 : rnnd_fail(RNND_EFILE, "%s: not a regular file", path);
+                 : rnnd__fail(RNND_EFILE, "%s: not a regular file", path);
 }
 
-int rnnd_file_target(const char *path, char **out)
+int rnnd__file_target(const char *path, char **out)
 {
     struct stat info;
     bool there = stat(path, &info) == 0;
@@ -104,7 +104,7 @@ int rnnd_file_target(const char *path, char **out)
     return 0;
 }
 
-static void forget(struct rnnd_file *f)
+static void forget(struct rnnd__file *f)
 {
     free(f->path);
     free(f->target);
@@ -112,15 +112,15 @@ static void forget(struct rnnd_file *f)
     memset(f, 0, sizeof *f);
 }
 
-int rnnd_file_create(const char *path, struct rnnd_file *out)
+int rnnd__file_create(const char *path, struct rnnd__file *out)
 {
-    struct rnnd_file f = {.path = strdup(path)};
-    int status = f.path ? rnnd_file_target(path, &f.target)
-                        : rnnd_fail_memory(strlen(path), "a file name");
+    struct rnnd__file f = {.path = strdup(path)};
+    int status = f.path ? rnnd__file_target(path, &f.target)
+                        : rnnd__fail_memory(strlen(path), "a file name");
     if (status == 0 && f.target
         && asprintf(&f.temp, "%s.tmp-%ld", f.target, (long)getpid()) < 0) {
         f.temp = NULL;
-        status = rnnd_fail_memory(strlen(path), "a file name");
+        status = rnnd__fail_memory(strlen(path), "a file name");
     }
     if (status == 0 && !(f.stream = fopen(f.temp ? f.temp : path, "we")))
         status = fail_system(path, errno);
@@ -133,7 +133,7 @@ int rnnd_file_create(const char *path, struct rnnd_file *out)
 
 /* All that was written is on disk; a device or a pipe has no disk to be on. 0 or an
    errno. */
-static int settle(struct rnnd_file *f)
+static int settle(struct rnnd__file *f)
 {
     errno = 0;
     bool failed = fflush(f->stream) != 0 || ferror(f->stream);
@@ -142,7 +142,7 @@ static int settle(struct rnnd_file *f)
     return f->temp && fsync(fileno(f->stream)) != 0 ? errno : 0;
 }
 
-int rnnd_file_commit(struct rnnd_file *f)
+int rnnd__file_commit(struct rnnd__file *f)
 {
     int cause = settle(f);
     if (fclose(f->stream) != 0 && !cause)
@@ -157,7 +157,7 @@ int rnnd_file_commit(struct rnnd_file *f)
     return status;
 }
 
-void rnnd_file_drop(struct rnnd_file *f)
+void rnnd__file_drop(struct rnnd__file *f)
 {
     if (f->stream) {
         fclose(f->stream);
@@ -167,11 +167,11 @@ void rnnd_file_drop(struct rnnd_file *f)
     forget(f);
 }
 
-int rnnd_file_check(const char *path)
+int rnnd__file_check(const char *path)
 {
-    struct rnnd_file f;
+    struct rnnd__file f;
     char *target;
-    RNND_TRY(rnnd_file_target(path, &target));
+    RNND_TRY(rnnd__file_target(path, &target));
     if (!target) { /* not opened: a pipe may have no reader yet */
         struct stat info;
         if (stat(path, &info) == 0 && S_ISDIR(info.st_mode))
@@ -179,7 +179,7 @@ int rnnd_file_check(const char *path)
         return access(path, W_OK) == 0 ? 0 : fail_system(path, errno);
     }
     free(target);
-    RNND_TRY(rnnd_file_create(path, &f));
-    rnnd_file_drop(&f);
+    RNND_TRY(rnnd__file_create(path, &f));
+    rnnd__file_drop(&f);
     return 0;
 }

@@ -9,7 +9,7 @@
 
 #include "rnn_dist.h"
 
-struct rnnd_file {
+struct rnnd__file {
     FILE *stream;
     char *path;                    /* as given, for messages; owned, as both below */
     char *target, *temp;           /* NULL where the stream writes in place */
@@ -18,23 +18,23 @@ struct rnnd_file {
 /* What a new file called path takes the place of: path, with links followed, also one
    that leads nowhere yet; malloc'ed, taken. NULL where a device, a pipe or a folder has
    that name. */
-RNND_CHECKED int rnnd_file_target(const char *path, char **out);
+RNND_CHECKED int rnnd__file_target(const char *path, char **out);
 /* A file to be read; *stream is NULL where there is none. EFILE where it is no regular
    file: a pipe may wait for ever. */
-RNND_CHECKED int rnnd_file_open(const char *path, FILE **stream);
+RNND_CHECKED int rnnd__file_open(const char *path, FILE **stream);
 /* EFILE: "cannot VERB PATH: " and what errno says. */
-int rnnd_file_fail(const char *verb, const char *path);
+int rnnd__file_fail(const char *verb, const char *path);
 /* All of it by one write, so that a reader never sees half a record. */
-RNND_CHECKED int rnnd_file_append(int fd, const char *path, const void *data,
+RNND_CHECKED int rnnd__file_append(int fd, const char *path, const void *data,
                                   size_t size);
 /* A new text file beside path, under a temporary name. */
-RNND_CHECKED int rnnd_file_create(const char *path, struct rnnd_file *out);
+RNND_CHECKED int rnnd__file_create(const char *path, struct rnnd__file *out);
 /* Flush, fsync, rename to path; EFILE also where any write before failed. Closed in any
    case. */
-RNND_CHECKED int rnnd_file_commit(struct rnnd_file *file);
+RNND_CHECKED int rnnd__file_commit(struct rnnd__file *file);
 /* Drops a file that was created and not committed; all zero is accepted. */
-void rnnd_file_drop(struct rnnd_file *file);
-/* Whether rnnd_file_create would do, asked hours before; leaves nothing behind. */
-RNND_CHECKED int rnnd_file_check(const char *path);
+void rnnd__file_drop(struct rnnd__file *file);
+/* Whether rnnd__file_create would do, asked hours before; leaves nothing behind. */
+RNND_CHECKED int rnnd__file_check(const char *path);
 
 #endif

@@ -12,66 +12,66 @@
 #include <stdint.h>
 #include <string.h>
 
-struct rnnd_hash {
+struct rnnd__hash {
     uint64_t lane[4];
     uint64_t bytes;
     unsigned char part[32]; /* what has come of the block under way */
 };
 
-static const uint64_t rnnd_hash_factor = UINT64_C(0x9e3779b97f4a7c15);
+static const uint64_t rnnd__hash_factor = UINT64_C(0x9e3779b97f4a7c15);
 
-static inline void rnnd_hash_start(struct rnnd_hash *hash)
+static inline void rnnd__hash_start(struct rnnd__hash *hash)
 {
     memset(hash, 0, sizeof *hash);
     for (unsigned i = 0; i < 4; i++)
         hash->lane[i] = i + 1;
 }
 
-static inline uint64_t rnnd_hash_step(uint64_t state, uint64_t word)
+static inline uint64_t rnnd__hash_step(uint64_t state, uint64_t word)
 {
-    state = (state ^ word) * rnnd_hash_factor;
+    state = (state ^ word) * rnnd__hash_factor;
     return state << 29 | state >> 35;
 }
 
-static inline void rnnd_hash_block(struct rnnd_hash *hash, const unsigned char *block)
+static inline void rnnd__hash_block(struct rnnd__hash *hash, const unsigned char *block)
 {
     uint64_t word[4];
     memcpy(word, block, sizeof word);
     for (int i = 0; i < 4; i++)
-        hash->lane[i] = rnnd_hash_step(hash->lane[i], word[i]);
+        hash->lane[i] = rnnd__hash_step(hash->lane[i], word[i]);
 }
 
-static inline void rnnd_hash_add(struct rnnd_hash *hash, const void *data, size_t bytes)
+static inline void rnnd__hash_add(struct rnnd__hash *hash, const void *data, size_t bytes)
 {
     const unsigned char *from = data;
     size_t have = hash->bytes % sizeof hash->part, room = sizeof hash->part - have;
     hash->bytes += bytes;
     if (have && bytes >= room) {
         memcpy(hash->part + have, from, room);
-        rnnd_hash_block(hash, hash->part);
+        rnnd__hash_block(hash, hash->part);
         from += room;
         bytes -= room;
         have = 0;
     }
     if (have == 0)
         for (; bytes >= sizeof hash->part; bytes -= sizeof hash->part) {
-            rnnd_hash_block(hash, from);
+            rnnd__hash_block(hash, from);
             from += sizeof hash->part;
         }
     if (bytes)
         memcpy(hash->part + have, from, bytes);
 }
 
-static inline uint64_t rnnd_hash_end(struct rnnd_hash *hash)
+static inline uint64_t rnnd__hash_end(struct rnnd__hash *hash)
 {
     size_t have = hash->bytes % sizeof hash->part;
     uint64_t sum = hash->bytes;
     if (have) {
         memset(hash->part + have, 0, sizeof hash->part - have);
-        rnnd_hash_block(hash, hash->part);
+        rnnd__hash_block(hash, hash->part);
     }
     for (int i = 0; i < 4; i++)
-        sum = rnnd_hash_step(sum, hash->lane[i]);
+        sum = rnnd__hash_step(sum, hash->lane[i]);
     return sum ^ sum >> 32;
 }
 

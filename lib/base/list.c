@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-int rnnd_list_add(struct rnnd_list *list, const void *from, int64_t count)
+int rnnd__list_add(struct rnnd__list *list, const void *from, int64_t count)
 {
     if (count == 0)
         return 0;
@@ -17,7 +17,7 @@ int rnnd_list_add(struct rnnd_list *list, const void *from, int64_t count)
         int64_t room = list->room + list->room / 2 + 16;
         if (room < list->count + count)
             room = list->count + count;
-        RNND_TRY(rnnd_grow((size_t)room, list->size, "contents", &list->at));
+        RNND_TRY(rnnd__grow((size_t)room, list->size, "contents", &list->at));
         list->room = room;
     }
     char *to = (char *)list->at + (size_t)list->count * list->size;
@@ -29,42 +29,42 @@ int rnnd_list_add(struct rnnd_list *list, const void *from, int64_t count)
     return 0;
 }
 
-int rnnd_list_add_text(struct rnnd_list *list, const char *text, size_t bytes)
+int rnnd__list_add_text(struct rnnd__list *list, const char *text, size_t bytes)
 {
     char *copy = strndup(text, bytes);
     if (!copy)
-        return rnnd_fail_memory(bytes, "texts");
-    int status = rnnd_list_add(list, &copy, 1);
+        return rnnd__fail_memory(bytes, "texts");
+    int status = rnnd__list_add(list, &copy, 1);
     if (status < 0)
         free(copy);
     return status;
 }
 
-void rnnd_list_clear(struct rnnd_list *list)
+void rnnd__list_clear(struct rnnd__list *list)
 {
     free(list->at);
-    *list = (struct rnnd_list){.size = list->size};
+    *list = (struct rnnd__list){.size = list->size};
 }
 
-void rnnd_list_clear_texts(struct rnnd_list *list)
+void rnnd__list_clear_texts(struct rnnd__list *list)
 {
     char **text = list->at;
     for (int64_t i = 0; i < list->count; i++)
         free(text[i]);
-    rnnd_list_clear(list);
+    rnnd__list_clear(list);
 }
 
 /* ---- dictionary */
 
-void rnnd_dictionary_clear(struct rnnd_dictionary *dictionary)
+void rnnd__dictionary_clear(struct rnnd__dictionary *dictionary)
 {
-    rnnd_list_clear_texts(&dictionary->texts);
-    rnnd_list_clear(&dictionary->uses);
+    rnnd__list_clear_texts(&dictionary->texts);
+    rnnd__list_clear(&dictionary->uses);
     free(dictionary->slot);
-    *dictionary = (struct rnnd_dictionary){0};
+    *dictionary = (struct rnnd__dictionary){0};
 }
 
-const char *rnnd_dictionary_text(const struct rnnd_dictionary *dictionary,
+const char *rnnd__dictionary_text(const struct rnnd__dictionary *dictionary,
                                  int64_t number)
 {
     return ((char **)dictionary->texts.at)[number];
@@ -72,41 +72,41 @@ const char *rnnd_dictionary_text(const struct rnnd_dictionary *dictionary,
 
 /* The slot of a text, or the free one where it would go. slots is a power of two,
    and one is always free. */
-static int64_t *find_slot(const struct rnnd_dictionary *d, const char *text,
+static int64_t *find_slot(const struct rnnd__dictionary *d, const char *text,
                           size_t bytes)
 {
-    struct rnnd_hash hash;
-    rnnd_hash_start(&hash);
-    rnnd_hash_add(&hash, text, bytes);
-    for (uint64_t i = rnnd_hash_end(&hash);; i++) {
+    struct rnnd__hash hash;
+    rnnd__hash_start(&hash);
+    rnnd__hash_add(&hash, text, bytes);
+    for (uint64_t i = rnnd__hash_end(&hash);; i++) {
         int64_t *slot = &d->slot[i & (uint64_t)(d->slots - 1)];
-        const char *there = *slot < 0 ? NULL : rnnd_dictionary_text(d, *slot);
+        const char *there = *slot < 0 ? NULL : rnnd__dictionary_text(d, *slot);
         if (!there || (strncmp(there, text, bytes) == 0 && there[bytes] == 0))
             return slot;
     }
 }
 
-static int grow_table(struct rnnd_dictionary *d)
+static int grow_table(struct rnnd__dictionary *d)
 {
     int64_t *old = d->slot, slots = d->slots ? 2 * d->slots : 64;
     void *table;
-    RNND_TRY(rnnd_new((size_t)slots, sizeof *d->slot, "a dictionary", &table));
+    RNND_TRY(rnnd__new((size_t)slots, sizeof *d->slot, "a dictionary", &table));
     d->slot = table;
     d->slots = slots;
     for (int64_t i = 0; i < slots; i++)
         d->slot[i] = -1;
     for (int64_t i = 0; i < d->texts.count; i++) {
-        const char *text = rnnd_dictionary_text(d, i);
+        const char *text = rnnd__dictionary_text(d, i);
         *find_slot(d, text, strlen(text)) = i;
     }
     free(old);
     return 0;
 }
 
-int rnnd_dictionary_add(struct rnnd_dictionary *dictionary, const char *text,
+int rnnd__dictionary_add(struct rnnd__dictionary *dictionary, const char *text,
                         size_t bytes, int64_t *number)
 {
-    struct rnnd_dictionary *d = dictionary;
+    struct rnnd__dictionary *d = dictionary;
     if (!d->slots) {
         d->texts.size = sizeof(char *);
         d->uses.size = sizeof(int64_t);
@@ -115,8 +115,8 @@ int rnnd_dictionary_add(struct rnnd_dictionary *dictionary, const char *text,
         RNND_TRY(grow_table(d));
     int64_t *slot = find_slot(d, text, bytes);
     if (*slot < 0) {
-        RNND_TRY(rnnd_list_add(&d->uses, NULL, 1));
-        RNND_TRY(rnnd_list_add_text(&d->texts, text, bytes));
+        RNND_TRY(rnnd__list_add(&d->uses, NULL, 1));
+        RNND_TRY(rnnd__list_add_text(&d->texts, text, bytes));
         *slot = d->texts.count - 1;
     }
     ((int64_t *)d->uses.at)[*slot]++;
@@ -124,7 +124,7 @@ int rnnd_dictionary_add(struct rnnd_dictionary *dictionary, const char *text,
     return 0;
 }
 
-int64_t rnnd_dictionary_find(const struct rnnd_dictionary *dictionary, const char *text,
+int64_t rnnd__dictionary_find(const struct rnnd__dictionary *dictionary, const char *text,
                              size_t bytes)
 {
     return dictionary->slots ? *find_slot(dictionary, text, bytes) : -1;

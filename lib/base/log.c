@@ -10,18 +10,18 @@ static int own_rank, world = 1;
 static bool mute;
 static void (*clear_line)(void);
 
-void rnnd_log_rank(int rank, int size)
+void rnnd__log_rank(int rank, int size)
 {
     own_rank = rank;
     world = size;
 }
 
-void rnnd_log_before(void (*clear)(void))
+void rnnd__log_before(void (*clear)(void))
 {
     clear_line = clear;
 }
 
-void rnnd_log_mute(bool muted)
+void rnnd__log_mute(bool muted)
 {
     mute = muted;
 }
@@ -49,7 +49,7 @@ static void say(const char *kind, const char *format, va_list args)
     fputs(line, stderr);
 }
 
-void rnnd_log_info(const char *format, ...)
+void rnnd__log_info(const char *format, ...)
 {
     va_list args;
     va_start(args, format);
@@ -58,7 +58,7 @@ void rnnd_log_info(const char *format, ...)
     va_end(args);
 }
 
-void rnnd_log_warn(const char *format, ...)
+void rnnd__log_warn(const char *format, ...)
 {
     va_list args;
     va_start(args, format);
@@ -67,7 +67,7 @@ void rnnd_log_warn(const char *format, ...)
     va_end(args);
 }
 
-void rnnd_log_error(const char *format, ...)
+void rnnd__log_error(const char *format, ...)
 {
     va_list args;
     va_start(args, format);

@@ -17,7 +17,7 @@
 #endif
 
 /* What a stream of numbers is for: streams of different purposes never meet. */
-enum rnnd_purpose {
+enum rnnd__purpose {
     RNND_FOR_INIT = 1,    /* update: key of the parameter's name */
     RNND_FOR_SHUFFLE,     /* update: epoch */
     RNND_FOR_BATCHES,     /* update: epoch */
@@ -26,12 +26,12 @@ enum rnnd_purpose {
     RNND_FOR_SPLIT
 };
 
-struct rnnd_random {
+struct rnnd__random {
     uint32_t word[4];
 };
 
-RNND_HD static inline struct rnnd_random
-rnnd_philox(uint64_t key, uint32_t c0, uint32_t c1, uint32_t c2, uint32_t c3)
+RNND_HD static inline struct rnnd__random
+rnnd__philox(uint64_t key, uint32_t c0, uint32_t c1, uint32_t c2, uint32_t c3)
 {
     uint32_t k0 = (uint32_t)key, k1 = (uint32_t)(key >> 32);
     for (int round = 0; round < 10; round++) {
@@ -43,36 +43,36 @@ rnnd_philox(uint64_t key, uint32_t c0, uint32_t c1, uint32_t c2, uint32_t c3)
         k0 += 0x9E3779B9u;
         k1 += 0xBB67AE85u;
     }
-    struct rnnd_random r = {{c0, c1, c2, c3}};
+    struct rnnd__random r = {{c0, c1, c2, c3}};
     return r;
 }
 
 /* The key of one stream: a Philox draw from (seed; purpose, layer, update). */
-RNND_HD static inline uint64_t rnnd_random_key(uint64_t seed, enum rnnd_purpose purpose,
+RNND_HD static inline uint64_t rnnd__random_key(uint64_t seed, enum rnnd__purpose purpose,
                                                int layer, uint64_t update)
 {
-    struct rnnd_random r = rnnd_philox(seed, (uint32_t)update, (uint32_t)(update >> 32),
+    struct rnnd__random r = rnnd__philox(seed, (uint32_t)update, (uint32_t)(update >> 32),
                                        (uint32_t)layer, (uint32_t)purpose);
     return ((uint64_t)r.word[1] << 32) | r.word[0];
 }
 
 /* Uniform in [0,1): 24 bits, exact in float. */
-RNND_HD static inline float rnnd_uniform(uint32_t word)
+RNND_HD static inline float rnnd__uniform(uint32_t word)
 {
     return (float)(word >> 8) * 0x1p-24f;
 }
 
 /* The dropout mask of unit `unit` (a multiple of 4 gives words 0..3) at position `step`
    of sequence `id`: a unit is dropped where its word is below
-   rnnd_dropout_threshold(p). */
-RNND_HD static inline struct rnnd_random rnnd_dropout_words(uint64_t key, int64_t id,
+   rnnd__dropout_threshold(p). */
+RNND_HD static inline struct rnnd__random rnnd__dropout_words(uint64_t key, int64_t id,
                                                             int64_t step, int64_t unit)
 {
-    return rnnd_philox(key, (uint32_t)(unit / 4), (uint32_t)step, (uint32_t)id,
+    return rnnd__philox(key, (uint32_t)(unit / 4), (uint32_t)step, (uint32_t)id,
                        (uint32_t)(id >> 32) ^ ((uint32_t)(step >> 32) << 16));
 }
 
-RNND_HD static inline uint32_t rnnd_dropout_threshold(double p)
+RNND_HD static inline uint32_t rnnd__dropout_threshold(double p)
 {
     return (uint32_t)(p * 4294967296.0);
 }

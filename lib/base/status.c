@@ -19,7 +19,7 @@ const char *rnnd_version(void)
     return PACKAGE_VERSION;
 }
 
-int rnnd__fail(enum rnnd_status status, const char *format, ...)
+int rnnd__fail_text(enum rnnd_status status, const char *format, ...)
 {
     char text[sizeof detail]; /* an argument may be the present detail */
     va_list args;
@@ -30,9 +30,9 @@ int rnnd__fail(enum rnnd_status status, const char *format, ...)
     return status;
 }
 
-int rnnd__fail_memory(size_t bytes, const char *what)
+int rnnd__fail_no_memory(size_t bytes, const char *what)
 {
-    return rnnd__fail(RNND_EDEVICE, "out of memory: %zu bytes for %s", bytes, what);
+    return rnnd__fail_text(RNND_EDEVICE, "out of memory: %zu bytes for %s", bytes, what);
 }
 
 int rnnd__status_hop(int status, const char *file, int line)
@@ -43,21 +43,21 @@ int rnnd__status_hop(int status, const char *file, int line)
     return status;
 }
 
-int rnnd_new(size_t count, size_t size, const char *what, void **out)
+int rnnd__new(size_t count, size_t size, const char *what, void **out)
 {
     void *p = calloc(count ? count : 1, size);
     if (!p)
-        return rnnd_fail_memory(count * size, what);
+        return rnnd__fail_memory(count * size, what);
     *out = p;
     return 0;
 }
 
-int rnnd_grow(size_t count, size_t size, const char *what, void **p)
+int rnnd__grow(size_t count, size_t size, const char *what, void **p)
 {
     size_t bytes = (count ? count : 1) * size;
     void *q = count > SIZE_MAX / size ? NULL : realloc(*p, bytes);
     if (!q)
-        return rnnd_fail_memory(bytes, what);
+        return rnnd__fail_memory(bytes, what);
     *p = q;
     return 0;
 }

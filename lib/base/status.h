@@ -1,7 +1,7 @@
 /*
  * status.h - failing with a text, inside the library.
  *
- * rnnd_fail() keeps one message a thread for rnnd_status_detail(); RNND_TRY hands a
+ * rnnd__fail() keeps one message a thread for rnnd_status_detail(); RNND_TRY hands a
  * failure up and notes the hop, which RNND_TRACE=1 in the environment prints.
  */
 #ifndef RNND_STATUS_H
@@ -10,14 +10,14 @@
 #include "rnn_dist.h"
 
 /* Sets the detail text and returns status. */
-#define rnnd_fail(...) rnnd__below_zero(rnnd__fail(__VA_ARGS__))
+#define rnnd__fail(...) rnnd__below_zero(rnnd__fail_text(__VA_ARGS__))
 
 /* EDEVICE: "out of memory: N bytes for WHAT". */
-#define rnnd_fail_memory(bytes, what) rnnd__below_zero(rnnd__fail_memory(bytes, what))
+#define rnnd__fail_memory(bytes, what) rnnd__below_zero(rnnd__fail_no_memory(bytes, what))
 
-int rnnd__fail(enum rnnd_status status, const char *format, ...)
+int rnnd__fail_text(enum rnnd_status status, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
-int rnnd__fail_memory(size_t bytes, const char *what);
+int rnnd__fail_no_memory(size_t bytes, const char *what);
 
 /* Tells the compiler that a failure is negative: else it warns that what a function
    sets only where it succeeds may be used unset. */
@@ -52,8 +52,8 @@ int rnnd__status_hop(int status, const char *file, int line);
 
 /* malloc'ed, zeroed; EDEVICE where there is no memory. count 0 gives a valid
    pointer. */
-RNND_CHECKED int rnnd_new(size_t count, size_t size, const char *what, void **out);
+RNND_CHECKED int rnnd__new(size_t count, size_t size, const char *what, void **out);
 /* Grows *p to count elements, keeping what is there. */
-RNND_CHECKED int rnnd_grow(size_t count, size_t size, const char *what, void **p);
+RNND_CHECKED int rnnd__grow(size_t count, size_t size, const char *what, void **p);
 
 #endif

@@ -30,7 +30,7 @@ static int64_t count, room;
 
 static const struct {
     const char *name;
-    enum rnnd_lane lane;
+    enum rnnd__lane lane;
 } works[RNND_WORKS] = {
     [RNND_WORK_EMBEDDING] = {"embedding", RNND_LANE_COMPUTE},
     [RNND_WORK_RECURRENT] = {"layer", RNND_LANE_COMPUTE},
@@ -43,7 +43,7 @@ static const struct {
     [RNND_WORK_SAVE] = {"checkpoint", RNND_LANE_COMPUTE},
 };
 
-void rnnd_timeline_start(bool keep)
+void rnnd__timeline_start(bool keep)
 {
     for (int w = 0; w < RNND_WORKS; w++)
         seconds[w] = 0;
@@ -52,7 +52,7 @@ void rnnd_timeline_start(bool keep)
     on = true;
 }
 
-void rnnd_timeline_stop(void)
+void rnnd__timeline_stop(void)
 {
     on = false;
     free(spans);
@@ -60,9 +60,9 @@ void rnnd_timeline_stop(void)
     count = room = 0;
 }
 
-double rnnd_timeline_now(void)
+double rnnd__timeline_now(void)
 {
-    return on ? rnnd_clock() : 0;
+    return on ? rnnd__clock() : 0;
 }
 
 /* Past the bound, or without memory, spans are left out; their sums are not. */
@@ -80,17 +80,17 @@ static void keep(struct span span)
         spans[count++] = span;
 }
 
-void rnnd_timeline_mark(enum rnnd_work work, bool backward, int number, double begin)
+void rnnd__timeline_mark(enum rnnd__work work, bool backward, int number, double begin)
 {
     if (!on)
         return;
-    double end = rnnd_clock();
+    double end = rnnd__clock();
     seconds[work] += end - begin;
     if (keeps)
         keep((struct span){begin, end, number, (uint8_t)work, backward});
 }
 
-double rnnd_timeline_seconds(enum rnnd_work work)
+double rnnd__timeline_seconds(enum rnnd__work work)
 {
     return seconds[work];
 }
@@ -131,32 +131,32 @@ static double earliest(const struct span *s, int64_t n)
 static int write_all(struct rnnd_comm *comm, const struct span *all, const size_t *size,
                      const char *path)
 {
-    struct rnnd_file file;
+    struct rnnd__file file;
     int64_t total = 0;
     int ranks = rnnd_comm_size(comm);
     for (int r = 0; r < ranks; r++)
         total += (int64_t)(size[r] / sizeof *all);
     double first = earliest(all, total);
-    RNND_TRY(rnnd_file_create(path, &file));
+    RNND_TRY(rnnd__file_create(path, &file));
     fputs("[\n", file.stream);
     for (int r = 0; r < ranks; r++) {
-        put_names(file.stream, r, rnnd_comm_host(comm, r));
+        put_names(file.stream, r, rnnd__comm_host(comm, r));
         for (size_t i = 0; i < size[r] / sizeof *all; i++)
             put_span(file.stream, r, all++, first);
     }
     fputs("{\"name\":\"end\",\"ph\":\"M\",\"pid\":0}\n]\n", file.stream);
-    return rnnd_file_commit(&file);
+    return rnnd__file_commit(&file);
 }
 
-int rnnd_timeline_write(struct rnnd_comm *comm, const char *path)
+int rnnd__timeline_write(struct rnnd_comm *comm, const char *path)
 {
     void *all = NULL;
     size_t *size = NULL;
     int status = 0;
-    RNND_TRY_GOTO(rnnd_new((size_t)rnnd_comm_size(comm), sizeof *size, "trace",
+    RNND_TRY_GOTO(rnnd__new((size_t)rnnd_comm_size(comm), sizeof *size, "trace",
                            (void **)&size));
     RNND_TRY_GOTO(rnnd_comm_agree(comm, 0)); /* a barrier: zero on every rank's clock */
-    double zero = rnnd_clock();
+    double zero = rnnd__clock();
     for (int64_t i = 0; i < count; i++) {
         spans[i].begin -= zero;
         spans[i].end -= zero;

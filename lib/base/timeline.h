@@ -10,7 +10,7 @@
 
 #include "rnn_dist.h"
 
-enum rnnd_lane {
+enum rnnd__lane {
     RNND_LANE_COMPUTE,
     RNND_LANE_COMMUNICATION,
     RNND_LANE_INPUT,
@@ -18,7 +18,7 @@ enum rnnd_lane {
 };
 
 /* What a span was spent on. */
-enum rnnd_work {
+enum rnnd__work {
     RNND_WORK_EMBEDDING,
     RNND_WORK_RECURRENT,
     RNND_WORK_HEAD,
@@ -32,17 +32,17 @@ enum rnnd_work {
 };
 
 /* Forgets what was marked and starts; keep: single spans too, not only their sums. */
-void rnnd_timeline_start(bool keep);
-void rnnd_timeline_stop(void);
+void rnnd__timeline_start(bool keep);
+void rnnd__timeline_stop(void);
 /* Now, or 0 while the timeline is off. */
-double rnnd_timeline_now(void);
-/* A span from `begin` (of rnnd_timeline_now) to now; number: of the layer, or -1. */
-void rnnd_timeline_mark(enum rnnd_work work, bool backward, int number, double begin);
+double rnnd__timeline_now(void);
+/* A span from `begin` (of rnnd__timeline_now) to now; number: of the layer, or -1. */
+void rnnd__timeline_mark(enum rnnd__work work, bool backward, int number, double begin);
 /* Seconds marked so far. */
-double rnnd_timeline_seconds(enum rnnd_work work);
+double rnnd__timeline_seconds(enum rnnd__work work);
 
 /* Writes the spans of all ranks as a Chrome trace: a process a rank, a thread a lane.
    Collective; rank 0 writes, atomically. */
-RNND_CHECKED int rnnd_timeline_write(struct rnnd_comm *comm, const char *path);
+RNND_CHECKED int rnnd__timeline_write(struct rnnd_comm *comm, const char *path);
 
 #endif

@@ -29,21 +29,21 @@ static const char format[] = "rnn_dist-checkpoint";
 
 /* ---- which files are checkpoints */
 
-static int check_format(struct rnnd_hdf *f)
+static int check_format(struct rnnd__hdf *f)
 {
     char *text = NULL;
     int64_t version;
-    RNND_TRY(rnnd_hdf_get_string(f, "format", &text));
+    RNND_TRY(rnnd__hdf_get_string(f, "format", &text));
     bool known = strcmp(text, format) == 0;
     int status = known ? 0
-                       : rnnd_fail(RNND_EFILE, "%s: attribute format is %s, not %s",
-                                   rnnd_hdf_path(f), text, format);
+                       : rnnd__fail(RNND_EFILE, "%s: attribute format is %s, not %s",
+                                   rnnd__hdf_path(f), text, format);
     free(text);
     RNND_TRY(status);
-    RNND_TRY(rnnd_hdf_get_int(f, "version", &version));
+    RNND_TRY(rnnd__hdf_get_int(f, "version", &version));
     if (version != VERSION)
-        return rnnd_fail(RNND_EFILE, "%s: version is %lld, this program knows %d",
-                         rnnd_hdf_path(f), (long long)version, VERSION);
+        return rnnd__fail(RNND_EFILE, "%s: version is %lld, this program knows %d",
+                         rnnd__hdf_path(f), (long long)version, VERSION);
     return 0;
 }
 
@@ -52,16 +52,16 @@ static int as_damage(int status)
 {
     if (status != RNND_EDATA && status != RNND_EUSAGE)
         return status;
-    return rnnd_fail(RNND_EFILE, "%s", rnnd_status_detail());
+    return rnnd__fail(RNND_EFILE, "%s", rnnd_status_detail());
 }
 
-int rnnd__checkpoint_open(const char *path, struct rnnd_hdf **out)
+int rnnd__checkpoint_open(const char *path, struct rnnd__hdf **out)
 {
-    struct rnnd_hdf *f;
-    RNND_TRY(as_damage(rnnd_hdf_open(path, &f)));
+    struct rnnd__hdf *f;
+    RNND_TRY(as_damage(rnnd__hdf_open(path, &f)));
     int status = as_damage(check_format(f));
     if (status < 0)
-        rnnd_hdf_close(f);
+        rnnd__hdf_close(f);
     else
         *out = f;
     return status;
@@ -70,7 +70,7 @@ int rnnd__checkpoint_open(const char *path, struct rnnd_hdf **out)
 /* What other tools wrote cannot be told from what was damaged since: the user should
    know. */
 struct unchecked {
-    struct rnnd_hdf *file;
+    struct rnnd__hdf *file;
     int count;
 };
 
@@ -78,26 +78,26 @@ static int count_unchecked(void *context, const char *object)
 {
     struct unchecked *u = context;
     bool has;
-    RNND_TRY(rnnd_hdf_has_checksum(u->file, object, &has));
+    RNND_TRY(rnnd__hdf_has_checksum(u->file, object, &has));
     u->count += !has;
     return 0;
 }
 
-static int note_unchecked(struct rnnd_hdf *f)
+static int note_unchecked(struct rnnd__hdf *f)
 {
     struct unchecked u = {f, 0};
-    RNND_TRY(rnnd_hdf_each(f, "/", count_unchecked, &u));
+    RNND_TRY(rnnd__hdf_each(f, "/", count_unchecked, &u));
     if (u.count)
-        rnnd_log_info(
+        rnnd__log_info(
             "%s: %d arrays carry no checksum: another tool wrote them, and damage "
             "would go unseen",
-            rnnd_hdf_path(f), u.count);
+            rnnd__hdf_path(f), u.count);
     return 0;
 }
 
 /* ---- arrays under parameters' names */
 
-static int shape_of(const struct rnnd_param *p, int64_t *dim)
+static int shape_of(const struct rnnd__param *p, int64_t *dim)
 {
     dim[0] = p->rows;
     dim[1] = p->cols;
@@ -105,50 +105,50 @@ static int shape_of(const struct rnnd_param *p, int64_t *dim)
 }
 
 /* One array a parameter, from an arena. */
-static int save_arena(struct rnnd_hdf *f, const struct rnnd_params *par,
-                      const char *group, struct rnnd_buf arena)
+static int save_arena(struct rnnd__hdf *f, const struct rnnd__params *par,
+                      const char *group, struct rnnd__buf arena)
 {
     float *host = NULL;
     int status = 0;
-    RNND_TRY(rnnd_new((size_t)par->count, sizeof *host, "checkpoint", (void **)&host));
-    RNND_TRY_GOTO(rnnd_device_download(par->be, host, arena, (size_t)par->count * 4));
+    RNND_TRY(rnnd__new((size_t)par->count, sizeof *host, "checkpoint", (void **)&host));
+    RNND_TRY_GOTO(rnnd__device_download(par->be, host, arena, (size_t)par->count * 4));
     for (int i = 0; i < par->listed; i++) {
-        const struct rnnd_param *p = &par->list[i];
+        const struct rnnd__param *p = &par->list[i];
         char object[128];
         int64_t dim[2];
         int rank = shape_of(p, dim);
         snprintf(object, sizeof object, "%s/%s", group, p->name);
         RNND_TRY_GOTO(
-            rnnd_hdf_write(f, object, RNND_F32, rank, dim, true, host + p->offset));
+            rnnd__hdf_write(f, object, RNND_F32, rank, dim, true, host + p->offset));
     }
 done:
     free(host);
     return status;
 }
 
-static int load_arena(struct rnnd_hdf *f, const struct rnnd_params *par,
-                      const char *group, struct rnnd_buf arena)
+static int load_arena(struct rnnd__hdf *f, const struct rnnd__params *par,
+                      const char *group, struct rnnd__buf arena)
 {
     float *host = NULL;
     int status = 0;
-    RNND_TRY(rnnd_new((size_t)par->count, sizeof *host, "checkpoint", (void **)&host));
+    RNND_TRY(rnnd__new((size_t)par->count, sizeof *host, "checkpoint", (void **)&host));
     for (int i = 0; i < par->listed; i++) {
-        const struct rnnd_param *p = &par->list[i];
-        struct rnnd_hdf_shape shape;
+        const struct rnnd__param *p = &par->list[i];
+        struct rnnd__hdf_shape shape;
         char object[128];
         int64_t dim[2];
         int rank = shape_of(p, dim);
         snprintf(object, sizeof object, "%s/%s", group, p->name);
-        RNND_TRY_GOTO(rnnd_hdf_shape(f, object, &shape));
+        RNND_TRY_GOTO(rnnd__hdf_shape(f, object, &shape));
         if (shape.rank != rank ||
             memcmp(shape.dim, dim, (size_t)rank * sizeof *dim) != 0)
-            RNND_TRY_GOTO(rnnd_fail(RNND_EFILE,
+            RNND_TRY_GOTO(rnnd__fail(RNND_EFILE,
                                     "%s: %s has not the shape of its parameter",
-                                    rnnd_hdf_path(f), object));
-        RNND_TRY_GOTO(rnnd_hdf_read(f, object, 0, p->rows, RNND_F32, host + p->offset));
+                                    rnnd__hdf_path(f), object));
+        RNND_TRY_GOTO(rnnd__hdf_read(f, object, 0, p->rows, RNND_F32, host + p->offset));
     }
     par->be->ops->upload(par->be, arena, host, (size_t)par->count * 4);
-    RNND_TRY_GOTO(rnnd_device_sync(par->be));
+    RNND_TRY_GOTO(rnnd__device_sync(par->be));
 done:
     free(host);
     return status;
@@ -156,33 +156,33 @@ done:
 
 /* ---- optimizer */
 
-static int save_optimizer(struct rnnd_hdf *f, const struct rnnd_params *par,
+static int save_optimizer(struct rnnd__hdf *f, const struct rnnd__params *par,
                           const struct rnnd_optim *optim)
 {
-    const int64_t one = 1, steps = rnnd_optim_step_count(optim);
-    for (int i = 0; i < rnnd_optim_moments(optim); i++) {
+    const int64_t one = 1, steps = rnnd__optim_step_count(optim);
+    for (int i = 0; i < rnnd__optim_moments(optim); i++) {
         char group[64];
         snprintf(group, sizeof group, "/optimizer/%s",
-                 rnnd_optim_moment_name(optim, i));
-        RNND_TRY(save_arena(f, par, group, rnnd_optim_moment(optim, i)));
+                 rnnd__optim_moment_name(optim, i));
+        RNND_TRY(save_arena(f, par, group, rnnd__optim_moment(optim, i)));
     }
-    return rnnd_hdf_write(f, "/optimizer/step", RNND_I64, 1, &one, true, &steps);
+    return rnnd__hdf_write(f, "/optimizer/step", RNND_I64, 1, &one, true, &steps);
 }
 
 /* Moments of another optimizer than the run had begin as in a new run, and Adam's bias
    correction counts from there. */
-static int load_optimizer(struct rnnd_hdf *f, const struct rnnd_params *par,
+static int load_optimizer(struct rnnd__hdf *f, const struct rnnd__params *par,
                           struct rnnd_optim *optim)
 {
     int64_t steps;
     bool fresh = false;
-    RNND_TRY(rnnd_hdf_read(f, "/optimizer/step", 0, 1, RNND_I64, &steps));
-    for (int i = 0; i < rnnd_optim_moments(optim); i++) {
-        struct rnnd_buf moment = rnnd_optim_moment(optim, i);
+    RNND_TRY(rnnd__hdf_read(f, "/optimizer/step", 0, 1, RNND_I64, &steps));
+    for (int i = 0; i < rnnd__optim_moments(optim); i++) {
+        struct rnnd__buf moment = rnnd__optim_moment(optim, i);
         char group[64];
         snprintf(group, sizeof group, "/optimizer/%s",
-                 rnnd_optim_moment_name(optim, i));
-        if (rnnd_hdf_has(f, group)) {
+                 rnnd__optim_moment_name(optim, i));
+        if (rnnd__hdf_has(f, group)) {
             RNND_TRY(load_arena(f, par, group, moment));
             continue;
         }
@@ -190,65 +190,65 @@ static int load_optimizer(struct rnnd_hdf *f, const struct rnnd_params *par,
         fresh = true;
     }
     if (fresh)
-        rnnd_log_info("%s: has no moments of this optimizer: they start at zero",
-                      rnnd_hdf_path(f));
-    rnnd_optim_set_step_count(optim, fresh ? 0 : steps);
+        rnnd__log_info("%s: has no moments of this optimizer: they start at zero",
+                      rnnd__hdf_path(f));
+    rnnd__optim_set_step_count(optim, fresh ? 0 : steps);
     return 0;
 }
 
 /* ---- saving */
 
-static int save_classes(struct rnnd_hdf *f, const struct rnnd_model *model)
+static int save_classes(struct rnnd__hdf *f, const struct rnnd_model *model)
 {
     int64_t count = rnnd_model_spec(model)->outputs;
     const char **text = NULL;
     if (!rnnd_model_class(model, 0))
         return 0;
-    RNND_TRY(rnnd_new((size_t)count, sizeof *text, "classes", (void **)&text));
+    RNND_TRY(rnnd__new((size_t)count, sizeof *text, "classes", (void **)&text));
     for (int64_t k = 0; k < count; k++)
         text[k] = rnnd_model_class(model, k);
-    int status = rnnd_hdf_write_strings(f, "/classes", text, count);
+    int status = rnnd__hdf_write_strings(f, "/classes", text, count);
     free(text);
     return status;
 }
 
 /* input.mean and input.std lie beside the parameters. */
-static int save_normalization(struct rnnd_hdf *f, struct rnnd_model *model)
+static int save_normalization(struct rnnd__hdf *f, struct rnnd_model *model)
 {
     int64_t inputs = rnnd_model_spec(model)->inputs;
     if (!rnnd_model_mean(model))
         return 0;
-    RNND_TRY(rnnd_hdf_write(f, "/model/input.mean", RNND_F32, 1, &inputs, true,
+    RNND_TRY(rnnd__hdf_write(f, "/model/input.mean", RNND_F32, 1, &inputs, true,
                             rnnd_model_mean(model)));
-    return rnnd_hdf_write(f, "/model/input.std", RNND_F32, 1, &inputs, true,
+    return rnnd__hdf_write(f, "/model/input.std", RNND_F32, 1, &inputs, true,
                           rnnd_model_std(model));
 }
 
-static int save_attributes(struct rnnd_hdf *f, const struct rnnd_model *model,
+static int save_attributes(struct rnnd__hdf *f, const struct rnnd_model *model,
                            const struct rnnd_options *opt,
-                           const struct rnnd_train_state *state)
+                           const struct rnnd__train_state *state)
 {
     const struct rnnd_model_spec *spec = rnnd_model_spec(model);
     char *config;
-    RNND_TRY(rnnd_hdf_set_string(f, "format", format));
-    RNND_TRY(rnnd_hdf_set_int(f, "version", VERSION));
-    RNND_TRY(rnnd_hdf_set_int(f, "update", state ? state->update : 0));
-    RNND_TRY(rnnd_hdf_set_int(f, "epoch", state ? state->epoch : 0));
-    RNND_TRY(rnnd_hdf_set_string(f, "task", rnnd_task_name(spec->task)));
-    RNND_TRY(rnnd_hdf_set_int(f, "inputs", spec->inputs));
-    RNND_TRY(rnnd_hdf_set_int(f, "vocab_size", spec->vocab));
-    RNND_TRY(rnnd_hdf_set_int(f, "outputs", spec->outputs));
-    RNND_TRY(rnnd_statedict_config(model, opt, &config));
-    int status = rnnd_hdf_set_string(f, "config", config);
+    RNND_TRY(rnnd__hdf_set_string(f, "format", format));
+    RNND_TRY(rnnd__hdf_set_int(f, "version", VERSION));
+    RNND_TRY(rnnd__hdf_set_int(f, "update", state ? state->update : 0));
+    RNND_TRY(rnnd__hdf_set_int(f, "epoch", state ? state->epoch : 0));
+    RNND_TRY(rnnd__hdf_set_string(f, "task", rnnd_task_name(spec->task)));
+    RNND_TRY(rnnd__hdf_set_int(f, "inputs", spec->inputs));
+    RNND_TRY(rnnd__hdf_set_int(f, "vocab_size", spec->vocab));
+    RNND_TRY(rnnd__hdf_set_int(f, "outputs", spec->outputs));
+    RNND_TRY(rnnd__statedict_config(model, opt, &config));
+    int status = rnnd__hdf_set_string(f, "config", config);
     free(config);
     return status;
 }
 
-static int save_all(struct rnnd_hdf *f, struct rnnd_model *model,
+static int save_all(struct rnnd__hdf *f, struct rnnd_model *model,
                     struct rnnd_optim *optim, const struct rnnd_options *opt,
-                    const struct rnnd_train_state *state)
+                    const struct rnnd__train_state *state)
 {
-    const struct rnnd_params *par = rnnd_model_params(model);
+    const struct rnnd__params *par = rnnd__model_params(model);
     RNND_TRY(save_attributes(f, model, opt, state));
     RNND_TRY(save_arena(f, par, "/model", par->value));
     RNND_TRY(save_normalization(f, model));
@@ -259,95 +259,95 @@ static int save_all(struct rnnd_hdf *f, struct rnnd_model *model,
     return rnnd__checkpoint_save_state(f, state);
 }
 
-int rnnd_checkpoint_save(const char *path, struct rnnd_model *model,
+int rnnd__checkpoint_save(const char *path, struct rnnd_model *model,
                          struct rnnd_optim *optim, const struct rnnd_options *opt,
-                         const struct rnnd_train_state *state)
+                         const struct rnnd__train_state *state)
 {
-    struct rnnd_hdf *f;
-    RNND_TRY(rnnd_hdf_create(path, &f));
+    struct rnnd__hdf *f;
+    RNND_TRY(rnnd__hdf_create(path, &f));
     int status = save_all(f, model, optim, opt, state);
     if (status < 0) {
-        rnnd_hdf_close(f);
+        rnnd__hdf_close(f);
         return status;
     }
-    return rnnd_hdf_commit(f);
+    return rnnd__hdf_commit(f);
 }
 
 int rnnd_checkpoint_save_model(const char *path, struct rnnd_model *model,
                                const struct rnnd_options *opt)
 {
-    return rnnd_checkpoint_save(path, model, NULL, opt, NULL);
+    return rnnd__checkpoint_save(path, model, NULL, opt, NULL);
 }
 
 /* ---- loading */
 
 /* By name, from a file that is open. */
-static int load_parameters(struct rnnd_hdf *f, struct rnnd_model *model)
+static int load_parameters(struct rnnd__hdf *f, struct rnnd_model *model)
 {
-    struct rnnd_statedict sd;
-    RNND_TRY(rnnd_statedict_of(f, &sd));
-    int status = rnnd_statedict_load(&sd, model);
-    rnnd_statedict_close(&sd);
+    struct rnnd__statedict sd;
+    RNND_TRY(rnnd__statedict_of(f, &sd));
+    int status = rnnd__statedict_load(&sd, model);
+    rnnd__statedict_close(&sd);
     return status;
 }
 
-int rnnd_checkpoint_load(const char *path, struct rnnd_model *model,
-                         struct rnnd_optim *optim, struct rnnd_train_state *state)
+int rnnd__checkpoint_load(const char *path, struct rnnd_model *model,
+                         struct rnnd_optim *optim, struct rnnd__train_state *state)
 {
     const struct rnnd_model_spec *spec = rnnd_model_spec(model);
     int64_t width = spec->layers * (spec->bidirectional ? 2 : 1) * spec->hidden;
-    struct rnnd_hdf *f = NULL;
+    struct rnnd__hdf *f = NULL;
     int status = 0;
     RNND_TRY_GOTO(rnnd__checkpoint_open(path, &f));
     RNND_TRY_GOTO(note_unchecked(f));
     RNND_TRY_GOTO(load_parameters(f, model));
     RNND_TRY_GOTO(as_damage(rnnd__checkpoint_load_state(f, width, state)));
-    RNND_TRY_GOTO(as_damage(load_optimizer(f, rnnd_model_params(model), optim)));
+    RNND_TRY_GOTO(as_damage(load_optimizer(f, rnnd__model_params(model), optim)));
 done:
-    rnnd_hdf_close(f);
+    rnnd__hdf_close(f);
     return status;
 }
 
-int rnnd_checkpoint_init(const char *path, struct rnnd_model *model)
+int rnnd__checkpoint_init(const char *path, struct rnnd_model *model)
 {
-    struct rnnd_statedict sd;
-    RNND_TRY(rnnd_statedict_open(path, &sd));
+    struct rnnd__statedict sd;
+    RNND_TRY(rnnd__statedict_open(path, &sd));
     if (rnnd__statedict_find(&sd, "input.mean") && !rnnd_model_mean(model))
-        rnnd_log_warn("%s: its model was made with --normalize, this one reads the "
+        rnnd__log_warn("%s: its model was made with --normalize, this one reads the "
                       "features as they are", path);
     int status = sd.hdf ? note_unchecked(sd.hdf) : 0;
     if (status == 0)
-        status = rnnd_statedict_load(&sd, model);
-    rnnd_statedict_close(&sd);
+        status = rnnd__statedict_load(&sd, model);
+    rnnd__statedict_close(&sd);
     return status;
 }
 
 /* Of a file of another tool the missing is 0 or "". */
-static int take_info(const struct rnnd_statedict *sd, struct rnnd_checkpoint_info *out)
+static int take_info(const struct rnnd__statedict *sd, struct rnnd_checkpoint_info *out)
 {
     struct rnnd_checkpoint_info info = {0, 0, NULL};
-    if (sd->hdf && rnnd_hdf_has_attribute(sd->hdf, "update"))
-        RNND_TRY(rnnd_hdf_get_int(sd->hdf, "update", &info.update));
-    if (sd->hdf && rnnd_hdf_has_attribute(sd->hdf, "epoch"))
-        RNND_TRY(rnnd_hdf_get_int(sd->hdf, "epoch", &info.epoch));
+    if (sd->hdf && rnnd__hdf_has_attribute(sd->hdf, "update"))
+        RNND_TRY(rnnd__hdf_get_int(sd->hdf, "update", &info.update));
+    if (sd->hdf && rnnd__hdf_has_attribute(sd->hdf, "epoch"))
+        RNND_TRY(rnnd__hdf_get_int(sd->hdf, "epoch", &info.epoch));
     info.config = strdup(sd->config ? sd->config : "");
     if (!info.config)
-        return rnnd_fail_memory(strlen(sd->config), "options");
+        return rnnd__fail_memory(strlen(sd->config), "options");
     *out = info;
     return 0;
 }
 
-int rnnd_checkpoint_read_info(const char *path, struct rnnd_checkpoint_info *out)
+int rnnd__checkpoint_read_info(const char *path, struct rnnd_checkpoint_info *out)
 {
-    struct rnnd_statedict sd;
-    struct rnnd_hdf *f;
+    struct rnnd__statedict sd;
+    struct rnnd__hdf *f;
     RNND_TRY(rnnd__checkpoint_open(path, &f));
-    int status = as_damage(rnnd_statedict_of(f, &sd));
+    int status = as_damage(rnnd__statedict_of(f, &sd));
     if (status == 0) {
         status = as_damage(take_info(&sd, out));
-        rnnd_statedict_close(&sd);
+        rnnd__statedict_close(&sd);
     }
-    rnnd_hdf_close(f);
+    rnnd__hdf_close(f);
     return status;
 }
 
@@ -357,11 +357,11 @@ int rnnd_checkpoint_load_model(const char *path, struct rnnd_backend *be,
 {
     struct rnnd_checkpoint_info own = {0, 0, NULL};
     struct rnnd_model *model = NULL;
-    struct rnnd_statedict sd;
+    struct rnnd__statedict sd;
     int status = 0;
-    RNND_TRY(as_damage(rnnd_statedict_open(path, &sd)));
-    if (sd.hdf && !rnnd_hdf_has_attribute(sd.hdf, "format"))
-        RNND_TRY_GOTO(rnnd_fail(RNND_EFILE,
+    RNND_TRY(as_damage(rnnd__statedict_open(path, &sd)));
+    if (sd.hdf && !rnnd__hdf_has_attribute(sd.hdf, "format"))
+        RNND_TRY_GOTO(rnnd__fail(RNND_EFILE,
                                 "%s: named arrays, but no checkpoint (no attribute "
                                 "format); rnn_dist import makes one of them",
                                 path));
@@ -369,7 +369,7 @@ int rnnd_checkpoint_load_model(const char *path, struct rnnd_backend *be,
         RNND_TRY_GOTO(check_format(sd.hdf));
         RNND_TRY_GOTO(note_unchecked(sd.hdf));
     }
-    RNND_TRY_GOTO(rnnd_statedict_model(&sd, NULL, be, &model));
+    RNND_TRY_GOTO(rnnd__statedict_model(&sd, NULL, be, &model));
     RNND_TRY_GOTO(take_info(&sd, &own));
     *out = model;
     model = NULL;
@@ -380,6 +380,6 @@ int rnnd_checkpoint_load_model(const char *path, struct rnnd_backend *be,
 done:
     free(own.config);
     rnnd_model_free(model);
-    rnnd_statedict_close(&sd);
+    rnnd__statedict_close(&sd);
     return as_damage(status);
 }

@@ -49,7 +49,7 @@ static int remember(struct found *found, int64_t update)
 {
     if (found->count == found->room) {
         found->room = found->room ? 2 * found->room : 16;
-        RNND_TRY(rnnd_grow(found->room, sizeof *found->update, "checkpoints",
+        RNND_TRY(rnnd__grow(found->room, sizeof *found->update, "checkpoints",
                            (void **)&found->update));
     }
     found->update[found->count++] = update;
@@ -64,7 +64,7 @@ static int list(const char *run_dir, struct found *found)
     if (!d && errno == ENOENT)
         return 0;
     if (!d)
-        return rnnd_fail(RNND_EFILE, "%s: %s", run_dir, strerror(errno));
+        return rnnd__fail(RNND_EFILE, "%s: %s", run_dir, strerror(errno));
     for (struct dirent *e; status == 0 && (e = readdir(d));) {
         int64_t update;
         if (parse_name(e->d_name, &update))
@@ -76,31 +76,31 @@ static int list(const char *run_dir, struct found *found)
     return status;
 }
 
-int rnnd_checkpoint_path(const char *run_dir, int64_t update, char **path)
+int rnnd__checkpoint_path(const char *run_dir, int64_t update, char **path)
 {
     char name[32];
     snprintf(name, sizeof name, "ckpt-%010lld.h5", (long long)update);
-    return rnnd_run_dir_file(run_dir, name, path);
+    return rnnd__run_dir_file(run_dir, name, path);
 }
 
 /* ---- intact or not */
 
-static int read_texts(struct rnnd_hdf *f, const char *object)
+static int read_texts(struct rnnd__hdf *f, const char *object)
 {
     char **text = NULL;
     int64_t count;
-    RNND_TRY(rnnd_hdf_read_strings(f, object, &text, &count));
+    RNND_TRY(rnnd__hdf_read_strings(f, object, &text, &count));
     free(text);
     return 0;
 }
 
 static int read_all(void *context, const char *object)
 {
-    struct rnnd_hdf *f = context;
-    struct rnnd_hdf_shape shape;
+    struct rnnd__hdf *f = context;
+    struct rnnd__hdf_shape shape;
     void *values = NULL;
     int status = 0;
-    RNND_TRY(rnnd_hdf_shape(f, object, &shape));
+    RNND_TRY(rnnd__hdf_shape(f, object, &shape));
     if (shape.kind == RNND_HDF_STRING)
         return read_texts(f, object);
     int64_t width = 1, rows = shape.rank ? shape.dim[0] : 1;
@@ -109,66 +109,66 @@ static int read_all(void *context, const char *object)
     int64_t block = width ? ((int64_t)1 << 20) / width + 1 : 1;
     if (block > rows)
         block = rows;
-    RNND_TRY(rnnd_new((size_t)(block * width), 8, object, &values));
+    RNND_TRY(rnnd__new((size_t)(block * width), 8, object, &values));
     for (int64_t at = 0; status == 0 && at < rows; at += block)
         status =
-            rnnd_hdf_read(f, object, at, block < rows - at ? block : rows - at,
+            rnnd__hdf_read(f, object, at, block < rows - at ? block : rows - at,
                           shape.kind == RNND_HDF_INT ? RNND_I64 : RNND_F64, values);
     free(values);
     return status;
 }
 
 /* All is read, and it makes a model. */
-static int verify(struct rnnd_hdf *f)
+static int verify(struct rnnd__hdf *f)
 {
-    struct rnnd_statedict sd;
+    struct rnnd__statedict sd;
     struct rnnd_model_spec spec;
-    RNND_TRY(rnnd_hdf_each(f, "/", read_all, f));
-    RNND_TRY(rnnd_statedict_of(f, &sd));
-    int status = rnnd_statedict_spec(&sd, NULL, &spec);
-    rnnd_statedict_close(&sd);
+    RNND_TRY(rnnd__hdf_each(f, "/", read_all, f));
+    RNND_TRY(rnnd__statedict_of(f, &sd));
+    int status = rnnd__statedict_spec(&sd, NULL, &spec);
+    rnnd__statedict_close(&sd);
     return status;
 }
 
-int rnnd_checkpoint_verify(const char *path)
+int rnnd__checkpoint_verify(const char *path)
 {
-    struct rnnd_hdf *f;
+    struct rnnd__hdf *f;
     RNND_TRY(rnnd__checkpoint_open(path, &f));
     int status = verify(f);
-    rnnd_hdf_close(f);
+    rnnd__hdf_close(f);
     if (status == 0 || status == RNND_EDEVICE) /* no memory says nothing of the file */
         return status;
-    return rnnd_fail(RNND_EFILE, "%s", rnnd_status_detail());
+    return rnnd__fail(RNND_EFILE, "%s", rnnd_status_detail());
 }
 
-int rnnd_checkpoint_is_intact(const char *path, bool *out)
+int rnnd__checkpoint_is_intact(const char *path, bool *out)
 {
     int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
     *out = false;
     if (fd < 0 && errno == ENOENT)
         return 0;
     if (fd < 0)
-        return rnnd_fail(RNND_EFILE, "%s: %s", path, strerror(errno));
+        return rnnd__fail(RNND_EFILE, "%s: %s", path, strerror(errno));
     close(fd);
-    int status = rnnd_checkpoint_verify(path);
+    int status = rnnd__checkpoint_verify(path);
     if (status == RNND_EDEVICE)
         return status;
     if (status < 0)
-        rnnd_log_warn("%s; it is passed over", rnnd_status_detail());
+        rnnd__log_warn("%s; it is passed over", rnnd_status_detail());
     *out = status == 0;
     return 0;
 }
 
-int rnnd_checkpoint_newest(const char *run_dir, char **path)
+int rnnd__checkpoint_newest(const char *run_dir, char **path)
 {
     struct found found;
     char *newest = NULL;
     int status = list(run_dir, &found);
     for (size_t i = 0; status == 0 && !newest && i < found.count; i++) {
         bool intact = false;
-        status = rnnd_checkpoint_path(run_dir, found.update[i], &newest);
+        status = rnnd__checkpoint_path(run_dir, found.update[i], &newest);
         if (status == 0)
-            status = rnnd_checkpoint_is_intact(newest, &intact);
+            status = rnnd__checkpoint_is_intact(newest, &intact);
         if (!intact) {
             free(newest);
             newest = NULL;
@@ -186,23 +186,23 @@ int rnnd_checkpoint_find(const char *model_path, char **path)
     char *found = NULL;
     bool intact;
     if (stat(model_path, &st) != 0)
-        return rnnd_fail(RNND_EFILE, "%s: %s", model_path, strerror(errno));
+        return rnnd__fail(RNND_EFILE, "%s: %s", model_path, strerror(errno));
     if (!S_ISDIR(st.st_mode)) {
         if (!(*path = strdup(model_path)))
-            return rnnd_fail_memory(strlen(model_path), "file name");
+            return rnnd__fail_memory(strlen(model_path), "file name");
         return 0;
     }
-    RNND_TRY(rnnd_run_dir_file(model_path, "best.h5", &found));
-    int status = rnnd_checkpoint_is_intact(found, &intact);
+    RNND_TRY(rnnd__run_dir_file(model_path, "best.h5", &found));
+    int status = rnnd__checkpoint_is_intact(found, &intact);
     if (status < 0 || !intact) {
         free(found);
         found = NULL;
     }
     RNND_TRY(status);
     if (!found)
-        RNND_TRY(rnnd_checkpoint_newest(model_path, &found));
+        RNND_TRY(rnnd__checkpoint_newest(model_path, &found));
     if (!found)
-        return rnnd_fail(RNND_EFILE, "%s: holds no intact checkpoint", model_path);
+        return rnnd__fail(RNND_EFILE, "%s: holds no intact checkpoint", model_path);
     *path = found;
     return 0;
 }
@@ -233,7 +233,7 @@ static int remove_file(char *path)
     int status = 0;
     if (unlink(path) != 0 && errno != ENOENT)
         status =
-            rnnd_fail(RNND_EFILE, "%s: cannot be removed: %s", path, strerror(errno));
+            rnnd__fail(RNND_EFILE, "%s: cannot be removed: %s", path, strerror(errno));
     free(path);
     return status;
 }
@@ -243,12 +243,12 @@ static int remove_left_overs(const char *run_dir)
     DIR *d = opendir(run_dir);
     int status = 0;
     if (!d)
-        return rnnd_fail(RNND_EFILE, "%s: %s", run_dir, strerror(errno));
+        return rnnd__fail(RNND_EFILE, "%s: %s", run_dir, strerror(errno));
     for (struct dirent *e; status == 0 && (e = readdir(d));) {
         char *file;
         if (!is_left_over(e->d_name))
             continue;
-        status = rnnd_run_dir_file(run_dir, e->d_name, &file);
+        status = rnnd__run_dir_file(run_dir, e->d_name, &file);
         if (status == 0)
             status = remove_file(file);
     }
@@ -270,7 +270,7 @@ static int written_last(const char *run_dir, const struct found *found, size_t *
     for (size_t i = 0; i < found->count; i++) {
         struct stat info;
         char *path;
-        RNND_TRY(rnnd_checkpoint_path(run_dir, found->update[i], &path));
+        RNND_TRY(rnnd__checkpoint_path(run_dir, found->update[i], &path));
         if (stat(path, &info) == 0 && is_newer(&info.st_mtim, &latest)) {
             latest = info.st_mtim;
             last = i;
@@ -283,7 +283,7 @@ static int written_last(const char *run_dir, const struct found *found, size_t *
 
 /* A run that went on from an older checkpoint, the newer ones being damaged, has those
    still in its folder; counted, they would push out the intact ones. */
-int rnnd_checkpoint_prune(const char *run_dir, int64_t keep)
+int rnnd__checkpoint_prune(const char *run_dir, int64_t keep)
 {
     struct found found;
     size_t last = 0;
@@ -294,7 +294,7 @@ int rnnd_checkpoint_prune(const char *run_dir, int64_t keep)
     for (size_t i = last + (size_t)keep; keep > 0 && status == 0 && i < found.count;
          i++) {
         char *path;
-        status = rnnd_checkpoint_path(run_dir, found.update[i], &path);
+        status = rnnd__checkpoint_path(run_dir, found.update[i], &path);
         if (status == 0)
             status = remove_file(path);
     }

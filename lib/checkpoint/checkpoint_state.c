@@ -12,7 +12,7 @@
 #include "hdf/hdf.h"
 #include "base/status.h"
 
-void rnnd_carry_clear(struct rnnd_carry *carry)
+void rnnd__carry_clear(struct rnnd__carry *carry)
 {
     free(carry->id);
     free(carry->h);
@@ -26,9 +26,9 @@ void rnnd_carry_clear(struct rnnd_carry *carry)
 static const struct number {
     const char *name;
     size_t offset;
-    enum rnnd_hdf_type type;
+    enum rnnd__hdf_type type;
 } numbers[] = {
-#define NUMBER(field, type) {#field, offsetof(struct rnnd_train_state, field), type}
+#define NUMBER(field, type) {#field, offsetof(struct rnnd__train_state, field), type}
 #define INTEGER(field) NUMBER(field, RNND_I64)
 #define REAL(field) NUMBER(field, RNND_F64)
     INTEGER(update),         INTEGER(applied),       INTEGER(epoch),
@@ -45,30 +45,30 @@ static const struct number {
 };
 enum { NUMBERS = sizeof numbers / sizeof *numbers };
 
-static int save_numbers(struct rnnd_hdf *file, const struct rnnd_train_state *state)
+static int save_numbers(struct rnnd__hdf *file, const struct rnnd__train_state *state)
 {
     const int64_t one = 1;
     for (int i = 0; i < NUMBERS; i++) {
         char object[64];
         snprintf(object, sizeof object, "/state/%s", numbers[i].name);
-        RNND_TRY(rnnd_hdf_write(file, object, numbers[i].type, 1, &one, true,
+        RNND_TRY(rnnd__hdf_write(file, object, numbers[i].type, 1, &one, true,
                                 (const char *)state + numbers[i].offset));
     }
     const char *launch = state->launch;
-    return rnnd_hdf_write_strings(file, "/state/launch", &launch, 1);
+    return rnnd__hdf_write_strings(file, "/state/launch", &launch, 1);
 }
 
-static int load_numbers(struct rnnd_hdf *file, struct rnnd_train_state *state)
+static int load_numbers(struct rnnd__hdf *file, struct rnnd__train_state *state)
 {
     for (int i = 0; i < NUMBERS; i++) {
         char object[64];
         snprintf(object, sizeof object, "/state/%s", numbers[i].name);
-        RNND_TRY(rnnd_hdf_read(file, object, 0, 1, numbers[i].type,
+        RNND_TRY(rnnd__hdf_read(file, object, 0, 1, numbers[i].type,
                                (char *)state + numbers[i].offset));
     }
     char **launch = NULL;
     int64_t count;
-    RNND_TRY(rnnd_hdf_read_strings(file, "/state/launch", &launch, &count));
+    RNND_TRY(rnnd__hdf_read_strings(file, "/state/launch", &launch, &count));
     snprintf(state->launch, sizeof state->launch, "%s", count ? launch[0] : "");
     free(launch);
     return 0;
@@ -76,79 +76,79 @@ static int load_numbers(struct rnnd_hdf *file, struct rnnd_train_state *state)
 
 /* ---- carried states */
 
-static int save_carry(struct rnnd_hdf *file, const struct rnnd_carry *carry)
+static int save_carry(struct rnnd__hdf *file, const struct rnnd__carry *carry)
 {
     int64_t dim[] = {carry->count, carry->width};
     if (carry->count == 0)
         return 0;
     RNND_TRY(
-        rnnd_hdf_write(file, "/state/carry/id", RNND_I64, 1, dim, true, carry->id));
-    RNND_TRY(rnnd_hdf_write(file, "/state/carry/h", RNND_F32, 2, dim, true, carry->h));
+        rnnd__hdf_write(file, "/state/carry/id", RNND_I64, 1, dim, true, carry->id));
+    RNND_TRY(rnnd__hdf_write(file, "/state/carry/h", RNND_F32, 2, dim, true, carry->h));
     if (!carry->c)
         return 0;
-    return rnnd_hdf_write(file, "/state/carry/c", RNND_F32, 2, dim, true, carry->c);
+    return rnnd__hdf_write(file, "/state/carry/c", RNND_F32, 2, dim, true, carry->c);
 }
 
 /* An array [rows, width], the rows being those of the ids. */
-static int load_rows(struct rnnd_hdf *file, const char *object,
-                     const struct rnnd_carry *carry, float **out)
+static int load_rows(struct rnnd__hdf *file, const char *object,
+                     const struct rnnd__carry *carry, float **out)
 {
-    struct rnnd_hdf_shape shape;
-    RNND_TRY(rnnd_hdf_shape(file, object, &shape));
+    struct rnnd__hdf_shape shape;
+    RNND_TRY(rnnd__hdf_shape(file, object, &shape));
     if (shape.rank != 2 || shape.dim[0] != carry->count || shape.dim[1] != carry->width)
-        return rnnd_fail(RNND_EFILE, "%s: %s is not of %lld rows of %lld",
-                         rnnd_hdf_path(file), object, (long long)carry->count,
+        return rnnd__fail(RNND_EFILE, "%s: %s is not of %lld rows of %lld",
+                         rnnd__hdf_path(file), object, (long long)carry->count,
                          (long long)carry->width);
-    RNND_TRY(rnnd_new((size_t)(carry->count * carry->width), sizeof(float), object,
+    RNND_TRY(rnnd__new((size_t)(carry->count * carry->width), sizeof(float), object,
                       (void **)out));
-    return rnnd_hdf_read(file, object, 0, carry->count, RNND_F32, *out);
+    return rnnd__hdf_read(file, object, 0, carry->count, RNND_F32, *out);
 }
 
-static int load_carry(struct rnnd_hdf *file, int64_t width, struct rnnd_carry *carry)
+static int load_carry(struct rnnd__hdf *file, int64_t width, struct rnnd__carry *carry)
 {
-    struct rnnd_hdf_shape shape;
-    rnnd_carry_clear(carry);
-    if (!rnnd_hdf_has(file, "/state/carry/id"))
+    struct rnnd__hdf_shape shape;
+    rnnd__carry_clear(carry);
+    if (!rnnd__hdf_has(file, "/state/carry/id"))
         return 0;
-    RNND_TRY(rnnd_hdf_shape(file, "/state/carry/id", &shape));
+    RNND_TRY(rnnd__hdf_shape(file, "/state/carry/id", &shape));
     carry->count = shape.rank == 1 ? shape.dim[0] : 1;
     carry->width = width;
-    RNND_TRY(rnnd_new((size_t)carry->count, sizeof *carry->id, "carried states",
+    RNND_TRY(rnnd__new((size_t)carry->count, sizeof *carry->id, "carried states",
                       (void **)&carry->id));
     RNND_TRY(
-        rnnd_hdf_read(file, "/state/carry/id", 0, carry->count, RNND_I64, carry->id));
+        rnnd__hdf_read(file, "/state/carry/id", 0, carry->count, RNND_I64, carry->id));
     RNND_TRY(load_rows(file, "/state/carry/h", carry, &carry->h));
-    if (!rnnd_hdf_has(file, "/state/carry/c"))
+    if (!rnnd__hdf_has(file, "/state/carry/c"))
         return 0;
     return load_rows(file, "/state/carry/c", carry, &carry->c);
 }
 
 /* ---- both */
 
-int rnnd__checkpoint_save_state(struct rnnd_hdf *file,
-                                const struct rnnd_train_state *state)
+int rnnd__checkpoint_save_state(struct rnnd__hdf *file,
+                                const struct rnnd__train_state *state)
 {
     RNND_TRY(save_numbers(file, state));
     return save_carry(file, &state->carry);
 }
 
-int rnnd__checkpoint_load_state(struct rnnd_hdf *file, int64_t width,
-                                struct rnnd_train_state *state)
+int rnnd__checkpoint_load_state(struct rnnd__hdf *file, int64_t width,
+                                struct rnnd__train_state *state)
 {
-    struct rnnd_train_state read = {.update = 0};
-    if (!rnnd_hdf_has(file, "/state"))
-        return rnnd_fail(RNND_EFILE,
+    struct rnnd__train_state read = {.update = 0};
+    if (!rnnd__hdf_has(file, "/state"))
+        return rnnd__fail(RNND_EFILE,
                          "%s: has no /state: a run can start from it (--init), not "
                          "go on from it",
-                         rnnd_hdf_path(file));
+                         rnnd__hdf_path(file));
     int status = load_numbers(file, &read);
     if (status == 0)
         status = load_carry(file, width, &read.carry);
     if (status < 0) {
-        rnnd_carry_clear(&read.carry);
+        rnnd__carry_clear(&read.carry);
         return status;
     }
-    rnnd_carry_clear(&state->carry);
+    rnnd__carry_clear(&state->carry);
     *state = read;
     return 0;
 }

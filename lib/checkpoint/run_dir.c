@@ -15,13 +15,13 @@
 #include "base/file.h"
 #include "base/status.h"
 
-struct rnnd_run_dir {
+struct rnnd__run_dir {
     int lock;                      /* descriptor that holds the lock */
 };
 
 static int fail(const char *path, const char *what)
 {
-    return rnnd_fail(RNND_EFILE, "%s: %s: %s", path, what, strerror(errno));
+    return rnnd__fail(RNND_EFILE, "%s: %s: %s", path, what, strerror(errno));
 }
 
 /* mkdir -p. */
@@ -30,7 +30,7 @@ static int make(const char *path)
     char *part = strdup(path);
     int status = 0;
     if (!part)
-        return rnnd_fail_memory(strlen(path), "file name");
+        return rnnd__fail_memory(strlen(path), "file name");
     for (char *slash = part + 1; status == 0; slash++) {
         slash = strchrnul(slash, '/');
         char was = *slash;
@@ -51,7 +51,7 @@ static bool is_run_file(const char *name)
            || strcmp(name, "best.h5") == 0 || strncmp(name, "ckpt-", 5) == 0;
 }
 
-int rnnd_run_dir_unused(const char *path)
+int rnnd__run_dir_unused(const char *path)
 {
     DIR *d = opendir(path);
     int status = 0;
@@ -59,7 +59,7 @@ int rnnd_run_dir_unused(const char *path)
         return errno == ENOENT ? 0 : fail(path, "the run folder cannot be read");
     for (struct dirent *e; status == 0 && (e = readdir(d));)
         if (is_run_file(e->d_name))
-            status = rnnd_fail(RNND_EUSAGE,
+            status = rnnd__fail(RNND_EUSAGE,
                                "%s holds a run already (%s): continue it with "
                                "--resume, or name another --run-dir",
                                path, e->d_name);
@@ -67,57 +67,57 @@ int rnnd_run_dir_unused(const char *path)
     return status;
 }
 
-int rnnd_run_dir_file(const char *path, const char *name, char **out)
+int rnnd__run_dir_file(const char *path, const char *name, char **out)
 {
     char *file;
     if (asprintf(&file, "%s/%s", path, name) < 0)
-        return rnnd_fail_memory(strlen(path), "file name");
+        return rnnd__fail_memory(strlen(path), "file name");
     *out = file;
     return 0;
 }
 
-static int take_lock(struct rnnd_run_dir *dir, const char *path)
+static int take_lock(struct rnnd__run_dir *dir, const char *path)
 {
     char *file;
-    RNND_TRY(rnnd_run_dir_file(path, ".lock", &file));
+    RNND_TRY(rnnd__run_dir_file(path, ".lock", &file));
     dir->lock = open(file, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
     int status = 0;
     if (dir->lock < 0)
         status = fail(path, "the run folder cannot be written");
     else if (flock(dir->lock, LOCK_EX | LOCK_NB) != 0)
-        status = rnnd_fail(RNND_EFILE, "%s: another run is working in this folder",
+        status = rnnd__fail(RNND_EFILE, "%s: another run is working in this folder",
                            path);
     free(file);
     return status;
 }
 
-int rnnd_run_dir_open(const char *path, bool resume, struct rnnd_run_dir **out)
+int rnnd__run_dir_open(const char *path, bool resume, struct rnnd__run_dir **out)
 {
-    struct rnnd_run_dir *dir = NULL;
+    struct rnnd__run_dir *dir = NULL;
     int status = 0;
     RNND_TRY(make(path));
-    RNND_TRY_GOTO(rnnd_new(1, sizeof *dir, "run folder", (void **)&dir));
+    RNND_TRY_GOTO(rnnd__new(1, sizeof *dir, "run folder", (void **)&dir));
     dir->lock = -1;
     RNND_TRY_GOTO(take_lock(dir, path));
     if (!resume)
-        RNND_TRY_GOTO(rnnd_run_dir_unused(path));
+        RNND_TRY_GOTO(rnnd__run_dir_unused(path));
     *out = dir;
     return 0;
 done:
-    rnnd_run_dir_close(dir);
+    rnnd__run_dir_close(dir);
     return status;
 }
 
-int rnnd_run_dir_open_old(const char *path, struct rnnd_run_dir **out)
+int rnnd__run_dir_open_old(const char *path, struct rnnd__run_dir **out)
 {
     struct stat info;
     *out = NULL;
     if (stat(path, &info) != 0 && errno == ENOENT)
         return 0;
-    return rnnd_run_dir_open(path, true, out);
+    return rnnd__run_dir_open(path, true, out);
 }
 
-bool rnnd_run_dir_keeps(const char *path, const char *file)
+bool rnnd__run_dir_keeps(const char *path, const char *file)
 {
     const char *slash = strrchr(file, '/'), *name = slash ? slash + 1 : file;
     struct stat own, other;
@@ -131,7 +131,7 @@ bool rnnd_run_dir_keeps(const char *path, const char *file)
     return same;
 }
 
-void rnnd_run_dir_close(struct rnnd_run_dir *dir)
+void rnnd__run_dir_close(struct rnnd__run_dir *dir)
 {
     if (!dir)
         return;
@@ -140,26 +140,26 @@ void rnnd_run_dir_close(struct rnnd_run_dir *dir)
     free(dir);
 }
 
-int rnnd_run_dir_write(const char *path, const char *name, const char *text)
+int rnnd__run_dir_write(const char *path, const char *name, const char *text)
 {
-    struct rnnd_file file;
+    struct rnnd__file file;
     char *full;
-    RNND_TRY(rnnd_run_dir_file(path, name, &full));
-    int status = rnnd_file_create(full, &file);
+    RNND_TRY(rnnd__run_dir_file(path, name, &full));
+    int status = rnnd__file_create(full, &file);
     free(full);
     RNND_TRY(status);
     fputs(text, file.stream);
-    return rnnd_file_commit(&file);
+    return rnnd__file_commit(&file);
 }
 
-int rnnd_run_dir_read(const char *path, const char *name, char **text)
+int rnnd__run_dir_read(const char *path, const char *name, char **text)
 {
     char *file = NULL, *all = NULL;
     size_t room = 0;
     int status = 0;
-    RNND_TRY(rnnd_run_dir_file(path, name, &file));
+    RNND_TRY(rnnd__run_dir_file(path, name, &file));
     FILE *f;
-    status = rnnd_file_open(file, &f);
+    status = rnnd__file_open(file, &f);
     if (f && getdelim(&all, &room, 0, f) < 0) {
         status = ferror(f) ? fail(file, "cannot be read") : 0;
         free(all);

@@ -23,7 +23,7 @@ enum { HEADER_MOST = 100 << 20 };
 
 static const struct dtype {
     const char *name;
-    enum rnnd_float_type type;
+    enum rnnd__float_type type;
     size_t size;
 } dtypes[] = {{"F32", RNND_TENSOR_F32, 4},   {"F64", RNND_TENSOR_F64, 8},
               {"F16", RNND_TENSOR_F16, 2},   {"BF16", RNND_TENSOR_BF16, 2},
@@ -35,14 +35,14 @@ static const struct dtype {
 
 /* ---- reading the header */
 
-static int fail_format(const struct rnnd_statedict *sd, const char *name,
+static int fail_format(const struct rnnd__statedict *sd, const char *name,
                        const char *what)
 {
-    return rnnd_fail(RNND_EDATA, "%s: not safetensors: %s%s%s", sd->path, name,
+    return rnnd__fail(RNND_EDATA, "%s: not safetensors: %s%s%s", sd->path, name,
                      name[0] ? ": " : "", what);
 }
 
-static int read_bytes(const struct rnnd_statedict *sd, void *out, size_t bytes,
+static int read_bytes(const struct rnnd__statedict *sd, void *out, size_t bytes,
                       int64_t at)
 {
     for (size_t done = 0; done < bytes;) {
@@ -50,7 +50,7 @@ static int read_bytes(const struct rnnd_statedict *sd, void *out, size_t bytes,
         if (n < 0 && errno == EINTR)
             continue;
         if (n <= 0)
-            return rnnd_fail(RNND_EFILE, "%s: cannot be read: %s", sd->path,
+            return rnnd__fail(RNND_EFILE, "%s: cannot be read: %s", sd->path,
                              n < 0 ? strerror(errno) : "it ends too early");
         done += (size_t)n;
     }
@@ -90,12 +90,12 @@ static bool range_of(const json_t *offsets, int64_t bytes, int64_t *begin)
     return b >= 0 && b <= e && e - b == bytes;
 }
 
-static int add_tensor(struct rnnd_statedict *sd, const char *name, const json_t *entry,
+static int add_tensor(struct rnnd__statedict *sd, const char *name, const json_t *entry,
                       int64_t data, int64_t room)
 {
     const json_t *shape = json_object_get(entry, "shape");
     const struct dtype *dtype = dtype_of(json_object_get(entry, "dtype"));
-    struct rnnd_tensor t = {.rank = (int)json_array_size(shape)};
+    struct rnnd__tensor t = {.rank = (int)json_array_size(shape)};
     int64_t elements = elements_of(shape);
     if (!json_is_object(entry) || elements < 0)
         return fail_format(sd, name, "no proper entry");
@@ -105,7 +105,7 @@ static int add_tensor(struct rnnd_statedict *sd, const char *name, const json_t 
         !range_of(json_object_get(entry, "data_offsets"), t.bytes, &t.at))
         return fail_format(sd, name, "data_offsets do not fit dtype and shape");
     if (t.at + t.bytes > room)
-        return rnnd_fail(RNND_EFILE,
+        return rnnd__fail(RNND_EFILE,
                          "%s: truncated: %s ends at byte %lld of the elements, "
                          "%lld are there",
                          sd->path, name, (long long)(t.at + t.bytes), (long long)room);
@@ -117,7 +117,7 @@ static int add_tensor(struct rnnd_statedict *sd, const char *name, const json_t 
     }
     t.name = strdup(name);
     if (!t.name)
-        return rnnd_fail_memory(strlen(name), "a name");
+        return rnnd__fail_memory(strlen(name), "a name");
     int status = rnnd__statedict_add(sd, &t);
     if (status < 0)
         free(t.name);
@@ -128,11 +128,11 @@ static int copy_text(const json_t *text, char **out)
 {
     const char *value = json_string_value(text);
     if (value && !(*out = strdup(value)))
-        return rnnd_fail_memory(strlen(value), "metadata");
+        return rnnd__fail_memory(strlen(value), "metadata");
     return 0;
 }
 
-static int take_metadata(struct rnnd_statedict *sd, const json_t *meta)
+static int take_metadata(struct rnnd__statedict *sd, const json_t *meta)
 {
     const char *classes = json_string_value(json_object_get(meta, RNND_TOLD_CLASSES));
     RNND_TRY(copy_text(json_object_get(meta, RNND_TOLD_TASK), &sd->task));
@@ -140,7 +140,7 @@ static int take_metadata(struct rnnd_statedict *sd, const json_t *meta)
     return classes ? rnnd__statedict_take_classes(sd, classes) : 0;
 }
 
-static int take_header(struct rnnd_statedict *sd, json_t *header, int64_t data,
+static int take_header(struct rnnd__statedict *sd, json_t *header, int64_t data,
                        int64_t room)
 {
     const char *name;
@@ -158,37 +158,37 @@ static int take_header(struct rnnd_statedict *sd, json_t *header, int64_t data,
 
 static int by_place(const void *a, const void *b)
 {
-    const struct rnnd_tensor *x = a, *y = b;
+    const struct rnnd__tensor *x = a, *y = b;
     return x->at != y->at ? (x->at > y->at) - (x->at < y->at)
                           : (x->bytes > y->bytes) - (x->bytes < y->bytes);
 }
 
 /* The format wants the arrays to cover all bytes behind the header, each byte once: so
    that no file says one thing to one reader and another to the next. Sorts them. */
-static int check_cover(struct rnnd_statedict *sd, int64_t data, int64_t room)
+static int check_cover(struct rnnd__statedict *sd, int64_t data, int64_t room)
 {
     int64_t end = data;
     if (sd->count)
         qsort(sd->tensor, (size_t)sd->count, sizeof *sd->tensor, by_place);
     for (int i = 0; i < sd->count; i++) {
-        const struct rnnd_tensor *t = &sd->tensor[i];
+        const struct rnnd__tensor *t = &sd->tensor[i];
         if (t->at < end)
             return fail_format(sd, t->name, "its bytes are those of another array too");
         if (t->at > end)
-            return rnnd_fail(RNND_EDATA,
+            return rnnd__fail(RNND_EDATA,
                              "%s: not safetensors: %s: %lld bytes before it belong to "
                              "no array",
                              sd->path, t->name, (long long)(t->at - end));
         end += t->bytes;
     }
     if (end < data + room)
-        return rnnd_fail(
+        return rnnd__fail(
             RNND_EDATA, "%s: not safetensors: %lld bytes at the end belong to no array",
             sd->path, (long long)(data + room - end));
     return 0;
 }
 
-int rnnd__safetensors_open(struct rnnd_statedict *sd)
+int rnnd__safetensors_open(struct rnnd__statedict *sd)
 {
     struct stat info;
     uint64_t length;
@@ -197,31 +197,31 @@ int rnnd__safetensors_open(struct rnnd_statedict *sd)
     json_error_t error;
     int status = 0;
     if (fstat(sd->fd, &info) != 0)
-        return rnnd_fail(RNND_EFILE, "%s: %s", sd->path, strerror(errno));
+        return rnnd__fail(RNND_EFILE, "%s: %s", sd->path, strerror(errno));
     if (S_ISDIR(info.st_mode))
-        return rnnd_fail(RNND_EFILE, "%s: a folder, not a file of parameters",
+        return rnnd__fail(RNND_EFILE, "%s: a folder, not a file of parameters",
                          sd->path);
     if (!S_ISREG(info.st_mode)) /* arrays are read out of order */
-        return rnnd_fail(RNND_EFILE, "%s: not a regular file", sd->path);
+        return rnnd__fail(RNND_EFILE, "%s: not a regular file", sd->path);
     if (info.st_size < 8)
-        return rnnd_fail(RNND_EDATA,
+        return rnnd__fail(RNND_EDATA,
                          "%s: neither a checkpoint nor safetensors: %lld bytes",
                          sd->path, (long long)info.st_size);
     RNND_TRY(read_bytes(sd, &length, sizeof length, 0));
     if (memcmp(&length, "PK\3\4", 4) == 0)
-        return rnnd_fail(RNND_EDATA,
+        return rnnd__fail(RNND_EDATA,
                          "%s: a ZIP archive, as torch.save writes: safetensors.torch."
                          "save_file(model.state_dict(), FILE) writes what can be read",
                          sd->path);
     length = le64toh(length);
     if (length > HEADER_MOST)
-        return rnnd_fail(RNND_EDATA, "%s: neither a checkpoint nor safetensors",
+        return rnnd__fail(RNND_EDATA, "%s: neither a checkpoint nor safetensors",
                          sd->path);
     if ((int64_t)length > info.st_size - 8)
-        return rnnd_fail(
+        return rnnd__fail(
             RNND_EFILE, "%s: truncated: the header has %llu bytes, %lld are there",
             sd->path, (unsigned long long)length, (long long)info.st_size - 8);
-    RNND_TRY_GOTO(rnnd_new(length, 1, "header of safetensors", (void **)&text));
+    RNND_TRY_GOTO(rnnd__new(length, 1, "header of safetensors", (void **)&text));
     RNND_TRY_GOTO(read_bytes(sd, text, length, 8));
     header = json_loadb(text, length, JSON_REJECT_DUPLICATES, &error);
     if (!header)
@@ -257,7 +257,7 @@ static float from_half(uint16_t h)
 }
 
 /* The first element that no float can hold; count if all fit. */
-static size_t convert(enum rnnd_float_type type, const unsigned char *raw, size_t count,
+static size_t convert(enum rnnd__float_type type, const unsigned char *raw, size_t count,
                       float *out)
 {
     for (size_t i = 0; i < count; i++) {
@@ -289,7 +289,7 @@ static size_t convert(enum rnnd_float_type type, const unsigned char *raw, size_
     return count;
 }
 
-int rnnd__safetensors_read(const struct rnnd_statedict *sd, const struct rnnd_tensor *t,
+int rnnd__safetensors_read(const struct rnnd__statedict *sd, const struct rnnd__tensor *t,
                            float *out)
 {
     enum { BLOCK = 1 << 16 };
@@ -297,13 +297,13 @@ int rnnd__safetensors_read(const struct rnnd_statedict *sd, const struct rnnd_te
     int64_t total = t->rows * (t->cols ? t->cols : 1);
     unsigned char *raw = NULL;
     int status = 0;
-    RNND_TRY(rnnd_new(BLOCK, size, t->name, (void **)&raw));
+    RNND_TRY(rnnd__new(BLOCK, size, t->name, (void **)&raw));
     for (int64_t done = 0; done < total; done += BLOCK) {
         size_t count = (size_t)(total - done < BLOCK ? total - done : BLOCK);
         RNND_TRY_GOTO(read_bytes(sd, raw, count * size, t->at + done * (int64_t)size));
         size_t fit = convert(t->type, raw, count, out + done);
         if (fit < count)
-            RNND_TRY_GOTO(rnnd_fail(RNND_EDATA,
+            RNND_TRY_GOTO(rnnd__fail(RNND_EDATA,
                                     "%s: %s: element %lld is too large for a 32-bit "
                                     "float",
                                     sd->path, t->name,

@@ -25,7 +25,7 @@ static int put_metadata(json_t *header, const struct rnnd_model *model,
 {
     char *config = NULL, *classes = NULL;
     int status = 0;
-    RNND_TRY(rnnd_statedict_config(model, opt, &config));
+    RNND_TRY(rnnd__statedict_config(model, opt, &config));
     RNND_TRY_GOTO(rnnd__statedict_classes_text(model, &classes));
     json_t *meta = json_object();
     put_text(meta, "format", "pt"); /* what loaders of PyTorch files look for */
@@ -34,7 +34,7 @@ static int put_metadata(json_t *header, const struct rnnd_model *model,
     if (classes)
         put_text(meta, RNND_TOLD_CLASSES, classes);
     if (json_object_set_new(header, "__metadata__", meta) != 0)
-        status = rnnd_fail_memory(0, "header of safetensors");
+        status = rnnd__fail_memory(0, "header of safetensors");
 done:
     free(config);
     free(classes);
@@ -58,12 +58,12 @@ static int make_header(const struct rnnd_model *model, const struct rnnd_options
         json_t *entry = json_pack("{s:s,s:o,s:[I,I]}", "dtype", "F32", "shape", shape,
                                   "data_offsets", (json_int_t)at, (json_int_t)end);
         if (!entry || json_object_set_new(header, name, entry) != 0)
-            RNND_TRY_GOTO(rnnd_fail_memory(0, "header of safetensors"));
+            RNND_TRY_GOTO(rnnd__fail_memory(0, "header of safetensors"));
         at = end;
     }
     text = json_dumps(header, JSON_COMPACT);
     if (!text || asprintf(out, "%s%*s", text, (int)(-strlen(text) & 7), "") < 0)
-        RNND_TRY_GOTO(rnnd_fail_memory(0, "header of safetensors"));
+        RNND_TRY_GOTO(rnnd__fail_memory(0, "header of safetensors"));
 done:
     free(text);
     json_decref(header);
@@ -72,7 +72,7 @@ done:
 
 static int fail_system(const char *path, const char *what)
 {
-    return rnnd_fail(RNND_EFILE, "%s: %s: %s", path, what, strerror(errno));
+    return rnnd__fail(RNND_EFILE, "%s: %s: %s", path, what, strerror(errno));
 }
 
 static int write_tensors(FILE *f, struct rnnd_model *model, const char *path)
@@ -83,7 +83,7 @@ static int write_tensors(FILE *f, struct rnnd_model *model, const char *path)
     int status = 0;
     for (int i = 0; rnnd_model_parameter(model, i, &name, &rows, &cols); i++) {
         size_t count = (size_t)(rows * (cols ? cols : 1));
-        RNND_TRY_GOTO(rnnd_grow(count, sizeof *word, name, (void **)&word));
+        RNND_TRY_GOTO(rnnd__grow(count, sizeof *word, name, (void **)&word));
         RNND_TRY_GOTO(rnnd_model_get(model, name, (float *)word));
         for (size_t k = 0; k < count; k++)
             word[k] = htole32(word[k]);
@@ -108,14 +108,14 @@ int rnnd__safetensors_write(const char *path, struct rnnd_model *model,
                             const struct rnnd_options *opt)
 {
     char *header;
-    struct rnnd_file file = {.stream = NULL};
+    struct rnnd__file file = {.stream = NULL};
     RNND_TRY(make_header(model, opt, &header));
-    int status = rnnd_file_create(path, &file);
+    int status = rnnd__file_create(path, &file);
     if (status == 0)
         status = write_file(file.stream, model, header, path);
     if (status == 0)
-        status = rnnd_file_commit(&file);
-    rnnd_file_drop(&file);
+        status = rnnd__file_commit(&file);
+    rnnd__file_drop(&file);
     free(header);
     return status;
 }

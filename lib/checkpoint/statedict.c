@@ -24,22 +24,22 @@
 
 /* ---- open and close */
 
-static int start(struct rnnd_statedict *sd, const char *path)
+static int start(struct rnnd__statedict *sd, const char *path)
 {
-    *sd = (struct rnnd_statedict){.fd = -1};
+    *sd = (struct rnnd__statedict){.fd = -1};
     sd->path = strdup(path);
-    return sd->path ? 0 : rnnd_fail_memory(strlen(path), "a file name");
+    return sd->path ? 0 : rnnd__fail_memory(strlen(path), "a file name");
 }
 
-int rnnd_statedict_of(struct rnnd_hdf *file, struct rnnd_statedict *out)
+int rnnd__statedict_of(struct rnnd__hdf *file, struct rnnd__statedict *out)
 {
-    struct rnnd_statedict sd;
-    RNND_TRY(start(&sd, rnnd_hdf_path(file)));
+    struct rnnd__statedict sd;
+    RNND_TRY(start(&sd, rnnd__hdf_path(file)));
     sd.hdf = file;
     sd.borrowed = true;
     int status = rnnd__statedict_hdf_read(&sd);
     if (status < 0)
-        rnnd_statedict_close(&sd);
+        rnnd__statedict_close(&sd);
     else
         *out = sd;
     return status;
@@ -54,16 +54,16 @@ static bool looks_like_hdf(int fd)
            memcmp(head, signature, sizeof head) == 0;
 }
 
-int rnnd_statedict_open(const char *path, struct rnnd_statedict *out)
+int rnnd__statedict_open(const char *path, struct rnnd__statedict *out)
 {
-    struct rnnd_statedict sd;
+    struct rnnd__statedict sd;
     int status = 0;
     RNND_TRY(start(&sd, path));
     sd.fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
     if (sd.fd < 0)
-        RNND_TRY_GOTO(rnnd_fail(RNND_EFILE, "%s: %s", path, strerror(errno)));
+        RNND_TRY_GOTO(rnnd__fail(RNND_EFILE, "%s: %s", path, strerror(errno)));
     if (looks_like_hdf(sd.fd)) {
-        RNND_TRY_GOTO(rnnd_hdf_open(path, &sd.hdf));
+        RNND_TRY_GOTO(rnnd__hdf_open(path, &sd.hdf));
         RNND_TRY_GOTO(rnnd__statedict_hdf_read(&sd));
     } else {
         RNND_TRY_GOTO(rnnd__safetensors_open(&sd));
@@ -72,14 +72,14 @@ int rnnd_statedict_open(const char *path, struct rnnd_statedict *out)
     *out = sd;
     return 0;
 done:
-    rnnd_statedict_close(&sd);
+    rnnd__statedict_close(&sd);
     return status;
 }
 
-void rnnd_statedict_close(struct rnnd_statedict *sd)
+void rnnd__statedict_close(struct rnnd__statedict *sd)
 {
     if (!sd->borrowed)
-        rnnd_hdf_close(sd->hdf);
+        rnnd__hdf_close(sd->hdf);
     if (sd->fd >= 0)
         close(sd->fd);
     for (int i = 0; i < sd->count; i++)
@@ -89,7 +89,7 @@ void rnnd_statedict_close(struct rnnd_statedict *sd)
     free(sd->config);
     free(sd->classes);
     free(sd->path);
-    *sd = (struct rnnd_statedict){.fd = -1};
+    *sd = (struct rnnd__statedict){.fd = -1};
 }
 
 /* ---- parameters */
@@ -102,7 +102,7 @@ static void describe(int64_t rows, int64_t cols, char text[64])
         snprintf(text, 64, "[%lld]", (long long)rows);
 }
 
-static int fail_names(const struct rnnd_statedict *sd, const struct rnnd_model *model,
+static int fail_names(const struct rnnd__statedict *sd, const struct rnnd_model *model,
                       const char *verb, const char *name)
 {
     char found[900], wanted[700] = "", one[96];
@@ -121,16 +121,16 @@ static int fail_names(const struct rnnd_statedict *sd, const struct rnnd_model *
         strcpy(wanted + n, one);
         n += strlen(one);
     }
-    return rnnd_fail(RNND_EUSAGE, "%s: %s %s; it holds %s; the model needs %s",
+    return rnnd__fail(RNND_EUSAGE, "%s: %s %s; it holds %s; the model needs %s",
                      sd->path, verb, name, found, wanted);
 }
 
 /* Of a tied matrix one name is enough. */
-static const struct rnnd_tensor *find_for(const struct rnnd_statedict *sd,
+static const struct rnnd__tensor *find_for(const struct rnnd__statedict *sd,
                                           const struct rnnd_model *model,
                                           const char *name)
 {
-    const struct rnnd_tensor *t = rnnd__statedict_find(sd, name);
+    const struct rnnd__tensor *t = rnnd__statedict_find(sd, name);
     if (t || !rnnd_model_spec(model)->tie_weights)
         return t;
     if (strcmp(name, "head.weight") == 0)
@@ -144,72 +144,72 @@ static bool is_normalization(const char *name)
     return strcmp(name, "input.mean") == 0 || strcmp(name, "input.std") == 0;
 }
 
-static int check_one(const struct rnnd_statedict *sd, const struct rnnd_tensor *t,
+static int check_one(const struct rnnd__statedict *sd, const struct rnnd__tensor *t,
                      const char *name, int64_t rows, int64_t cols)
 {
     char want[64], got[64];
     describe(rows, cols, want);
     describe(t->rows, t->cols, got);
     if (t->rank != (cols ? 2 : 1))
-        return rnnd_fail(RNND_EUSAGE, "%s: %s has %d dimensions, the model's %s is %s",
+        return rnnd__fail(RNND_EUSAGE, "%s: %s has %d dimensions, the model's %s is %s",
                          sd->path, t->name, t->rank, name, want);
     if (t->rows != rows || t->cols != cols)
-        return rnnd_fail(RNND_EUSAGE, "%s: %s is %s, the model's %s is %s", sd->path,
+        return rnnd__fail(RNND_EUSAGE, "%s: %s is %s, the model's %s is %s", sd->path,
                          t->name, got, name, want);
     if (t->type == RNND_TENSOR_OTHER)
-        return rnnd_fail(RNND_EUSAGE, "%s: %s is no array of floating-point numbers",
+        return rnnd__fail(RNND_EUSAGE, "%s: %s is no array of floating-point numbers",
                          sd->path, t->name);
     return 0;
 }
 
-static int check_all(const struct rnnd_statedict *sd, const struct rnnd_model *model)
+static int check_all(const struct rnnd__statedict *sd, const struct rnnd_model *model)
 {
     const char *name;
     int64_t rows, cols;
     for (int i = 0; rnnd_model_parameter(model, i, &name, &rows, &cols); i++) {
-        const struct rnnd_tensor *t = find_for(sd, model, name);
+        const struct rnnd__tensor *t = find_for(sd, model, name);
         if (!t && is_normalization(name))
             continue;
         if (!t)
             return fail_names(sd, model, "has no", name);
         RNND_TRY(check_one(sd, t, name, rows, cols));
     }
-    const struct rnnd_params *par = rnnd_model_params(model);
+    const struct rnnd__params *par = rnnd__model_params(model);
     for (int i = 0; i < sd->count; i++) {
-        const struct rnnd_tensor *t = &sd->tensor[i];
-        if (!rnnd_params_find(par, t->ours) && !is_normalization(t->ours))
+        const struct rnnd__tensor *t = &sd->tensor[i];
+        if (!rnnd__params_find(par, t->ours) && !is_normalization(t->ours))
             return fail_names(sd, model, "the model has no place for", t->name);
     }
     return 0;
 }
 
-static int read_tensor(const struct rnnd_statedict *sd, const struct rnnd_tensor *t,
+static int read_tensor(const struct rnnd__statedict *sd, const struct rnnd__tensor *t,
                        float *out)
 {
     if (!sd->hdf)
         return rnnd__safetensors_read(sd, t, out);
     char *object;
     if (asprintf(&object, "%s%s", sd->group, t->name) < 0)
-        return rnnd_fail_memory(strlen(t->name), "a name");
-    int status = rnnd_hdf_read(sd->hdf, object, 0, t->rows, RNND_F32, out);
+        return rnnd__fail_memory(strlen(t->name), "a name");
+    int status = rnnd__hdf_read(sd->hdf, object, 0, t->rows, RNND_F32, out);
     free(object);
     return status;
 }
 
 /* The second name of a tied matrix must not hold another one. */
-static int check_tied(const struct rnnd_statedict *sd, const struct rnnd_params *par,
+static int check_tied(const struct rnnd__statedict *sd, const struct rnnd__params *par,
                       const float *host)
 {
-    const struct rnnd_param *p = rnnd_params_find(par, "embed.weight");
-    const struct rnnd_tensor *t = rnnd__statedict_find(sd, "embed.weight");
+    const struct rnnd__param *p = rnnd__params_find(par, "embed.weight");
+    const struct rnnd__tensor *t = rnnd__statedict_find(sd, "embed.weight");
     float *other = NULL;
     if (!p || !t || !rnnd__statedict_find(sd, "head.weight"))
         return 0;
-    size_t size = (size_t)rnnd_param_size(p);
-    RNND_TRY(rnnd_new(size, sizeof *other, "embed.weight", (void **)&other));
+    size_t size = (size_t)rnnd__param_size(p);
+    RNND_TRY(rnnd__new(size, sizeof *other, "embed.weight", (void **)&other));
     int status = read_tensor(sd, t, other);
     if (status == 0 && memcmp(other, host + p->offset, size * sizeof *other) != 0)
-        status = rnnd_fail(RNND_EUSAGE,
+        status = rnnd__fail(RNND_EUSAGE,
                            "%s: embed.weight and head.weight differ, but the "
                            "model ties them",
                            sd->path);
@@ -217,32 +217,32 @@ static int check_tied(const struct rnnd_statedict *sd, const struct rnnd_params 
     return status;
 }
 
-static int read_moments(const struct rnnd_statedict *sd, struct rnnd_model *model)
+static int read_moments(const struct rnnd__statedict *sd, struct rnnd_model *model)
 {
-    const struct rnnd_tensor *mean = rnnd__statedict_find(sd, "input.mean");
-    const struct rnnd_tensor *std = rnnd__statedict_find(sd, "input.std");
+    const struct rnnd__tensor *mean = rnnd__statedict_find(sd, "input.mean");
+    const struct rnnd__tensor *std = rnnd__statedict_find(sd, "input.std");
     if (!rnnd_model_mean(model) || !mean || !std)
         return 0;
     RNND_TRY(read_tensor(sd, mean, rnnd_model_mean(model)));
     return read_tensor(sd, std, rnnd_model_std(model));
 }
 
-int rnnd_statedict_load(struct rnnd_statedict *sd, struct rnnd_model *model)
+int rnnd__statedict_load(struct rnnd__statedict *sd, struct rnnd_model *model)
 {
-    const struct rnnd_params *par = rnnd_model_params(model);
+    const struct rnnd__params *par = rnnd__model_params(model);
     float *host = NULL;
     int status = 0;
     RNND_TRY(check_all(sd, model));
-    RNND_TRY(rnnd_new((size_t)par->count, sizeof *host, "parameters", (void **)&host));
+    RNND_TRY(rnnd__new((size_t)par->count, sizeof *host, "parameters", (void **)&host));
     for (int i = 0; i < par->listed; i++) {
-        const struct rnnd_param *p = &par->list[i];
+        const struct rnnd__param *p = &par->list[i];
         RNND_TRY_GOTO(read_tensor(sd, find_for(sd, model, p->name), host + p->offset));
     }
     if (rnnd_model_spec(model)->tie_weights)
         RNND_TRY_GOTO(check_tied(sd, par, host));
     RNND_TRY_GOTO(read_moments(sd, model));
     par->be->ops->upload(par->be, par->value, host, (size_t)par->count * sizeof *host);
-    RNND_TRY_GOTO(rnnd_device_sync(par->be));
+    RNND_TRY_GOTO(rnnd__device_sync(par->be));
 done:
     free(host);
     return status;
@@ -250,15 +250,15 @@ done:
 
 /* What features are shifted and divided by; --init does without, since these are
    measured anew there. */
-static int check_moments(const struct rnnd_statedict *sd, struct rnnd_model *model)
+static int check_moments(const struct rnnd__statedict *sd, struct rnnd_model *model)
 {
     const float *mean = rnnd_model_mean(model), *std = rnnd_model_std(model);
     for (int64_t i = 0; mean && i < rnnd_model_spec(model)->inputs; i++) {
         if (!isfinite(mean[i]))
-            return rnnd_fail(RNND_EDATA, "%s: input.mean: element %lld is %g", sd->path,
+            return rnnd__fail(RNND_EDATA, "%s: input.mean: element %lld is %g", sd->path,
                              (long long)i, (double)mean[i]);
         if (!isfinite(std[i]) || !(std[i] > 0))
-            return rnnd_fail(RNND_EDATA,
+            return rnnd__fail(RNND_EDATA,
                              "%s: input.std: element %lld is %g, not finite and "
                              "positive",
                              sd->path, (long long)i, (double)std[i]);
@@ -266,11 +266,11 @@ static int check_moments(const struct rnnd_statedict *sd, struct rnnd_model *mod
     return 0;
 }
 
-static int take_classes(const struct rnnd_statedict *sd, struct rnnd_model *model)
+static int take_classes(const struct rnnd__statedict *sd, struct rnnd_model *model)
 {
     int64_t outputs = rnnd_model_spec(model)->outputs;
     if (sd->classes && sd->class_count != outputs)
-        rnnd_log_warn("%s: names %lld classes, its model has %lld outputs: the names "
+        rnnd__log_warn("%s: names %lld classes, its model has %lld outputs: the names "
                       "are left out",
                       sd->path, (long long)sd->class_count, (long long)outputs);
     return sd->classes ? rnnd_model_set_classes(
@@ -278,15 +278,15 @@ static int take_classes(const struct rnnd_statedict *sd, struct rnnd_model *mode
                        : 0;
 }
 
-int rnnd_statedict_model(struct rnnd_statedict *sd, const struct rnnd_options *opt,
+int rnnd__statedict_model(struct rnnd__statedict *sd, const struct rnnd_options *opt,
                          struct rnnd_backend *be, struct rnnd_model **out)
 {
     struct rnnd_model_spec spec;
     struct rnnd_model *model = NULL;
     int status = 0;
-    RNND_TRY(rnnd_statedict_spec(sd, opt, &spec));
+    RNND_TRY(rnnd__statedict_spec(sd, opt, &spec));
     RNND_TRY_GOTO(rnnd_model_new(be, &spec, &model));
-    RNND_TRY_GOTO(rnnd_statedict_load(sd, model));
+    RNND_TRY_GOTO(rnnd__statedict_load(sd, model));
     RNND_TRY_GOTO(check_moments(sd, model));
     RNND_TRY_GOTO(take_classes(sd, model));
     *out = model;
@@ -298,7 +298,7 @@ done:
 
 /* ---- and back */
 
-bool rnnd_statedict_is_hdf(const char *path)
+bool rnnd__statedict_is_hdf(const char *path)
 {
     static const char *const suffixes[] = {".h5", ".hdf5", ".hdf"};
     const char *dot = strrchr(path, '.');
@@ -308,9 +308,9 @@ bool rnnd_statedict_is_hdf(const char *path)
     return false;
 }
 
-int rnnd_statedict_export(const char *path, struct rnnd_model *model,
+int rnnd__statedict_export(const char *path, struct rnnd_model *model,
                           const struct rnnd_options *opt)
 {
-    return rnnd_statedict_is_hdf(path) ? rnnd__statedict_hdf_write(path, model, opt)
+    return rnnd__statedict_is_hdf(path) ? rnnd__statedict_hdf_write(path, model, opt)
                                        : rnnd__safetensors_write(path, model, opt);
 }

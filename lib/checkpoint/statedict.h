@@ -12,14 +12,14 @@
 
 #include "rnn_dist.h"
 
-struct rnnd_hdf;
+struct rnnd__hdf;
 
 /* Under which keys an exported file tells of its model. */
 #define RNND_TOLD_TASK    "rnn_dist.task"
 #define RNND_TOLD_CONFIG  "rnn_dist.config"
 #define RNND_TOLD_CLASSES "rnn_dist.classes"
 
-enum rnnd_float_type {
+enum rnnd__float_type {
     RNND_TENSOR_OTHER,
     RNND_TENSOR_F32,
     RNND_TENSOR_F64,
@@ -27,22 +27,22 @@ enum rnnd_float_type {
     RNND_TENSOR_BF16
 };
 
-struct rnnd_tensor {
+struct rnnd__tensor {
     char *name;    /* in the file */
     char ours[48]; /* here; "" = not understood */
     int rank;
     int64_t rows, cols;        /* cols 0: a vector. Of other ranks both are 0 */
-    enum rnnd_float_type type; /* safetensors: what its elements are */
+    enum rnnd__float_type type; /* safetensors: what its elements are */
     int64_t at, bytes;         /* safetensors: where they lie in the file */
 };
 
-struct rnnd_statedict {
+struct rnnd__statedict {
     char *path;
-    struct rnnd_hdf *hdf; /* NULL: safetensors, open as fd */
+    struct rnnd__hdf *hdf; /* NULL: safetensors, open as fd */
     bool borrowed;        /* hdf is the caller's */
     const char *group;    /* where its arrays lie, with a slash behind */
     int fd;
-    struct rnnd_tensor *tensor; /* [count] */
+    struct rnnd__tensor *tensor; /* [count] */
     int count;
     char *task, *config; /* what the file says of its model, or NULL */
     char **classes;      /* one block, or NULL */
@@ -51,71 +51,71 @@ struct rnnd_statedict {
 
 /* The arrays of a file of either kind. EFILE where it cannot be read, EDATA where it is
    neither, EUSAGE where several arrays could be the same parameter. */
-RNND_CHECKED int rnnd_statedict_open(const char *path, struct rnnd_statedict *out);
+RNND_CHECKED int rnnd__statedict_open(const char *path, struct rnnd__statedict *out);
 /* Those of a file that is open; borrowed. */
-RNND_CHECKED int rnnd_statedict_of(struct rnnd_hdf *file, struct rnnd_statedict *out);
-void rnnd_statedict_close(struct rnnd_statedict *sd);
+RNND_CHECKED int rnnd__statedict_of(struct rnnd__hdf *file, struct rnnd__statedict *out);
+void rnnd__statedict_close(struct rnnd__statedict *sd);
 
 /* What a file says of the training of its model, and over it what opt was given (may
    be NULL), into out, which has its defaults. */
-RNND_CHECKED int rnnd_statedict_options(const struct rnnd_statedict *sd,
+RNND_CHECKED int rnnd__statedict_options(const struct rnnd__statedict *sd,
                                         const struct rnnd_options *opt,
                                         struct rnnd_options *out);
 /* The model that a file holds: widths from its arrays, the rest from what it says and,
    over that, from what opt was given (may be NULL). EDATA where the arrays make no
    model, EUSAGE where the task is not told or does not fit them. */
-RNND_CHECKED int rnnd_statedict_spec(const struct rnnd_statedict *sd,
+RNND_CHECKED int rnnd__statedict_spec(const struct rnnd__statedict *sd,
                                      const struct rnnd_options *opt,
                                      struct rnnd_model_spec *out);
 /* All parameters of the model; every array must have its place there and the same
    shape, else EUSAGE with both. input.mean and input.std may be missing, or left
    over. */
-RNND_CHECKED int rnnd_statedict_load(struct rnnd_statedict *sd,
+RNND_CHECKED int rnnd__statedict_load(struct rnnd__statedict *sd,
                                      struct rnnd_model *model);
 /* Both; classes too. */
-RNND_CHECKED int rnnd_statedict_model(struct rnnd_statedict *sd,
+RNND_CHECKED int rnnd__statedict_model(struct rnnd__statedict *sd,
                                       const struct rnnd_options *opt,
                                       struct rnnd_backend *be, struct rnnd_model **out);
 
 /* The parameters, and what makes a model of them again, as HDF5 where path ends in .h5,
    .hdf5 or .hdf, else as safetensors; atomic, and the same bytes each time. opt may be
    NULL. */
-RNND_CHECKED int rnnd_statedict_export(const char *path, struct rnnd_model *model,
+RNND_CHECKED int rnnd__statedict_export(const char *path, struct rnnd_model *model,
                                        const struct rnnd_options *opt);
 
 /* Train options as text, with those that shape the model as it is; malloc'ed, taken.
    opt may be NULL: the defaults. */
-RNND_CHECKED int rnnd_statedict_config(const struct rnnd_model *model,
+RNND_CHECKED int rnnd__statedict_config(const struct rnnd_model *model,
                                        const struct rnnd_options *opt, char **text);
 
 /* Whether that is HDF5, by its name. */
-bool rnnd_statedict_is_hdf(const char *path);
+bool rnnd__statedict_is_hdf(const char *path);
 
 /* ---- the parts (lib/statedict*.c, lib/safetensors*.c) */
 
 /* Gives every array its name here. */
-RNND_CHECKED int rnnd__statedict_name(struct rnnd_statedict *sd);
+RNND_CHECKED int rnnd__statedict_name(struct rnnd__statedict *sd);
 /* NULL where there is none. */
-const struct rnnd_tensor *rnnd__statedict_find(const struct rnnd_statedict *sd,
+const struct rnnd__tensor *rnnd__statedict_find(const struct rnnd__statedict *sd,
                                                const char *ours);
 /* "name [rows, cols], ..." of the arrays of a file, cut at size. */
-void rnnd__statedict_list(const struct rnnd_statedict *sd, char *text, size_t size);
+void rnnd__statedict_list(const struct rnnd__statedict *sd, char *text, size_t size);
 /* Adds an array; takes name. */
-RNND_CHECKED int rnnd__statedict_add(struct rnnd_statedict *sd,
-                                     const struct rnnd_tensor *t);
+RNND_CHECKED int rnnd__statedict_add(struct rnnd__statedict *sd,
+                                     const struct rnnd__tensor *t);
 /* Classes as one text, a list in JSON; malloc'ed, taken; NULL where there are none. */
 RNND_CHECKED int rnnd__statedict_classes_text(const struct rnnd_model *model,
                                               char **out);
-RNND_CHECKED int rnnd__statedict_take_classes(struct rnnd_statedict *sd,
+RNND_CHECKED int rnnd__statedict_take_classes(struct rnnd__statedict *sd,
                                               const char *text);
 
 /* The arrays of sd->hdf, named, and what the file tells. */
-RNND_CHECKED int rnnd__statedict_hdf_read(struct rnnd_statedict *sd);
+RNND_CHECKED int rnnd__statedict_hdf_read(struct rnnd__statedict *sd);
 RNND_CHECKED int rnnd__statedict_hdf_write(const char *path, struct rnnd_model *model,
                                            const struct rnnd_options *opt);
-RNND_CHECKED int rnnd__safetensors_open(struct rnnd_statedict *sd);
-RNND_CHECKED int rnnd__safetensors_read(const struct rnnd_statedict *sd,
-                                        const struct rnnd_tensor *t, float *out);
+RNND_CHECKED int rnnd__safetensors_open(struct rnnd__statedict *sd);
+RNND_CHECKED int rnnd__safetensors_read(const struct rnnd__statedict *sd,
+                                        const struct rnnd__tensor *t, float *out);
 RNND_CHECKED int rnnd__safetensors_write(const char *path, struct rnnd_model *model,
                                          const struct rnnd_options *opt);
 

@@ -18,10 +18,10 @@ static const char in_checkpoint[] = "/model/", at_root[] = "/";
 
 static int add_array(void *context, const char *object)
 {
-    struct rnnd_statedict *sd = context;
-    struct rnnd_hdf_shape shape;
-    RNND_TRY(rnnd_hdf_shape(sd->hdf, object, &shape));
-    struct rnnd_tensor t = {.rank = shape.rank, .type = RNND_TENSOR_OTHER};
+    struct rnnd__statedict *sd = context;
+    struct rnnd__hdf_shape shape;
+    RNND_TRY(rnnd__hdf_shape(sd->hdf, object, &shape));
+    struct rnnd__tensor t = {.rank = shape.rank, .type = RNND_TENSOR_OTHER};
     if (shape.kind == RNND_HDF_FLOAT || shape.kind == RNND_HDF_INT)
         t.type = RNND_TENSOR_F32; /* the library converts */
     if (shape.rank == 1 || shape.rank == 2) {
@@ -30,31 +30,31 @@ static int add_array(void *context, const char *object)
     }
     t.name = strdup(object + strlen(sd->group));
     if (!t.name)
-        return rnnd_fail_memory(strlen(object), "a name");
+        return rnnd__fail_memory(strlen(object), "a name");
     int status = rnnd__statedict_add(sd, &t);
     if (status < 0)
         free(t.name);
     return status;
 }
 
-static int get_text(struct rnnd_hdf *file, const char *attribute, char **out)
+static int get_text(struct rnnd__hdf *file, const char *attribute, char **out)
 {
-    return rnnd_hdf_has_attribute(file, attribute)
-               ? rnnd_hdf_get_string(file, attribute, out)
+    return rnnd__hdf_has_attribute(file, attribute)
+               ? rnnd__hdf_get_string(file, attribute, out)
                : 0;
 }
 
-static int read_checkpoint(struct rnnd_statedict *sd)
+static int read_checkpoint(struct rnnd__statedict *sd)
 {
     RNND_TRY(get_text(sd->hdf, "task", &sd->task));
     RNND_TRY(get_text(sd->hdf, "config", &sd->config));
-    return rnnd_hdf_has(sd->hdf, "/classes")
-               ? rnnd_hdf_read_strings(sd->hdf, "/classes", &sd->classes,
+    return rnnd__hdf_has(sd->hdf, "/classes")
+               ? rnnd__hdf_read_strings(sd->hdf, "/classes", &sd->classes,
                                        &sd->class_count)
                : 0;
 }
 
-static int read_export(struct rnnd_statedict *sd)
+static int read_export(struct rnnd__statedict *sd)
 {
     char *classes = NULL;
     RNND_TRY(get_text(sd->hdf, RNND_TOLD_TASK, &sd->task));
@@ -65,38 +65,38 @@ static int read_export(struct rnnd_statedict *sd)
     return status;
 }
 
-int rnnd__statedict_hdf_read(struct rnnd_statedict *sd)
+int rnnd__statedict_hdf_read(struct rnnd__statedict *sd)
 {
-    bool checkpoint = rnnd_hdf_has(sd->hdf, "/model");
-    if (!checkpoint && rnnd_hdf_has_attribute(sd->hdf, "format"))
-        return rnnd_fail(RNND_EDATA, "%s: has no /model: not a checkpoint", sd->path);
+    bool checkpoint = rnnd__hdf_has(sd->hdf, "/model");
+    if (!checkpoint && rnnd__hdf_has_attribute(sd->hdf, "format"))
+        return rnnd__fail(RNND_EDATA, "%s: has no /model: not a checkpoint", sd->path);
     sd->group = checkpoint ? in_checkpoint : at_root;
-    RNND_TRY(rnnd_hdf_each(sd->hdf, checkpoint ? "/model" : at_root, add_array, sd));
+    RNND_TRY(rnnd__hdf_each(sd->hdf, checkpoint ? "/model" : at_root, add_array, sd));
     RNND_TRY(checkpoint ? read_checkpoint(sd) : read_export(sd));
     return rnnd__statedict_name(sd);
 }
 
 /* ---- writing */
 
-static int write_told(struct rnnd_hdf *f, const struct rnnd_model *model,
+static int write_told(struct rnnd__hdf *f, const struct rnnd_model *model,
                       const struct rnnd_options *opt)
 {
     char *config = NULL, *classes = NULL;
     int status = 0;
-    RNND_TRY_GOTO(rnnd_statedict_config(model, opt, &config));
+    RNND_TRY_GOTO(rnnd__statedict_config(model, opt, &config));
     RNND_TRY_GOTO(rnnd__statedict_classes_text(model, &classes));
-    RNND_TRY_GOTO(rnnd_hdf_set_string(f, RNND_TOLD_TASK,
+    RNND_TRY_GOTO(rnnd__hdf_set_string(f, RNND_TOLD_TASK,
                                       rnnd_task_name(rnnd_model_spec(model)->task)));
-    RNND_TRY_GOTO(rnnd_hdf_set_string(f, RNND_TOLD_CONFIG, config));
+    RNND_TRY_GOTO(rnnd__hdf_set_string(f, RNND_TOLD_CONFIG, config));
     if (classes)
-        RNND_TRY_GOTO(rnnd_hdf_set_string(f, RNND_TOLD_CLASSES, classes));
+        RNND_TRY_GOTO(rnnd__hdf_set_string(f, RNND_TOLD_CLASSES, classes));
 done:
     free(config);
     free(classes);
     return status;
 }
 
-static int write_arrays(struct rnnd_hdf *f, struct rnnd_model *model)
+static int write_arrays(struct rnnd__hdf *f, struct rnnd_model *model)
 {
     const char *name;
     int64_t dim[2];
@@ -106,10 +106,10 @@ static int write_arrays(struct rnnd_hdf *f, struct rnnd_model *model)
         char object[96];
         size_t count = (size_t)(dim[0] * (dim[1] ? dim[1] : 1));
         snprintf(object, sizeof object, "%s%s", at_root, name);
-        RNND_TRY_GOTO(rnnd_grow(count, sizeof *values, name, (void **)&values));
+        RNND_TRY_GOTO(rnnd__grow(count, sizeof *values, name, (void **)&values));
         RNND_TRY_GOTO(rnnd_model_get(model, name, values));
         RNND_TRY_GOTO(
-            rnnd_hdf_write(f, object, RNND_F32, dim[1] ? 2 : 1, dim, true, values));
+            rnnd__hdf_write(f, object, RNND_F32, dim[1] ? 2 : 1, dim, true, values));
     }
 done:
     free(values);
@@ -119,14 +119,14 @@ done:
 int rnnd__statedict_hdf_write(const char *path, struct rnnd_model *model,
                               const struct rnnd_options *opt)
 {
-    struct rnnd_hdf *f;
-    RNND_TRY(rnnd_hdf_create(path, &f));
+    struct rnnd__hdf *f;
+    RNND_TRY(rnnd__hdf_create(path, &f));
     int status = write_told(f, model, opt);
     if (status == 0)
         status = write_arrays(f, model);
     if (status < 0) {
-        rnnd_hdf_close(f);
+        rnnd__hdf_close(f);
         return status;
     }
-    return rnnd_hdf_commit(f);
+    return rnnd__hdf_commit(f);
 }

@@ -13,15 +13,15 @@
 #include "checkpoint/statedict.h"
 #include "base/status.h"
 
-int rnnd__statedict_add(struct rnnd_statedict *sd, const struct rnnd_tensor *t)
+int rnnd__statedict_add(struct rnnd__statedict *sd, const struct rnnd__tensor *t)
 {
-    RNND_TRY(rnnd_grow((size_t)sd->count + 1, sizeof *sd->tensor, "named arrays",
+    RNND_TRY(rnnd__grow((size_t)sd->count + 1, sizeof *sd->tensor, "named arrays",
                        (void **)&sd->tensor));
     sd->tensor[sd->count++] = *t;
     return 0;
 }
 
-const struct rnnd_tensor *rnnd__statedict_find(const struct rnnd_statedict *sd,
+const struct rnnd__tensor *rnnd__statedict_find(const struct rnnd__statedict *sd,
                                                const char *ours)
 {
     for (int i = 0; i < sd->count; i++)
@@ -30,12 +30,12 @@ const struct rnnd_tensor *rnnd__statedict_find(const struct rnnd_statedict *sd,
     return NULL;
 }
 
-void rnnd__statedict_list(const struct rnnd_statedict *sd, char *text, size_t size)
+void rnnd__statedict_list(const struct rnnd__statedict *sd, char *text, size_t size)
 {
     size_t n = 0;
     text[0] = 0;
     for (int i = 0; i < sd->count; i++) {
-        const struct rnnd_tensor *t = &sd->tensor[i];
+        const struct rnnd__tensor *t = &sd->tensor[i];
         char one[160];
         if (t->rank == 2)
             snprintf(one, sizeof one, "%s%.80s [%lld, %lld]", i ? ", " : "", t->name,
@@ -55,11 +55,11 @@ void rnnd__statedict_list(const struct rnnd_statedict *sd, char *text, size_t si
     }
 }
 
-static int fail_listing(const struct rnnd_statedict *sd, const char *what)
+static int fail_listing(const struct rnnd__statedict *sd, const char *what)
 {
     char found[1200];
     rnnd__statedict_list(sd, found, sizeof found);
-    return rnnd_fail(RNND_EUSAGE, "%s: %s; it holds %s", sd->path, what,
+    return rnnd__fail(RNND_EUSAGE, "%s: %s; it holds %s", sd->path, what,
                      sd->count ? found : "no arrays");
 }
 
@@ -77,7 +77,7 @@ static bool ends_in(const char *name, const char *tail, size_t *prefix)
     return true;
 }
 
-static bool all_begin_with(const struct rnnd_statedict *sd, size_t at, const char *word)
+static bool all_begin_with(const struct rnnd__statedict *sd, size_t at, const char *word)
 {
     for (int i = 0; i < sd->count; i++)
         if (strncmp(sd->tensor[i].name + at, word, strlen(word)) != 0)
@@ -87,7 +87,7 @@ static bool all_begin_with(const struct rnnd_statedict *sd, size_t at, const cha
 
 /* Length of what DataParallel, a module that holds the model, and torch.compile put
    before every name. */
-static size_t wrapping(const struct rnnd_statedict *sd)
+static size_t wrapping(const struct rnnd__statedict *sd)
 {
     static const char *const wrappers[] = {"module.", "model.", "_orig_mod."};
     enum { COUNT = sizeof wrappers / sizeof *wrappers };
@@ -115,19 +115,19 @@ static bool is_ours(const char *name)
     return strncmp(name, "rnn.", 4) == 0 && is_recurrent(name + 4);
 }
 
-static void call(struct rnnd_tensor *t, const char *ours)
+static void call(struct rnnd__tensor *t, const char *ours)
 {
     snprintf(t->ours, sizeof t->ours, "%s", ours);
 }
 
-static bool is_free(const struct rnnd_tensor *t)
+static bool is_free(const struct rnnd__tensor *t)
 {
     return t->ours[0] == 0;
 }
 
 /* ---- one kind after the other */
 
-static int name_recurrent(struct rnnd_statedict *sd)
+static int name_recurrent(struct rnnd__statedict *sd)
 {
     const char *first = NULL;
     size_t prefix = 0, n;
@@ -144,7 +144,7 @@ static int name_recurrent(struct rnnd_statedict *sd)
         return fail_listing(sd,
                             "no recurrent layers (a name that ends in weight_ih_l0)");
     for (int i = 0; i < sd->count; i++) {
-        struct rnnd_tensor *t = &sd->tensor[i];
+        struct rnnd__tensor *t = &sd->tensor[i];
         if (strncmp(t->name, first, prefix) == 0 && is_recurrent(t->name + prefix) &&
             strlen(t->name + prefix) + sizeof "rnn." <= sizeof t->ours)
             snprintf(t->ours, sizeof t->ours, "rnn.%s", t->name + prefix);
@@ -153,11 +153,11 @@ static int name_recurrent(struct rnnd_statedict *sd)
 }
 
 /* The weight of the module that a bias belongs to. */
-static struct rnnd_tensor *weight_beside(struct rnnd_statedict *sd, const char *name,
+static struct rnnd__tensor *weight_beside(struct rnnd__statedict *sd, const char *name,
                                          size_t prefix, int64_t rows)
 {
     for (int i = 0; i < sd->count; i++) {
-        struct rnnd_tensor *t = &sd->tensor[i];
+        struct rnnd__tensor *t = &sd->tensor[i];
         size_t n;
         if (is_free(t) && t->rank == 2 && t->rows == rows &&
             ends_in(t->name, "weight", &n) && n == prefix &&
@@ -168,16 +168,16 @@ static struct rnnd_tensor *weight_beside(struct rnnd_statedict *sd, const char *
 }
 
 /* A tied head may have kept its bias only. */
-static int name_head(struct rnnd_statedict *sd)
+static int name_head(struct rnnd__statedict *sd)
 {
-    struct rnnd_tensor *weight = NULL, *bias = NULL, *lone = NULL;
+    struct rnnd__tensor *weight = NULL, *bias = NULL, *lone = NULL;
     int modules = 0, lone_biases = 0;
     for (int i = 0; i < sd->count; i++) {
-        struct rnnd_tensor *t = &sd->tensor[i];
+        struct rnnd__tensor *t = &sd->tensor[i];
         size_t prefix;
         if (!is_free(t) || t->rank != 1 || !ends_in(t->name, "bias", &prefix))
             continue;
-        struct rnnd_tensor *beside = weight_beside(sd, t->name, prefix, t->rows);
+        struct rnnd__tensor *beside = weight_beside(sd, t->name, prefix, t->rows);
         if (beside) {
             modules++;
             weight = beside;
@@ -200,11 +200,11 @@ static int name_head(struct rnnd_statedict *sd)
     return 0;
 }
 
-static int name_embedding(struct rnnd_statedict *sd)
+static int name_embedding(struct rnnd__statedict *sd)
 {
-    struct rnnd_tensor *found = NULL;
+    struct rnnd__tensor *found = NULL;
     for (int i = 0; i < sd->count; i++) {
-        struct rnnd_tensor *t = &sd->tensor[i];
+        struct rnnd__tensor *t = &sd->tensor[i];
         size_t prefix;
         if (!is_free(t) || t->rank != 2 || !ends_in(t->name, "weight", &prefix))
             continue;
@@ -219,11 +219,11 @@ static int name_embedding(struct rnnd_statedict *sd)
     return 0;
 }
 
-int rnnd__statedict_name(struct rnnd_statedict *sd)
+int rnnd__statedict_name(struct rnnd__statedict *sd)
 {
     size_t skipped = wrapping(sd);
     for (int i = 0; i < sd->count; i++) {
-        struct rnnd_tensor *t = &sd->tensor[i];
+        struct rnnd__tensor *t = &sd->tensor[i];
         const char *name = t->name + skipped;
         if (is_ours(name) && strlen(name) < sizeof t->ours)
             call(t, name);

@@ -25,7 +25,7 @@ static bool ends_with(const char *text, const char *tail)
 
 /* Matrices have both dimensions, vectors one, and none is empty or beyond what a BLAS
    can count: products of them cannot overflow then. */
-static int check_shape(const struct rnnd_statedict *sd, const struct rnnd_tensor *t)
+static int check_shape(const struct rnnd__statedict *sd, const struct rnnd__tensor *t)
 {
     bool vector = ends_with(t->ours, ".bias") ||
                   strncmp(t->ours, "rnn.bias_", 9) == 0 ||
@@ -42,12 +42,12 @@ static int check_shape(const struct rnnd_statedict *sd, const struct rnnd_tensor
         snprintf(shape, sizeof shape, "is [%lld]", (long long)t->rows);
     else
         snprintf(shape, sizeof shape, "has %d dimensions", t->rank);
-    return rnnd_fail(RNND_EDATA, "%s: %s %s: %s, each from 1 to %d, is what %s may be",
+    return rnnd__fail(RNND_EDATA, "%s: %s %s: %s, each from 1 to %d, is what %s may be",
                      sd->path, t->name, shape,
                      vector ? "one dimension" : "two dimensions", INT32_MAX, t->ours);
 }
 
-static int check_shapes(const struct rnnd_statedict *sd)
+static int check_shapes(const struct rnnd__statedict *sd)
 {
     for (int i = 0; i < sd->count; i++)
         if (sd->tensor[i].ours[0])
@@ -56,20 +56,20 @@ static int check_shapes(const struct rnnd_statedict *sd)
 }
 
 /* Mean and deviation come in a pair, and are for features. */
-static int check_moments(const struct rnnd_statedict *sd, bool said, bool tokens)
+static int check_moments(const struct rnnd__statedict *sd, bool said, bool tokens)
 {
     bool mean = rnnd__statedict_find(sd, "input.mean") != NULL;
     bool std = rnnd__statedict_find(sd, "input.std") != NULL;
     if (mean != std)
-        return rnnd_fail(RNND_EDATA, "%s: has input.%s, but no input.%s", sd->path,
+        return rnnd__fail(RNND_EDATA, "%s: has input.%s, but no input.%s", sd->path,
                          mean ? "mean" : "std", mean ? "std" : "mean");
     if (mean && tokens)
-        return rnnd_fail(RNND_EDATA,
+        return rnnd__fail(RNND_EDATA,
                          "%s: has input.mean and input.std, which are for features, "
                          "but its model reads tokens",
                          sd->path);
     if (said && !mean)
-        return rnnd_fail(RNND_EDATA,
+        return rnnd__fail(RNND_EDATA,
                          "%s: says normalize = yes, but has no input.mean and "
                          "input.std",
                          sd->path);
@@ -81,38 +81,38 @@ static int check_moments(const struct rnnd_statedict *sd, bool said, bool tokens
 /* What options say wrongly is a matter of usage, what the file says is not. */
 static int blame(const struct rnnd_options *opt, const char *name)
 {
-    return opt && rnnd_options_given(opt, name) ? RNND_EUSAGE : RNND_EDATA;
+    return opt && rnnd__options_given(opt, name) ? RNND_EUSAGE : RNND_EDATA;
 }
 
 /* The embedding; of a tied matrix the head's name may be the only one that is kept. */
-static const struct rnnd_tensor *find_embedding(const struct rnnd_statedict *sd,
+static const struct rnnd__tensor *find_embedding(const struct rnnd__statedict *sd,
                                                 const struct rnnd_options *o,
-                                                const struct rnnd_tensor *ih)
+                                                const struct rnnd__tensor *ih)
 {
-    const struct rnnd_tensor *embed = rnnd__statedict_find(sd, "embed.weight");
-    const struct rnnd_tensor *head = rnnd__statedict_find(sd, "head.weight");
+    const struct rnnd__tensor *embed = rnnd__statedict_find(sd, "embed.weight");
+    const struct rnnd__tensor *head = rnnd__statedict_find(sd, "head.weight");
     bool tied = o->tie_weights || o->task == RNND_LM;
     return embed || !tied || !head || head->cols != ih->cols ? embed : head;
 }
 
 /* Widths, from the shapes of the arrays. */
-static int measure(const struct rnnd_statedict *sd, const struct rnnd_options *o,
+static int measure(const struct rnnd__statedict *sd, const struct rnnd_options *o,
                    struct rnnd_model_spec *spec, int *gates)
 {
     RNND_TRY(check_shapes(sd));
-    const struct rnnd_tensor *ih = rnnd__statedict_find(sd, "rnn.weight_ih_l0");
-    const struct rnnd_tensor *hh = rnnd__statedict_find(sd, "rnn.weight_hh_l0");
-    const struct rnnd_tensor *bias = rnnd__statedict_find(sd, "head.bias");
+    const struct rnnd__tensor *ih = rnnd__statedict_find(sd, "rnn.weight_ih_l0");
+    const struct rnnd__tensor *hh = rnnd__statedict_find(sd, "rnn.weight_hh_l0");
+    const struct rnnd__tensor *bias = rnnd__statedict_find(sd, "head.bias");
     if (!ih || !hh || !bias || hh->cols < 1 || hh->rows % hh->cols != 0) {
         char found[1200];
         rnnd__statedict_list(sd, found, sizeof found);
-        return rnnd_fail(
+        return rnnd__fail(
             RNND_EDATA,
             "%s: a model needs at least rnn.weight_ih_l0 [G*H, I], "
             "rnn.weight_hh_l0 [G*H, H] and head.bias [O]; the file holds %s",
             sd->path, found);
     }
-    const struct rnnd_tensor *embed = find_embedding(sd, o, ih);
+    const struct rnnd__tensor *embed = find_embedding(sd, o, ih);
     *gates = (int)(hh->rows / hh->cols);
     spec->hidden = hh->cols;
     spec->outputs = bias->rows;
@@ -128,40 +128,40 @@ static int measure(const struct rnnd_statedict *sd, const struct rnnd_options *o
     return check_moments(sd, o->normalize, embed != NULL);
 }
 
-static int settle_cell(const struct rnnd_statedict *sd, const struct rnnd_options *opt,
+static int settle_cell(const struct rnnd__statedict *sd, const struct rnnd_options *opt,
                        const struct rnnd_options *o, int gates, enum rnnd_cell *out)
 {
     enum rnnd_cell cell = o->cell;
     if (gates != 1 && gates != 3 && gates != 4)
-        return rnnd_fail(RNND_EDATA,
+        return rnnd__fail(RNND_EDATA,
                          "%s: rnn.weight_hh_l0 has %d times as many rows as columns, "
                          "but no cell has %d gates (an LSTM with proj_size is not "
                          "supported)",
                          sd->path, gates, gates);
-    if (!rnnd_options_given(o, "cell"))
+    if (!rnnd__options_given(o, "cell"))
         cell = gates == 4 ? RNND_LSTM : gates == 3 ? RNND_GRU : RNND_RNN_TANH;
-    if (rnnd_cell_gates(cell) != gates)
-        return rnnd_fail(blame(opt, "cell"), "%s: arrays of %d gates, but %s otherwise",
+    if (rnnd__cell_gates(cell) != gates)
+        return rnnd__fail(blame(opt, "cell"), "%s: arrays of %d gates, but %s otherwise",
                          sd->path, gates,
-                         opt && rnnd_options_given(opt, "cell") ? "--cell says"
+                         opt && rnnd__options_given(opt, "cell") ? "--cell says"
                                                                 : "its options say");
     *out = cell;
     return 0;
 }
 
-static int settle_task(const struct rnnd_statedict *sd, const struct rnnd_options *opt,
+static int settle_task(const struct rnnd__statedict *sd, const struct rnnd_options *opt,
                        const struct rnnd_options *o,
                        const struct rnnd_model_spec *spec, enum rnnd_task *out)
 {
     enum rnnd_task task = o->task >= 0 ? (enum rnnd_task)o->task : RNND_LM;
     bool fits = spec->vocab && spec->vocab == spec->outputs && !spec->bidirectional;
     if (o->task < 0 && !fits)
-        return rnnd_fail(RNND_EUSAGE,
+        return rnnd__fail(RNND_EUSAGE,
                          "%s: does not say what task its model is for; rnn_dist import "
                          "--task TASK makes a checkpoint of it that does",
                          sd->path);
     if (task == RNND_LM && !fits)
-        return rnnd_fail(blame(opt, "task"),
+        return rnnd__fail(blame(opt, "task"),
                          "%s: task lm needs an embedding, one direction, and as many "
                          "outputs as tokens: it has %lld tokens, %d directions, %lld "
                          "outputs",
@@ -173,52 +173,52 @@ static int settle_task(const struct rnnd_statedict *sd, const struct rnnd_option
 
 /* One matrix where that is said, or where no head.weight stands beside the
    embedding. */
-static int settle_tie(const struct rnnd_statedict *sd, const struct rnnd_options *opt,
+static int settle_tie(const struct rnnd__statedict *sd, const struct rnnd_options *opt,
                       const struct rnnd_options *o, struct rnnd_model_spec *spec)
 {
     bool both = rnnd__statedict_find(sd, "embed.weight") &&
                 rnnd__statedict_find(sd, "head.weight");
     if (o->tie_weights && spec->task != RNND_LM)
-        return rnnd_fail(blame(opt, "tie-weights"),
+        return rnnd__fail(blame(opt, "tie-weights"),
                          "%s: --tie-weights is for task lm, and this is %s", sd->path,
                          rnnd_task_name(spec->task));
     spec->tie_weights = o->tie_weights || (spec->task == RNND_LM && !both);
     if (spec->tie_weights && spec->embed != spec->hidden)
-        return rnnd_fail(blame(opt, "tie-weights"),
+        return rnnd__fail(blame(opt, "tie-weights"),
                          "%s: embedding and output layer as one matrix need an "
                          "embedding as wide as the hidden state: it has %lld, and %lld",
                          sd->path, (long long)spec->embed, (long long)spec->hidden);
     return 0;
 }
 
-int rnnd_statedict_options(const struct rnnd_statedict *sd,
+int rnnd__statedict_options(const struct rnnd__statedict *sd,
                            const struct rnnd_options *opt, struct rnnd_options *out)
 {
     if (opt)
-        RNND_TRY(rnnd_options_overlay(out, opt));
-    bool task_given = rnnd_options_given(out, "task");
+        RNND_TRY(rnnd__options_overlay(out, opt));
+    bool task_given = rnnd__options_given(out, "task");
     int status = 0;
     if (sd->config)
-        status = rnnd_options_read_record(out, sd->config, sd->path);
+        status = rnnd__options_read_record(out, sd->config, sd->path);
     if (status == RNND_EUSAGE) /* nobody wrote that on a command line */
-        return rnnd_fail(RNND_EDATA, "%s", rnnd_status_detail());
+        return rnnd__fail(RNND_EDATA, "%s", rnnd_status_detail());
     if (status < 0 || !sd->task || task_given)
         return status;
-    status = rnnd_options_set(out, "task", sd->task, RNND_FROM_FILE);
+    status = rnnd__options_set(out, "task", sd->task, RNND_FROM_FILE);
     if (status == RNND_EUSAGE)
-        return rnnd_fail(RNND_EDATA, "%s: what it is for: %s", sd->path,
+        return rnnd__fail(RNND_EDATA, "%s: what it is for: %s", sd->path,
                          rnnd_status_detail());
     return status;
 }
 
-int rnnd_statedict_spec(const struct rnnd_statedict *sd, const struct rnnd_options *opt,
+int rnnd__statedict_spec(const struct rnnd__statedict *sd, const struct rnnd_options *opt,
                         struct rnnd_model_spec *out)
 {
     struct rnnd_model_spec spec = {0};
     struct rnnd_options o;
     int gates = 0, status = 0;
     RNND_TRY(rnnd_options_init(&o));
-    RNND_TRY_GOTO(rnnd_statedict_options(sd, opt, &o));
+    RNND_TRY_GOTO(rnnd__statedict_options(sd, opt, &o));
     RNND_TRY_GOTO(measure(sd, &o, &spec, &gates));
     RNND_TRY_GOTO(settle_cell(sd, opt, &o, gates, &spec.cell));
     RNND_TRY_GOTO(settle_task(sd, opt, &o, &spec, &spec.task));
@@ -234,7 +234,7 @@ done:
     return status;
 }
 
-int rnnd_statedict_config(const struct rnnd_model *model,
+int rnnd__statedict_config(const struct rnnd_model *model,
                           const struct rnnd_options *opt, char **text)
 {
     const struct rnnd_model_spec *spec = rnnd_model_spec(model);
@@ -258,7 +258,7 @@ int rnnd_statedict_config(const struct rnnd_model *model,
         o.dropout_head = spec->dropout_head;
         o.dropout_kind = spec->dropout_kind;
     }
-    int status = rnnd_options_text(&o, text);
+    int status = rnnd__options_text(&o, text);
     rnnd_options_clear(&defaults);
     return status;
 }
@@ -273,11 +273,11 @@ static bool are_texts(const json_t *list)
     return json_is_array(list);
 }
 
-int rnnd__statedict_take_classes(struct rnnd_statedict *sd, const char *text)
+int rnnd__statedict_take_classes(struct rnnd__statedict *sd, const char *text)
 {
     json_t *list = json_loads(text, 0, NULL);
     if (!are_texts(list)) {
-        rnnd_log_warn("%s: its texts of classes are no list of texts, and are left out",
+        rnnd__log_warn("%s: its texts of classes are no list of texts, and are left out",
                       sd->path);
         json_decref(list);
         return 0;
@@ -285,7 +285,7 @@ int rnnd__statedict_take_classes(struct rnnd_statedict *sd, const char *text)
     size_t count = json_array_size(list), bytes = count * sizeof(char *) + 1;
     for (size_t k = 0; k < count; k++)
         bytes += json_string_length(json_array_get(list, k)) + 1;
-    int status = count ? rnnd_new(1, bytes, "classes", (void **)&sd->classes) : 0;
+    int status = count ? rnnd__new(1, bytes, "classes", (void **)&sd->classes) : 0;
     char *to = sd->classes ? (char *)(sd->classes + count) : NULL;
     for (size_t k = 0; to && k < count; k++) {
         sd->classes[k] = to;
@@ -308,7 +308,7 @@ int rnnd__statedict_classes_text(const struct rnnd_model *model, char **out)
     char *all = some ? json_dumps(list, JSON_COMPACT) : NULL;
     json_decref(list);
     if (some && !all)
-        return rnnd_fail_memory(0, "classes as text");
+        return rnnd__fail_memory(0, "classes as text");
     *out = all;
     return 0;
 }

@@ -61,7 +61,7 @@ static int self_gather(struct rnnd_comm *comm, const void *data, const size_t *s
 }
 
 static int self_sum_begin(struct rnnd_comm *comm, struct rnnd_backend *be,
-                          struct rnnd_buf buf, int64_t count, const char *label)
+                          struct rnnd__buf buf, int64_t count, const char *label)
 {
     (void)comm, (void)be, (void)buf, (void)count, (void)label;
     return 0;
@@ -73,7 +73,7 @@ static int self_sum_wait(struct rnnd_comm *comm)
     return 0;
 }
 
-static const struct rnnd_comm_ops self_ops = {
+static const struct rnnd__comm_ops self_ops = {
     .name = "self",
     .overlaps = false,
     .close = self_close,
@@ -90,7 +90,7 @@ static const struct rnnd_comm_ops self_ops = {
 static int self_open(struct rnnd_comm **out)
 {
     void *p;
-    RNND_TRY(rnnd_new(1, sizeof(struct rnnd_comm), "communicator", &p));
+    RNND_TRY(rnnd__new(1, sizeof(struct rnnd_comm), "communicator", &p));
     struct rnnd_comm *comm = p;
     comm->ops = &self_ops;
     comm->size = 1;
@@ -107,7 +107,7 @@ static int refuse_single_copies(void)
 {
     const char *rank = getenv("SLURM_PROCID"), *tasks = getenv("SLURM_STEP_NUM_TASKS");
     if (rank && tasks && atoi(tasks) > 1)
-        return rnnd_fail(RNND_ECOMM,
+        return rnnd__fail(RNND_ECOMM,
                          "task %s of %s of a Slurm step has no MPI world: use "
                          "`srun --mpi=pmix`",
                          rank, tasks);
@@ -120,10 +120,10 @@ static int exchange_hosts(struct rnnd_comm *comm)
     if (gethostname(own, sizeof own - 1) != 0)
         strcpy(own, "?");
     void *all;
-    RNND_TRY(rnnd_new((size_t)comm->size, sizeof own, "host names", &all));
+    RNND_TRY(rnnd__new((size_t)comm->size, sizeof own, "host names", &all));
     comm->host = all;
     memcpy(comm->host[comm->rank], own, sizeof own);
-    return rnnd_comm_allgather(comm, own, sizeof own, all);
+    return rnnd__comm_allgather(comm, own, sizeof own, all);
 }
 
 int rnnd_comm_open(double timeout, struct rnnd_comm **out)
@@ -137,7 +137,7 @@ int rnnd_comm_open(double timeout, struct rnnd_comm **out)
     }
     comm->timeout = timeout;
     comm->update = -1;
-    rnnd_log_rank(comm->rank, comm->size);
+    rnnd__log_rank(comm->rank, comm->size);
     int status = exchange_hosts(comm);
     if (status < 0) {
         comm->broken = true; /* the peers may be waiting for this rank */
@@ -157,7 +157,7 @@ void rnnd_comm_close(struct rnnd_comm *comm)
     free(host);
 }
 
-void rnnd_comm_abort(struct rnnd_comm *comm, int code)
+void rnnd__comm_abort(struct rnnd_comm *comm, int code)
 {
     comm->ops->abort(comm, code);
 }
@@ -172,17 +172,17 @@ int rnnd_comm_size(const struct rnnd_comm *comm)
     return comm->size;
 }
 
-const char *rnnd_comm_host(const struct rnnd_comm *comm, int rank)
+const char *rnnd__comm_host(const struct rnnd_comm *comm, int rank)
 {
     return comm->host[rank];
 }
 
-const char *rnnd_comm_name(const struct rnnd_comm *comm)
+const char *rnnd__comm_name(const struct rnnd_comm *comm)
 {
     return comm->ops->name;
 }
 
-bool rnnd_comm_overlaps(const struct rnnd_comm *comm)
+bool rnnd__comm_overlaps(const struct rnnd_comm *comm)
 {
     return comm->ops->overlaps;
 }
@@ -197,7 +197,7 @@ void rnnd_comm_at_update(struct rnnd_comm *comm, int64_t update)
 /* Peers are lost: waiting for them again would only cost another deadline. */
 static int intact(const struct rnnd_comm *comm)
 {
-    return comm->broken ? rnnd_fail(RNND_ECOMM, "%s", comm->why) : 0;
+    return comm->broken ? rnnd__fail(RNND_ECOMM, "%s", comm->why) : 0;
 }
 
 static int keep(struct rnnd_comm *comm, int status)
@@ -227,21 +227,21 @@ int rnnd_comm_broadcast(struct rnnd_comm *comm, void *data, size_t bytes)
     return keep(comm, comm->ops->broadcast(comm, data, bytes));
 }
 
-int rnnd_comm_allgather(struct rnnd_comm *comm, const void *record, size_t bytes,
+int rnnd__comm_allgather(struct rnnd_comm *comm, const void *record, size_t bytes,
                         void *all)
 {
     RNND_TRY(intact(comm));
     return keep(comm, comm->ops->allgather(comm, record, bytes, all));
 }
 
-int rnnd_comm_sum_begin(struct rnnd_comm *comm, struct rnnd_backend *be,
-                        struct rnnd_buf buf, int64_t count, const char *label)
+int rnnd__comm_sum_begin(struct rnnd_comm *comm, struct rnnd_backend *be,
+                        struct rnnd__buf buf, int64_t count, const char *label)
 {
     RNND_TRY(intact(comm));
     return keep(comm, comm->ops->sum_begin(comm, be, buf, count, label));
 }
 
-int rnnd_comm_sum_wait(struct rnnd_comm *comm)
+int rnnd__comm_sum_wait(struct rnnd_comm *comm)
 {
     RNND_TRY(intact(comm));
     return keep(comm, comm->ops->sum_wait(comm));
@@ -254,15 +254,15 @@ int rnnd_comm_gather(struct rnnd_comm *comm, const void *data, size_t bytes, voi
 {
     void *sizes = NULL, *joined = NULL;
     int status =
-        rnnd_new((size_t)comm->size, sizeof(size_t), "sizes to gather", &sizes);
+        rnnd__new((size_t)comm->size, sizeof(size_t), "sizes to gather", &sizes);
     RNND_TRY_GOTO(rnnd_comm_agree(comm, status));
-    RNND_TRY_GOTO(rnnd_comm_allgather(comm, &bytes, sizeof bytes, sizes));
+    RNND_TRY_GOTO(rnnd__comm_allgather(comm, &bytes, sizeof bytes, sizes));
     const size_t *each = sizes;
     if (comm->rank == 0) {
         size_t total = 0;
         for (int r = 0; r < comm->size; r++)
             total += each[r];
-        status = rnnd_new(total, 1, "gathered data", &joined);
+        status = rnnd__new(total, 1, "gathered data", &joined);
     }
     RNND_TRY_GOTO(rnnd_comm_agree(comm, status));
     RNND_TRY_GOTO(keep(comm, comm->ops->gather(comm, data, each, joined)));
@@ -290,7 +290,7 @@ int rnnd_comm_agree(struct rnnd_comm *comm, int status)
     int failed = INT32_MAX - (int)(code >> 8), common = -(int)(code & 255);
     if (failed == comm->rank)
         return status;
-    return rnnd_fail((enum rnnd_status)common, "rank %d failed", failed);
+    return rnnd__fail((enum rnnd_status)common, "rank %d failed", failed);
 }
 
 /* ---- cores */
@@ -311,9 +311,9 @@ int rnnd_comm_sharers(struct rnnd_comm *comm, int *sharers)
     if (sched_getaffinity(0, sizeof own.mask, (cpu_set_t *)own.mask) != 0)
         memset(own.mask, 0, sizeof own.mask); /* unknown: as if all ranks here shared */
     void *all = NULL;
-    int status = rnnd_new((size_t)comm->size, sizeof own, "affinity masks", &all);
+    int status = rnnd__new((size_t)comm->size, sizeof own, "affinity masks", &all);
     RNND_TRY_GOTO(rnnd_comm_agree(comm, status));
-    RNND_TRY_GOTO(rnnd_comm_allgather(comm, &own, sizeof own, all));
+    RNND_TRY_GOTO(rnnd__comm_allgather(comm, &own, sizeof own, all));
     const struct cores *each = all;
     int n = 0;
     for (int r = 0; r < comm->size; r++)

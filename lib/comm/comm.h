@@ -18,7 +18,7 @@ enum { RNND_HOST_NAME = 65 };
 /* All ranks call the same operations in the same order. 0 or a negative status; after a
    failure the communicator is broken, and none of these but close and abort is called
    again. */
-struct rnnd_comm_ops {
+struct rnnd__comm_ops {
     const char *name;
     /* Whether sums make progress on their own, so that it pays to begin them early. */
     bool overlaps;
@@ -35,14 +35,14 @@ struct rnnd_comm_ops {
     int (*gather)(struct rnnd_comm *, const void *data, const size_t *size, void *all);
 
     /* floats of a back end, in place */
-    int (*sum_begin)(struct rnnd_comm *, struct rnnd_backend *, struct rnnd_buf,
+    int (*sum_begin)(struct rnnd_comm *, struct rnnd_backend *, struct rnnd__buf,
                      int64_t count, const char *label);
     int (*sum_wait)(struct rnnd_comm *);
 };
 
 /* Head of every communicator's own struct. */
 struct rnnd_comm {
-    const struct rnnd_comm_ops *ops;
+    const struct rnnd__comm_ops *ops;
     int rank, size;
     double timeout;               /* seconds that one wait may take */
     int64_t update;               /* under way; -1 = none yet */
@@ -60,28 +60,28 @@ RNND_CHECKED int rnnd__comm_mpi_open(double timeout, struct rnnd_comm **out);
    way, started in the same order with the same counts on all ranks; buf is not to be
    touched until sum_wait. label names it in a time-out message and is borrowed until
    then. Every rank gets the same bits. */
-RNND_CHECKED int rnnd_comm_sum_begin(struct rnnd_comm *comm, struct rnnd_backend *be,
-                                     struct rnnd_buf buf, int64_t count,
+RNND_CHECKED int rnnd__comm_sum_begin(struct rnnd_comm *comm, struct rnnd_backend *be,
+                                     struct rnnd__buf buf, int64_t count,
                                      const char *label);
 /* Waits for all of them. */
-RNND_CHECKED int rnnd_comm_sum_wait(struct rnnd_comm *comm);
-bool rnnd_comm_overlaps(const struct rnnd_comm *comm);
+RNND_CHECKED int rnnd__comm_sum_wait(struct rnnd_comm *comm);
+bool rnnd__comm_overlaps(const struct rnnd_comm *comm);
 
 /* A communicator for the gradient sums of a back end: NCCL's where the back end was
    opened for it, which leaves the rest to comm; NULL where comm's own sums serve. All
    ranks call it. Close it before both. */
-RNND_CHECKED int rnnd_comm_open_sums(struct rnnd_comm *comm, struct rnnd_backend *be,
+RNND_CHECKED int rnnd__comm_open_sums(struct rnnd_comm *comm, struct rnnd_backend *be,
                                      struct rnnd_comm **out);
 
 /* Every rank's record to every rank: all [size * bytes], in rank order. */
-RNND_CHECKED int rnnd_comm_allgather(struct rnnd_comm *comm, const void *record,
+RNND_CHECKED int rnnd__comm_allgather(struct rnnd_comm *comm, const void *record,
                                      size_t bytes, void *all);
 /* The host that a rank runs on. */
-const char *rnnd_comm_host(const struct rnnd_comm *comm, int rank);
-const char *rnnd_comm_name(const struct rnnd_comm *comm);
+const char *rnnd__comm_host(const struct rnnd_comm *comm, int rank);
+const char *rnnd__comm_name(const struct rnnd_comm *comm);
 
 /* Ends all ranks with this exit status without waiting for any: for a rank that must
    leave while others may be inside a collective. Returns only in a world of one. */
-void rnnd_comm_abort(struct rnnd_comm *comm, int code);
+void rnnd__comm_abort(struct rnnd_comm *comm, int code);
 
 #endif

@@ -31,7 +31,7 @@ enum {
    here. */
 struct flight {
     struct rnnd_backend *be;
-    struct rnnd_buf buf;
+    struct rnnd__buf buf;
     int64_t count;
     const char *label;
     float *data;  /* host memory of the back end, or stage */
@@ -68,7 +68,7 @@ static int fail_mpi(int code, const char *what)
     char text[MPI_MAX_ERROR_STRING] = "";
     int length;
     MPI_Error_string(code, text, &length);
-    return rnnd_fail(RNND_ECOMM, "%s: MPI: %s", what, text);
+    return rnnd__fail(RNND_ECOMM, "%s: MPI: %s", what, text);
 }
 
 #define TRY_MPI(call, what)               \
@@ -83,7 +83,7 @@ static int fail_late(const struct rnnd_comm *comm, const char *what)
     char when[48] = "before the first update";
     if (comm->update >= 0)
         snprintf(when, sizeof when, "in update %lld", (long long)comm->update);
-    return rnnd_fail(RNND_ECOMM,
+    return rnnd__fail(RNND_ECOMM,
                      "rank %d on %s waited %g s (--comm-timeout) for the %s %s: "
                      "a peer died, hangs or is late",
                      comm->rank, comm->host ? comm->host[comm->rank] : "this host",
@@ -172,7 +172,7 @@ static int mpi_allgather(struct rnnd_comm *comm, const void *record, size_t byte
                          void *all)
 {
     if (bytes > PIECE_BYTES)
-        return rnnd_fail(RNND_ECOMM, "allgather: %zu bytes are no small record", bytes);
+        return rnnd__fail(RNND_ECOMM, "allgather: %zu bytes are no small record", bytes);
     MPI_Request r;
     TRY_MPI(MPI_Iallgather(record, (int)bytes, MPI_BYTE, all, (int)bytes, MPI_BYTE,
                            own(comm)->world, &r),
@@ -279,25 +279,25 @@ static int sum_floats(struct rnnd_comm *comm, float *x, int64_t n, const char *l
 /* The host's view of a flight's buffer, through a copy where there is none. */
 static int stage_down(struct flight *f)
 {
-    const struct rnnd_backend_ops *ops = f->be->ops;
+    const struct rnnd__backend_ops *ops = f->be->ops;
     f->data = ops->host(f->be, f->buf);
     if (f->data)
-        return ops->sync(f->be) < 0 ? rnnd_fail(RNND_EDEVICE, "%s", f->be->error) : 0;
+        return ops->sync(f->be) < 0 ? rnnd__fail(RNND_EDEVICE, "%s", f->be->error) : 0;
     if (f->room < f->count) {
         void *p = f->stage;
         RNND_TRY(
-            rnnd_grow((size_t)f->count, sizeof(float), "staging of gradients", &p));
+            rnnd__grow((size_t)f->count, sizeof(float), "staging of gradients", &p));
         f->stage = p;
         f->room = f->count;
     }
     f->data = f->stage;
     if (ops->download(f->be, f->stage, f->buf, (size_t)f->count * sizeof(float)) < 0)
-        return rnnd_fail(RNND_EDEVICE, "%s", f->be->error);
+        return rnnd__fail(RNND_EDEVICE, "%s", f->be->error);
     return 0;
 }
 
 static int mpi_sum_begin(struct rnnd_comm *comm, struct rnnd_backend *be,
-                         struct rnnd_buf buf, int64_t count, const char *label)
+                         struct rnnd__buf buf, int64_t count, const char *label)
 {
     struct mpi_comm *mc = own(comm);
     if (count <= 0 || comm->size == 1)
@@ -305,7 +305,7 @@ static int mpi_sum_begin(struct rnnd_comm *comm, struct rnnd_backend *be,
     if (mc->flights == mc->room) {
         void *p = mc->flight;
         int room = mc->room ? 2 * mc->room : 16;
-        RNND_TRY(rnnd_grow((size_t)room, sizeof *mc->flight, "gradient sums", &p));
+        RNND_TRY(rnnd__grow((size_t)room, sizeof *mc->flight, "gradient sums", &p));
         mc->flight = p;
         memset(mc->flight + mc->room, 0,
                (size_t)(room - mc->room) * sizeof *mc->flight);
@@ -369,7 +369,7 @@ static int leave_together(struct mpi_comm *mc)
     int status =
         code == MPI_SUCCESS ? wait_all(&mc->base, 1, &r, "end") : fail_mpi(code, "end");
     if (status < 0)
-        rnnd_log_error("%s", rnnd_status_detail());
+        rnnd__log_error("%s", rnnd_status_detail());
     return status;
 }
 
@@ -392,7 +392,7 @@ static void mpi_close(struct rnnd_comm *comm)
     free(mc);
 }
 
-static const struct rnnd_comm_ops mpi_ops = {
+static const struct rnnd__comm_ops mpi_ops = {
     .name = "mpi",
     .overlaps = false,
     .close = mpi_close,
@@ -416,7 +416,7 @@ static int initialise(bool *owned)
     int over;
     TRY_MPI(MPI_Finalized(&over), "start");
     if (over)
-        return rnnd_fail(RNND_ECOMM, "MPI was finalised and cannot start again");
+        return rnnd__fail(RNND_ECOMM, "MPI was finalised and cannot start again");
     setenv("OMPI_MCA_mpi_yield_when_idle", "1",
            0); /* waiting ranks leave the cores to others */
     TRY_MPI(MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &level), "start");
@@ -447,8 +447,8 @@ static int meet(struct mpi_comm *mc)
 int rnnd__comm_mpi_open(double timeout, struct rnnd_comm **out)
 {
     void *p, *segment;
-    RNND_TRY(rnnd_new(SEGMENT, sizeof(float), "gradient sums", &segment));
-    int status = rnnd_new(1, sizeof(struct mpi_comm), "communicator", &p);
+    RNND_TRY(rnnd__new(SEGMENT, sizeof(float), "gradient sums", &segment));
+    int status = rnnd__new(1, sizeof(struct mpi_comm), "communicator", &p);
     if (status < 0) {
         free(segment);
         return status;

@@ -19,8 +19,8 @@
 struct nccl_comm {
     struct rnnd_comm base;
     struct rnnd_comm *under;
-    const struct rnnd_cuda_plugin *plugin;
-    struct rnnd_nccl *nccl;
+    const struct rnnd__cuda_plugin *plugin;
+    struct rnnd__nccl *nccl;
     const char *label;         /* of the latest sum */
 };
 
@@ -33,7 +33,7 @@ static struct nccl_comm *own(struct rnnd_comm *comm)
 
 static void nccl_abort(struct rnnd_comm *comm, int code)
 {
-    rnnd_comm_abort(own(comm)->under, code);
+    rnnd__comm_abort(own(comm)->under, code);
 }
 
 static int nccl_sum(struct rnnd_comm *comm, double *value, int count)
@@ -54,7 +54,7 @@ static int nccl_broadcast(struct rnnd_comm *comm, void *data, size_t bytes)
 static int nccl_allgather(struct rnnd_comm *comm, const void *record, size_t bytes,
                           void *all)
 {
-    return rnnd_comm_allgather(own(comm)->under, record, bytes, all);
+    return rnnd__comm_allgather(own(comm)->under, record, bytes, all);
 }
 
 static int nccl_gather(struct rnnd_comm *comm, const void *data, const size_t *size,
@@ -76,11 +76,11 @@ static int give_up(struct nccl_comm *n, int status)
 
 static int intact(const struct nccl_comm *n)
 {
-    return n->under->broken ? rnnd_fail(RNND_ECOMM, "%s", n->under->why) : 0;
+    return n->under->broken ? rnnd__fail(RNND_ECOMM, "%s", n->under->why) : 0;
 }
 
 static int nccl_sum_begin(struct rnnd_comm *comm, struct rnnd_backend *be,
-                          struct rnnd_buf buf, int64_t count, const char *label)
+                          struct rnnd__buf buf, int64_t count, const char *label)
 {
     struct nccl_comm *n = own(comm);
     char error[256];
@@ -90,7 +90,7 @@ static int nccl_sum_begin(struct rnnd_comm *comm, struct rnnd_backend *be,
         return 0;
     n->label = label;
     int status = n->plugin->nccl_sum_begin(n->nccl, buf, count, error);
-    return status < 0 ? give_up(n, rnnd_fail(status, "%s", error)) : 0;
+    return status < 0 ? give_up(n, rnnd__fail(status, "%s", error)) : 0;
 }
 
 static int fail_late(const struct nccl_comm *n)
@@ -99,7 +99,7 @@ static int fail_late(const struct nccl_comm *n)
     char when[48] = "before the first update";
     if (u->update >= 0)
         snprintf(when, sizeof when, "in update %lld", (long long)u->update);
-    return rnnd_fail(RNND_ECOMM,
+    return rnnd__fail(RNND_ECOMM,
                      "rank %d on %s waited %g s (--comm-timeout) for the %s %s: a "
                      "peer died, hangs or is late",
                      u->rank, u->host[u->rank], u->timeout, n->label ? n->label : "sum",
@@ -112,16 +112,16 @@ static int nccl_sum_wait(struct rnnd_comm *comm)
     const double longest_step = 1.0, busy = 200e-6;
     const struct timespec nap = {0, 20000};
     struct nccl_comm *n = own(comm);
-    double waited = 0, last = rnnd_clock();
+    double waited = 0, last = rnnd__clock();
     char error[256];
     RNND_TRY(intact(n));
     for (;;) {
         int status = n->plugin->nccl_sum_poll(n->nccl, error);
         if (status < 0)
-            return give_up(n, rnnd_fail(status, "%s", error));
+            return give_up(n, rnnd__fail(status, "%s", error));
         if (status > 0)
             return 0;
-        double t = rnnd_clock(), step = t - last;
+        double t = rnnd__clock(), step = t - last;
         waited += step < longest_step ? step : longest_step;
         last = t;
         if (waited > n->under->timeout)
@@ -143,7 +143,7 @@ static void nccl_close(struct rnnd_comm *comm)
     free(n);
 }
 
-static const struct rnnd_comm_ops nccl_ops = {
+static const struct rnnd__comm_ops nccl_ops = {
     .name = "nccl",
     .overlaps = true,
     .close = nccl_close,
@@ -165,7 +165,7 @@ static int share_id(struct nccl_comm *n, void *id)
     if (n->base.rank == 0)
         status = n->plugin->nccl_id(id, error);
     if (status < 0)
-        status = rnnd_fail(status, "%s", error);
+        status = rnnd__fail(status, "%s", error);
     RNND_TRY(rnnd_comm_agree(n->under, status));
     return rnnd_comm_broadcast(n->under, id, RNND_NCCL_ID_BYTES);
 }
@@ -173,21 +173,21 @@ static int share_id(struct nccl_comm *n, void *id)
 static int join(struct nccl_comm *n, struct rnnd_backend *be)
 {
     char id[RNND_NCCL_ID_BYTES] = "", error[256];
-    RNND_TRY(rnnd_cuda_plugin_find(&n->plugin));
+    RNND_TRY(rnnd__cuda_plugin_find(&n->plugin));
     RNND_TRY(share_id(n, id));
     int status =
         n->plugin->nccl_open(be, id, n->base.rank, n->base.size, &n->nccl, error);
-    return rnnd_comm_agree(n->under, status < 0 ? rnnd_fail(status, "%s", error) : 0);
+    return rnnd_comm_agree(n->under, status < 0 ? rnnd__fail(status, "%s", error) : 0);
 }
 
-int rnnd_comm_open_sums(struct rnnd_comm *comm, struct rnnd_backend *be,
+int rnnd__comm_open_sums(struct rnnd_comm *comm, struct rnnd_backend *be,
                         struct rnnd_comm **out)
 {
     void *p = NULL;
     *out = NULL;
     if (!be->nccl || comm->size == 1)
         return 0;
-    int status = rnnd_new(1, sizeof(struct nccl_comm), "communicator", &p);
+    int status = rnnd__new(1, sizeof(struct nccl_comm), "communicator", &p);
     struct nccl_comm *n = p;
     RNND_TRY_GOTO(rnnd_comm_agree(comm, status));
     n->base = *comm;

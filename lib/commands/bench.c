@@ -21,13 +21,13 @@ enum { WARM_UP = 3, SUMS = 5 };
 static const double seconds_wanted = 10;
 
 struct bench {
-    struct rnnd_setup setup;
+    struct rnnd__setup setup;
     const struct rnnd_options *opt;
     struct rnnd_comm *comm;
     struct rnnd_state *state;
     int64_t update, epoch, entry, group;
     double rows, straggler, targets, loss; /* rows: this rank's */
-    struct rnnd_bench_result *out;
+    struct rnnd__bench_result *out;
 };
 
 /* ---- what is needed -------------------------------------------------------------- */
@@ -37,7 +37,7 @@ struct bench {
 static double flops_a_row(const struct rnnd_model_spec *s)
 {
     double D = s->bidirectional ? 2 : 1, H = (double)s->hidden;
-    double GH = (double)rnnd_cell_gates(s->cell) * H, flops = 0;
+    double GH = (double)rnnd__cell_gates(s->cell) * H, flops = 0;
     for (int64_t l = 0; l < s->layers; l++) {
         double in = l > 0 ? D * H : (double)(s->inputs ? s->inputs : s->embed);
         double passes = l == 0 && s->inputs ? 2 : 3;
@@ -53,15 +53,15 @@ static double flops_a_row(const struct rnnd_model_spec *s)
 static int begin_entry(struct bench *b)
 {
     if (b->setup.streams) {
-        RNND_TRY(rnnd_share_lanes(b->setup.share, b->opt->batch));
+        RNND_TRY(rnnd__share_lanes(b->setup.share, b->opt->batch));
     } else {
         const int32_t *ids;
         int64_t count;
         if (b->entry == 0)
             rnnd_plan_epoch(b->setup.plan, b->epoch);
         rnnd_plan_entry(b->setup.plan, b->entry, &ids, &count);
-        RNND_TRY(rnnd_share_sequences(b->setup.share, ids, count));
-        RNND_TRY(rnnd_ahead_entry(b->setup.ahead, b->setup.plan, b->entry + 1));
+        RNND_TRY(rnnd__share_sequences(b->setup.share, ids, count));
+        RNND_TRY(rnnd__ahead_entry(b->setup.ahead, b->setup.plan, b->entry + 1));
     }
     if (!b->opt->tbptt)
         return 0;
@@ -86,7 +86,7 @@ static void advance(struct bench *b, int64_t end)
 
 static double own_rows(const struct bench *b, int64_t first, int64_t end)
 {
-    const struct rnnd_share *s = b->setup.share;
+    const struct rnnd__share *s = b->setup.share;
     double rows = 0;
     for (int64_t j = 0; j < s->count; j++) {
         int64_t length = s->piece[j].length, from = first * s->window,
@@ -101,7 +101,7 @@ static double own_rows(const struct bench *b, int64_t first, int64_t end)
 
 static int update(struct bench *b)
 {
-    struct rnnd_group group = {.model = b->setup.model,
+    struct rnnd__group group = {.model = b->setup.model,
                                .batch = b->setup.batch,
                                .share = b->setup.share,
                                .seed = (uint64_t)b->opt->seed,
@@ -110,23 +110,23 @@ static int update(struct bench *b)
     struct rnnd_loss loss = {0, 0, 0};
     double norm;
     int status = b->group == 0 ? begin_entry(b) : 0;
-    int64_t end, first = rnnd_share_group(b->setup.share, b->group, &end);
+    int64_t end, first = rnnd__share_group(b->setup.share, b->group, &end);
     group.state = b->state;
     if (status == 0 && b->setup.streams)
-        rnnd_ahead_lanes(b->setup.ahead, b->setup.share, b->group + 1);
+        rnnd__ahead_lanes(b->setup.ahead, b->setup.share, b->group + 1);
     if (status == 0)
-        status = rnnd_group_run(&group);
+        status = rnnd__group_run(&group);
     if (status == 0)
         status = rnnd_model_take_loss(b->setup.model, &loss);
     RNND_TRY(rnnd_reducer_finish(b->setup.reducer, status, NULL, &loss));
-    double mark = rnnd_timeline_now();
+    double mark = rnnd__timeline_now();
     RNND_TRY(rnnd_optim_step(b->setup.optim, &loss, b->opt->lr, &norm));
-    rnnd_timeline_mark(RNND_WORK_OPTIMIZER, false, -1, mark);
+    rnnd__timeline_mark(RNND_WORK_OPTIMIZER, false, -1, mark);
     b->loss += loss.loss;
     b->targets += loss.targets;
     b->rows += own_rows(b, first, end);
     b->straggler += b->setup.share->straggler;
-    b->out->steps += (double)rnnd_share_steps(b->setup.share, first, end);
+    b->out->steps += (double)rnnd__share_steps(b->setup.share, first, end);
     advance(b, end);
     return 0;
 }
@@ -135,7 +135,7 @@ static int update(struct bench *b)
 static int enough(struct bench *b, double start, int64_t done, bool *out)
 {
     int64_t over = b->opt->max_updates ? done >= b->opt->max_updates
-                                       : rnnd_clock() - start >= seconds_wanted;
+                                       : rnnd__clock() - start >= seconds_wanted;
     if (!b->opt->max_updates)
         RNND_TRY(rnnd_comm_max(b->comm, &over, 1));
     *out = over;
@@ -149,13 +149,13 @@ static int measure(struct bench *b)
         RNND_TRY(update(b));
     b->loss = b->targets = b->rows = b->straggler = b->out->steps = 0;
     RNND_TRY(rnnd_comm_agree(b->comm, 0)); /* all start together */
-    rnnd_timeline_start(b->opt->trace != NULL);
-    double start = rnnd_clock();
+    rnnd__timeline_start(b->opt->trace != NULL);
+    double start = rnnd__clock();
     for (b->out->updates = 0; !over; b->out->updates++) {
         RNND_TRY(update(b));
         RNND_TRY(enough(b, start, b->out->updates + 1, &over));
     }
-    b->out->seconds = rnnd_clock() - start;
+    b->out->seconds = rnnd__clock() - start;
     return 0;
 }
 
@@ -169,9 +169,9 @@ static int time_sums(struct bench *b, double *seconds)
     for (int i = 0; i < SUMS; i++) {
         struct rnnd_loss loss = {0, 0, 0};
         RNND_TRY(rnnd_comm_agree(b->comm, 0)); /* all start together */
-        double start = rnnd_clock();
+        double start = rnnd__clock();
         RNND_TRY(rnnd_reducer_finish(b->setup.reducer, 0, NULL, &loss));
-        double now = rnnd_clock() - start;
+        double now = rnnd__clock() - start;
         best = i == 0 || now < best ? now : best;
     }
     *seconds = best;
@@ -180,10 +180,10 @@ static int time_sums(struct bench *b, double *seconds)
 
 static int take_communication(struct bench *b)
 {
-    struct rnnd_bench_result *r = b->out;
+    struct rnnd__bench_result *r = b->out;
     double alone = 0;
-    r->waiting = rnnd_timeline_seconds(RNND_WORK_MEET);
-    r->exposed = rnnd_timeline_seconds(RNND_WORK_REDUCE);
+    r->waiting = rnnd__timeline_seconds(RNND_WORK_MEET);
+    r->exposed = rnnd__timeline_seconds(RNND_WORK_REDUCE);
     r->hidden = 0;
     if (!rnnd_reducer_overlaps(b->setup.reducer))
         return 0;
@@ -195,7 +195,7 @@ static int take_communication(struct bench *b)
 
 static int take_stragglers(struct bench *b)
 {
-    struct rnnd_bench_result *r = b->out;
+    struct rnnd__bench_result *r = b->out;
     double work = r->seconds - r->waiting - r->exposed, sum = work;
     int64_t longest = (int64_t)(1e9 * work);
     RNND_TRY(rnnd_comm_sum(b->comm, &sum, 1));
@@ -208,19 +208,19 @@ static int take_stragglers(struct bench *b)
 static int summarise(struct bench *b)
 {
     const struct rnnd_model_spec *s = &b->setup.spec;
-    struct rnnd_bench_result *r = b->out;
+    struct rnnd__bench_result *r = b->out;
     double cell = 0;
-    r->embedding = rnnd_timeline_seconds(RNND_WORK_EMBEDDING);
-    r->recurrent = rnnd_timeline_seconds(RNND_WORK_RECURRENT);
-    r->head = rnnd_timeline_seconds(RNND_WORK_HEAD);
-    r->optimizer = rnnd_timeline_seconds(RNND_WORK_OPTIMIZER);
-    r->input = rnnd_timeline_seconds(RNND_WORK_LOAD);
+    r->embedding = rnnd__timeline_seconds(RNND_WORK_EMBEDDING);
+    r->recurrent = rnnd__timeline_seconds(RNND_WORK_RECURRENT);
+    r->head = rnnd__timeline_seconds(RNND_WORK_HEAD);
+    r->optimizer = rnnd__timeline_seconds(RNND_WORK_OPTIMIZER);
+    r->input = rnnd__timeline_seconds(RNND_WORK_LOAD);
     r->gemm_flops = b->rows * flops_a_row(s);
     r->loss = b->targets > 0 ? b->loss / b->targets : 0;
     RNND_TRY(take_communication(b));
     RNND_TRY(take_stragglers(b));
     int64_t rows = (int64_t)(b->rows / (double)r->updates);
-    int status = rnnd_bench_cell(b->setup.be, s->cell, s->hidden, rows, &cell);
+    int status = rnnd__bench_cell(b->setup.be, s->cell, s->hidden, rows, &cell);
     RNND_TRY(rnnd_comm_agree(b->comm, status));
     cell *= b->rows * (double)(s->layers * (s->bidirectional ? 2 : 1));
     r->cell = cell < r->recurrent ? cell : r->recurrent;
@@ -229,32 +229,32 @@ static int summarise(struct bench *b)
 
 /* ---- the flow -------------------------------------------------------------------- */
 
-int rnnd_bench(const struct rnnd_options *opt, struct rnnd_comm *comm,
-               struct rnnd_bench_result *out)
+int rnnd__bench(const struct rnnd_options *opt, struct rnnd_comm *comm,
+               struct rnnd__bench_result *out)
 {
-    struct rnnd_bench_result result = {0};
+    struct rnnd__bench_result result = {0};
     struct bench b = {.opt = opt, .comm = comm, .out = &result};
     bool traces = opt->trace && rnnd_comm_rank(comm) == 0; /* found out now */
-    int status = rnnd_comm_agree(comm, traces ? rnnd_file_check(opt->trace) : 0);
+    int status = rnnd_comm_agree(comm, traces ? rnnd__file_check(opt->trace) : 0);
     if (status == 0)
-        status = rnnd_comm_agree(comm, rnnd_setup_data(&b.setup, opt, comm));
+        status = rnnd_comm_agree(comm, rnnd__setup_data(&b.setup, opt, comm));
     if (status == 0)
-        status = rnnd_comm_agree(comm, rnnd_setup_model(&b.setup));
+        status = rnnd_comm_agree(comm, rnnd__setup_model(&b.setup));
     if (status == 0)
-        status = rnnd_comm_agree(comm, rnnd_setup_values(&b.setup));
+        status = rnnd_comm_agree(comm, rnnd__setup_values(&b.setup));
     if (status == 0)
-        status = rnnd_comm_agree(comm, rnnd_bench_gemm(b.setup.be, &result.gemm_rate));
+        status = rnnd_comm_agree(comm, rnnd__bench_gemm(b.setup.be, &result.gemm_rate));
     if (status == 0)
         status = measure(&b);
     if (status == 0) /* again: the machine may have been busy before */
-        status = rnnd_comm_agree(comm, rnnd_bench_gemm(b.setup.be, &result.gemm_rate));
+        status = rnnd_comm_agree(comm, rnnd__bench_gemm(b.setup.be, &result.gemm_rate));
     if (status == 0)
         status = summarise(&b);
     if (status == 0 && opt->trace)
-        status = rnnd_timeline_write(comm, opt->trace);
-    rnnd_timeline_stop();
+        status = rnnd__timeline_write(comm, opt->trace);
+    rnnd__timeline_stop();
     rnnd_state_free(b.state);
-    rnnd_setup_close(&b.setup);
+    rnnd__setup_close(&b.setup);
     if (status == 0)
         *out = result;
     return status;

@@ -7,7 +7,7 @@
 
 #include "rnn_dist.h"
 
-struct rnnd_bench_result {
+struct rnnd__bench_result {
     int64_t updates;               /* measured */
     double seconds;
     double steps;                  /* real time steps of all ranks */
@@ -25,7 +25,7 @@ struct rnnd_bench_result {
 
 /* Trains opt->max_updates updates (0: about ten seconds) after a few that are not
    counted, without a run folder. Every rank gets its own result. Collective. */
-RNND_CHECKED int rnnd_bench(const struct rnnd_options *opt, struct rnnd_comm *comm,
-                            struct rnnd_bench_result *out);
+RNND_CHECKED int rnnd__bench(const struct rnnd_options *opt, struct rnnd_comm *comm,
+                            struct rnnd__bench_result *out);
 
 #endif

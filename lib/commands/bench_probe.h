@@ -11,10 +11,10 @@
 #include "rnn_dist.h"
 
 /* Large products: raises *rate, flop/s, to the best that is seen now. */
-RNND_CHECKED int rnnd_bench_gemm(struct rnnd_backend *be, double *rate);
+RNND_CHECKED int rnnd__bench_gemm(struct rnnd_backend *be, double *rate);
 /* Seconds that the cells of one row take, forward and backward, without any product, in
    a batch of about that many rows. */
-RNND_CHECKED int rnnd_bench_cell(struct rnnd_backend *be, enum rnnd_cell cell,
+RNND_CHECKED int rnnd__bench_cell(struct rnnd_backend *be, enum rnnd_cell cell,
                                  int64_t H, int64_t rows, double *seconds);
 
 #endif

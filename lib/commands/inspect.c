@@ -61,7 +61,7 @@ static int add_lengths(json_t *facts, const struct rnnd_dataset *data)
 {
     const int64_t *at = rnnd_dataset_offsets(data);
     int64_t n = rnnd_dataset_info(data)->sequences, *length, empty = 0;
-    RNND_TRY(rnnd_new((size_t)n, sizeof *length, "lengths", (void **)&length));
+    RNND_TRY(rnnd__new((size_t)n, sizeof *length, "lengths", (void **)&length));
     for (int64_t i = 0; i < n; i++) {
         length[i] = at[i + 1] - at[i];
         empty += length[i] == 0;
@@ -127,7 +127,7 @@ static int inspect_data(const char *path, struct findings *f)
 /* ---- checkpoints */
 
 struct arrays {
-    struct rnnd_hdf *file;
+    struct rnnd__hdf *file;
     json_t *list; /* of model arrays */
     json_t *bare; /* names of arrays without a checksum */
     bool tied;    /* head.weight is embed.weight */
@@ -137,10 +137,10 @@ struct arrays {
 static int add_model_array(void *context, const char *object)
 {
     struct arrays *a = context;
-    struct rnnd_hdf_shape shape;
+    struct rnnd__hdf_shape shape;
     json_t *dims = json_array();
     int64_t values = 1;
-    int status = rnnd_hdf_shape(a->file, object, &shape);
+    int status = rnnd__hdf_shape(a->file, object, &shape);
     for (int d = 0; status == 0 && d < shape.rank; d++) {
         json_array_append_new(dims, json_integer(shape.dim[d]));
         values *= shape.dim[d];
@@ -158,7 +158,7 @@ static int look_for_checksum(void *context, const char *object)
 {
     struct arrays *a = context;
     bool has;
-    RNND_TRY(rnnd_hdf_has_checksum(a->file, object, &has));
+    RNND_TRY(rnnd__hdf_has_checksum(a->file, object, &has));
     if (!has)
         json_array_append_new(a->bare, text_fact(object));
     return 0;
@@ -168,21 +168,21 @@ static int list_arrays(const char *path, const char *config, json_t *facts)
 {
     struct arrays a = {.list = json_array(), .bare = json_array()};
     a.tied = strstr(config, "\ntie-weights = yes") != NULL;
-    int status = rnnd_hdf_open(path, &a.file);
+    int status = rnnd__hdf_open(path, &a.file);
     if (status == 0)
-        status = rnnd_hdf_each(a.file, "/model", add_model_array, &a);
+        status = rnnd__hdf_each(a.file, "/model", add_model_array, &a);
     if (status == 0)
-        status = rnnd_hdf_each(a.file, "/", look_for_checksum, &a);
+        status = rnnd__hdf_each(a.file, "/", look_for_checksum, &a);
     if (status == 0) {
         put(facts, "parameters", json_integer(a.parameters));
-        put(facts, "whole_file_checksum", json_boolean(rnnd_hdf_is_sealed(a.file)));
+        put(facts, "whole_file_checksum", json_boolean(rnnd__hdf_is_sealed(a.file)));
         if (json_array_size(a.bare))
             put(facts, "without_checksum", json_incref(a.bare));
         put(facts, "model", json_incref(a.list));
     }
     json_decref(a.list);
     json_decref(a.bare);
-    rnnd_hdf_close(a.file);
+    rnnd__hdf_close(a.file);
     return status;
 }
 
@@ -190,8 +190,8 @@ static int list_arrays(const char *path, const char *config, json_t *facts)
 static int check_checkpoint(const char *path, json_t *facts, bool whole)
 {
     struct rnnd_checkpoint_info info = {.config = NULL};
-    RNND_TRY(rnnd_checkpoint_verify(path));
-    RNND_TRY(rnnd_checkpoint_read_info(path, &info));
+    RNND_TRY(rnnd__checkpoint_verify(path));
+    RNND_TRY(rnnd__checkpoint_read_info(path, &info));
     put(facts, "update", json_integer(info.update));
     put(facts, "epoch", json_integer(info.epoch));
     const char *config = info.config ? info.config : "";
@@ -226,7 +226,7 @@ static json_t *inspect_member(const char *folder, const char *name, bool *intact
     char *path;
     json_t *facts = json_pack("{s:s}", "file", name);
     *intact = false;
-    if (rnnd_run_dir_file(folder, name, &path) == 0) {
+    if (rnnd__run_dir_file(folder, name, &path) == 0) {
         *intact = check_checkpoint(path, facts, false) == 0;
         free(path);
     }
@@ -244,7 +244,7 @@ static int inspect_checkpoints(const char *folder, struct findings *f, int64_t *
     struct dirent **entry;
     int n = scandir(folder, &entry, is_checkpoint_name, alphasort);
     if (n < 0)
-        return rnnd_fail(RNND_EFILE, "%s: %s", folder, strerror(errno));
+        return rnnd__fail(RNND_EFILE, "%s: %s", folder, strerror(errno));
     json_t *list = json_array();
     for (int i = 0; i < n; i++) {
         bool intact;
@@ -262,12 +262,12 @@ static int add_records(const char *folder, json_t *facts)
 {
     char *text;
     int64_t lines = 0;
-    RNND_TRY(rnnd_run_dir_read(folder, "metrics.jsonl", &text));
+    RNND_TRY(rnnd__run_dir_read(folder, "metrics.jsonl", &text));
     for (const char *c = text; c && *c; c++)
         lines += *c == '\n';
     free(text);
     put(facts, "metrics_records", json_integer(lines));
-    RNND_TRY(rnnd_run_dir_read(folder, "config.ini", &text));
+    RNND_TRY(rnnd__run_dir_read(folder, "config.ini", &text));
     if (text)
         put(facts, "config", text_fact(text));
     free(text);
@@ -281,7 +281,7 @@ static int inspect_run(const char *folder, struct findings *f)
     char *best;
     struct stat info;
     RNND_TRY(inspect_checkpoints(folder, f, &valid));
-    RNND_TRY(rnnd_run_dir_file(folder, "best.h5", &best));
+    RNND_TRY(rnnd__run_dir_file(folder, "best.h5", &best));
     bool has_best = stat(best, &info) == 0;
     free(best);
     if (has_best) {
@@ -292,7 +292,7 @@ static int inspect_run(const char *folder, struct findings *f)
     if (valid)
         return 0;
     if (!f->verdict) {
-        (void)!rnnd_fail(RNND_EFILE, "%s: a folder without a checkpoint", folder);
+        (void)!rnnd__fail(RNND_EFILE, "%s: a folder without a checkpoint", folder);
         condemn(f, RNND_EFILE);
     }
     f->verdict = RNND_EFILE;
@@ -304,20 +304,20 @@ static int inspect_run(const char *folder, struct findings *f)
 enum kind { DATA, CHECKPOINT, RUN };
 
 /* The kind that a file's own attribute gives. */
-static int kind_of_open(struct rnnd_hdf *file, enum kind *out)
+static int kind_of_open(struct rnnd__hdf *file, enum kind *out)
 {
     char *format;
-    RNND_TRY(rnnd_hdf_get_string(file, "format", &format));
+    RNND_TRY(rnnd__hdf_get_string(file, "format", &format));
     int status = 0;
     if (strcmp(format, "rnn_dist-checkpoint") == 0)
         *out = CHECKPOINT;
     else if (strcmp(format, "rnn_dist-data") == 0)
         *out = DATA;
     else
-        status = rnnd_fail(RNND_EDATA,
+        status = rnnd__fail(RNND_EDATA,
                            "%s: attribute format = \"%.40s\": neither a data file "
                            "nor a checkpoint",
-                           rnnd_hdf_path(file), format);
+                           rnnd__hdf_path(file), format);
     free(format);
     return status;
 }
@@ -326,20 +326,20 @@ static int kind_of_open(struct rnnd_hdf *file, enum kind *out)
 static int kind_of(const char *path, enum kind *out)
 {
     struct stat info;
-    struct rnnd_hdf *file = NULL;
+    struct rnnd__hdf *file = NULL;
     if (stat(path, &info) == 0 && S_ISDIR(info.st_mode)) {
         *out = RUN;
         return 0;
     }
-    int status = rnnd_hdf_open(path, &file);
+    int status = rnnd__hdf_open(path, &file);
     if (status == 0)
         status = kind_of_open(file, out);
-    rnnd_hdf_close(file);
+    rnnd__hdf_close(file);
     if (status != RNND_EFILE)
         return status;
-    if (rnnd_hdf_mentions(path, "rnn_dist-checkpoint"))
+    if (rnnd__hdf_mentions(path, "rnn_dist-checkpoint"))
         *out = CHECKPOINT;
-    else if (rnnd_hdf_mentions(path, "rnn_dist-data"))
+    else if (rnnd__hdf_mentions(path, "rnn_dist-data"))
         *out = DATA;
     else
         return status;
@@ -428,13 +428,13 @@ static int to_text(json_t *facts, bool json, char **text)
     }
     if (!out || fclose(out) != 0) {
         free(all);
-        return rnnd_fail_memory(1, "a description");
+        return rnnd__fail_memory(1, "a description");
     }
     *text = all;
     return 0;
 }
 
-int rnnd_inspect(const char *path, bool json, char **text, int *verdict)
+int rnnd__inspect(const char *path, bool json, char **text, int *verdict)
 {
     static const char *const names[] = {"data", "checkpoint", "run"};
     static int (*const inspect[])(const char *, struct findings *) = {
@@ -444,14 +444,14 @@ int rnnd_inspect(const char *path, bool json, char **text, int *verdict)
     struct findings f = {.facts =
                              json_pack("{s:s, s:b}", "kind", names[kind], "intact", 1)};
     if (!f.facts)
-        return rnnd_fail_memory(1, "a description");
+        return rnnd__fail_memory(1, "a description");
     put(f.facts, "file", text_fact(path));
     int status;
     RNND_TRY_GOTO(inspect[kind](path, &f));
     RNND_TRY_GOTO(to_text(f.facts, json, text));
     *verdict = f.verdict;
     if (f.verdict < 0)
-        (void)!rnnd_fail((enum rnnd_status)f.verdict, "%s", f.cause);
+        (void)!rnnd__fail((enum rnnd_status)f.verdict, "%s", f.cause);
 done:
     json_decref(f.facts);
     return status;

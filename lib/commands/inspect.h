@@ -12,6 +12,6 @@
    EFILE: a damaged checkpoint, or a run folder without a valid one; FAULT: a run
    folder in which one of several is damaged. rnnd_status_detail() then tells of it.
    Fails where the path is none of the three, or cannot be read at all. */
-RNND_CHECKED int rnnd_inspect(const char *path, bool json, char **text, int *verdict);
+RNND_CHECKED int rnnd__inspect(const char *path, bool json, char **text, int *verdict);
 
 #endif

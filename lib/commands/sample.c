@@ -64,7 +64,7 @@ static int64_t encode(const struct sampler *s, const char *text, int32_t *token)
         p += n;
     }
     if (unknown)
-        rnnd_log_warn("%lld tokens of the prompt are not in the vocabulary",
+        rnnd__log_warn("%lld tokens of the prompt are not in the vocabulary",
                       (long long)unknown);
     return count;
 }
@@ -84,7 +84,7 @@ static void put_token(struct sampler *s, int32_t token)
 static int run(struct sampler *s, const int32_t *token, int64_t count)
 {
     struct rnnd_pass pass = {.state = s->state};
-    RNND_TRY(rnnd_batch_load_tokens(s->batch, token, count));
+    RNND_TRY(rnnd__batch_load_tokens(s->batch, token, count));
     RNND_TRY(rnnd_model_scores(s->model, s->batch, &pass, s->scores));
     rnnd_state_advance(s->state);
     memmove(s->scores, s->scores + (count - 1) * s->vocab,
@@ -103,8 +103,8 @@ static int32_t draw(struct sampler *s, uint64_t key, int64_t number)
         return (int32_t)best;
     for (int64_t v = 0; v < s->vocab; v++)
         sum += s->weight[v] = exp((s->scores[v] - s->scores[best]) / t);
-    struct rnnd_random r =
-        rnnd_philox(key, (uint32_t)number, (uint32_t)(number >> 32), 0, 0);
+    struct rnnd__random r =
+        rnnd__philox(key, (uint32_t)number, (uint32_t)(number >> 32), 0, 0);
     double at = sum * (((uint64_t)r.word[0] << 21) ^ (r.word[1] >> 11)) * 0x1p-53;
     for (int64_t v = 0; v < s->vocab; v++)
         if ((at -= s->weight[v]) < 0)
@@ -114,7 +114,7 @@ static int32_t draw(struct sampler *s, uint64_t key, int64_t number)
 
 static int write_text(struct sampler *s, int32_t *token)
 {
-    uint64_t key = rnnd_random_key((uint64_t)s->opt->seed, RNND_FOR_SAMPLE, 0, 0);
+    uint64_t key = rnnd__random_key((uint64_t)s->opt->seed, RNND_FOR_SAMPLE, 0, 0);
     const char *prompt = s->opt->prompt ? s->opt->prompt : "";
     int64_t count = encode(s, prompt, token);
     s->line_begins = true;
@@ -132,10 +132,10 @@ static int write_text(struct sampler *s, int32_t *token)
     if (!s->line_begins)
         fputc('\n', s->out);
     return fflush(s->out) == 0 ? 0
-                               : rnnd_fail(RNND_EFILE, "the text cannot be written");
+                               : rnnd__fail(RNND_EFILE, "the text cannot be written");
 }
 
-int rnnd_sample(struct rnnd_model *model, const struct rnnd_options *opt, FILE *out)
+int rnnd__sample(struct rnnd_model *model, const struct rnnd_options *opt, FILE *out)
 {
     const struct rnnd_model_spec *spec = rnnd_model_spec(model);
     struct sampler s = {.model = model, .opt = opt, .out = out, .vocab = spec->vocab};
@@ -143,20 +143,20 @@ int rnnd_sample(struct rnnd_model *model, const struct rnnd_options *opt, FILE *
     int32_t *token = NULL;
     int status = 0;
     if (spec->task != RNND_LM)
-        return rnnd_fail(RNND_EUSAGE,
+        return rnnd__fail(RNND_EUSAGE,
                          "the model was made for %s: only language models (lm) "
                          "write text",
                          rnnd_task_name(spec->task));
     if (!rnnd_model_class(model, 0))
-        return rnnd_fail(RNND_EUSAGE,
+        return rnnd__fail(RNND_EUSAGE,
                          "the model does not know the texts of its tokens: it "
                          "was trained on data without /vocab");
     s.words = s.vocab > 1 && strcmp(rnnd_model_class(model, 1), "<eos>") == 0;
     size_t V = (size_t)s.vocab;
-    RNND_TRY_GOTO(rnnd_new(most, sizeof *token, "prompt", (void **)&token));
-    RNND_TRY_GOTO(rnnd_new(most * V, sizeof(float), "scores", (void **)&s.scores));
-    RNND_TRY_GOTO(rnnd_new(V, sizeof(double), "scores", (void **)&s.weight));
-    RNND_TRY_GOTO(rnnd_batch_new_tokens(rnnd_model_backend(model), s.vocab, &s.batch));
+    RNND_TRY_GOTO(rnnd__new(most, sizeof *token, "prompt", (void **)&token));
+    RNND_TRY_GOTO(rnnd__new(most * V, sizeof(float), "scores", (void **)&s.scores));
+    RNND_TRY_GOTO(rnnd__new(V, sizeof(double), "scores", (void **)&s.weight));
+    RNND_TRY_GOTO(rnnd__batch_new_tokens(rnnd_model_backend(model), s.vocab, &s.batch));
     RNND_TRY_GOTO(rnnd_state_new(model, 1, &s.state));
     RNND_TRY_GOTO(write_text(&s, token));
 done:

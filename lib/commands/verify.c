@@ -28,51 +28,51 @@ static const double bound = 2e-5;
 enum { SHARES_OF_ONE = 3, UPDATES = 3 };
 
 struct verifier {
-    struct rnnd_setup setup;
+    struct rnnd__setup setup;
     const struct rnnd_options *opt;
     struct rnnd_comm *comm;
     FILE *out;                     /* rank 0, else NULL */
-    const struct rnnd_params *params;
+    const struct rnnd__params *params;
     float *one, *other;            /* gradient arenas on the host */
     bool failed;
 };
 
 /* ---- gradients ------------------------------------------------------------------- */
 
-static int take_members(struct verifier *v, struct rnnd_share *share)
+static int take_members(struct verifier *v, struct rnnd__share *share)
 {
     const int32_t *ids;
     int64_t count;
     if (v->setup.streams)
-        return rnnd_share_lanes(share, v->opt->batch);
+        return rnnd__share_lanes(share, v->opt->batch);
     rnnd_plan_epoch(v->setup.plan, 0);
     rnnd_plan_entry(v->setup.plan, 0, &ids, &count);
-    return rnnd_share_sequences(share, ids, count);
+    return rnnd__share_sequences(share, ids, count);
 }
 
 /* Adds the first update's gradient sums of one share to the arena. micro: bound of the
    micro-batches, 0 = none. */
 static int add_share(struct verifier *v, int ranks, int rank, int64_t micro)
 {
-    struct rnnd_share *share = NULL;
+    struct rnnd__share *share = NULL;
     struct rnnd_state *state = NULL;
     int status = 0;
-    RNND_TRY_GOTO(rnnd_share_new(v->opt, v->setup.data, v->comm, &share));
+    RNND_TRY_GOTO(rnnd__share_new(v->opt, v->setup.data, v->comm, &share));
     share->ranks = ranks;
     share->rank = rank;
     share->bound = micro;
     RNND_TRY_GOTO(take_members(v, share));
     if (v->opt->tbptt)
         RNND_TRY_GOTO(rnnd_state_new(v->setup.model, share->members, &state));
-    struct rnnd_group group = {.model = v->setup.model,
+    struct rnnd__group group = {.model = v->setup.model,
                                .batch = v->setup.batch,
                                .share = share,
                                .state = state,
                                .seed = (uint64_t)v->opt->seed};
-    RNND_TRY_GOTO(rnnd_group_run(&group));
+    RNND_TRY_GOTO(rnnd__group_run(&group));
 done:
     rnnd_state_free(state);
-    rnnd_share_free(share);
+    rnnd__share_free(share);
     return status;
 }
 
@@ -82,7 +82,7 @@ static int take_gradient(struct verifier *v, float *out)
     size_t bytes = (size_t)v->params->count * sizeof(float);
     struct rnnd_loss loss;
     RNND_TRY(rnnd_model_take_loss(v->setup.model, &loss));
-    RNND_TRY(rnnd_device_download(v->setup.be, out, v->params->grad, bytes));
+    RNND_TRY(rnnd__device_download(v->setup.be, out, v->params->grad, bytes));
     v->setup.be->ops->zero(v->setup.be, v->params->grad, bytes);
     return 0;
 }
@@ -103,8 +103,8 @@ static double difference(const struct verifier *v)
 {
     double floor = 1e-3 * largest(v->one, NULL, v->params->count), most = 0;
     for (int i = 0; i < v->params->listed; i++) {
-        const struct rnnd_param *p = &v->params->list[i];
-        int64_t n = rnnd_param_size(p);
+        const struct rnnd__param *p = &v->params->list[i];
+        int64_t n = rnnd__param_size(p);
         const float *one = v->one + p->offset, *other = v->other + p->offset;
         double scale = fmax(largest(one, NULL, n), floor);
         double d = largest(other, one, n) / (scale > 0 ? scale : 1);
@@ -155,13 +155,13 @@ static int compare_ranks(struct verifier *v)
 /* Steps of the first window, over all sequences. */
 static int window_steps(struct verifier *v, int64_t *steps)
 {
-    struct rnnd_share *share = NULL;
+    struct rnnd__share *share = NULL;
     int status = 0;
-    RNND_TRY_GOTO(rnnd_share_new(v->opt, v->setup.data, v->comm, &share));
+    RNND_TRY_GOTO(rnnd__share_new(v->opt, v->setup.data, v->comm, &share));
     RNND_TRY_GOTO(take_members(v, share));
-    *steps = rnnd_share_steps(share, 0, 1);
+    *steps = rnnd__share_steps(share, 0, 1);
 done:
-    rnnd_share_free(share);
+    rnnd__share_free(share);
     return status;
 }
 
@@ -184,15 +184,15 @@ static int train(struct verifier *v, const char *where, const char *name,
     char *dir = NULL;
     int status = 0;
     RNND_TRY(rnnd_options_init(&opt));
-    RNND_TRY_GOTO(rnnd_options_overlay(&opt, v->opt));
+    RNND_TRY_GOTO(rnnd__options_overlay(&opt, v->opt));
     if (asprintf(&dir, "%s/%s", where, name) < 0)
-        RNND_TRY_GOTO(rnnd_fail_memory(strlen(where), "file name"));
+        RNND_TRY_GOTO(rnnd__fail_memory(strlen(where), "file name"));
     char number[32];
     snprintf(number, sizeof number, "%lld", (long long)updates);
-    RNND_TRY_GOTO(rnnd_options_set(&opt, "run-dir", dir, RNND_FROM_COMMAND_LINE));
+    RNND_TRY_GOTO(rnnd__options_set(&opt, "run-dir", dir, RNND_FROM_COMMAND_LINE));
     RNND_TRY_GOTO(
-        rnnd_options_set(&opt, "max-updates", number, RNND_FROM_COMMAND_LINE));
-    RNND_TRY_GOTO(rnnd_options_set(&opt, "progress", "none", RNND_FROM_COMMAND_LINE));
+        rnnd__options_set(&opt, "max-updates", number, RNND_FROM_COMMAND_LINE));
+    RNND_TRY_GOTO(rnnd__options_set(&opt, "progress", "none", RNND_FROM_COMMAND_LINE));
     opt.resume = resume;
     RNND_TRY_GOTO(rnnd_train(&opt, v->comm, &result));
 done:
@@ -209,14 +209,14 @@ static int final_values(struct verifier *v, const char *where, const char *name,
     struct rnnd_model *model = NULL;
     int status = 0;
     if (asprintf(&dir, "%s/%s", where, name) < 0)
-        RNND_TRY_GOTO(rnnd_fail_memory(strlen(where), "file name"));
-    RNND_TRY_GOTO(rnnd_checkpoint_newest(dir, &path));
+        RNND_TRY_GOTO(rnnd__fail_memory(strlen(where), "file name"));
+    RNND_TRY_GOTO(rnnd__checkpoint_newest(dir, &path));
     if (!path)
-        RNND_TRY_GOTO(rnnd_fail(RNND_EFILE, "%s: holds no checkpoint", dir));
+        RNND_TRY_GOTO(rnnd__fail(RNND_EFILE, "%s: holds no checkpoint", dir));
     RNND_TRY_GOTO(rnnd_checkpoint_load_model(path, v->setup.be, &model, NULL));
-    const struct rnnd_params *p = rnnd_model_params(model);
+    const struct rnnd__params *p = rnnd__model_params(model);
     RNND_TRY_GOTO(
-        rnnd_device_download(v->setup.be, out, p->value, (size_t)p->count * 4));
+        rnnd__device_download(v->setup.be, out, p->value, (size_t)p->count * 4));
 done:
     rnnd_model_free(model);
     free(path);
@@ -245,13 +245,13 @@ static void remove_folder(const char *path)
 
 static int compare_resumed_in(struct verifier *v, const char *where)
 {
-    rnnd_log_mute(true);
+    rnnd__log_mute(true);
     int status = train(v, where, "whole", 2 * UPDATES, false);
     if (status == 0)
         status = train(v, where, "parts", UPDATES, false);
     if (status == 0)
         status = train(v, where, "parts", 2 * UPDATES, true);
-    rnnd_log_mute(false);
+    rnnd__log_mute(false);
     RNND_TRY(status);
     if (v->out)
         status = final_values(v, where, "whole", v->one);
@@ -271,7 +271,7 @@ static int compare_resumed(struct verifier *v)
     int status = 0;
     snprintf(where, sizeof where, "%s/rnn_dist-verify-XXXXXX", tmp ? tmp : "/tmp");
     if (v->out && !mkdtemp(where))
-        status = rnnd_fail(RNND_EFILE, "%s: %s", where, strerror(errno));
+        status = rnnd__fail(RNND_EFILE, "%s: %s", where, strerror(errno));
     RNND_TRY(rnnd_comm_agree(v->comm, status));
     RNND_TRY(rnnd_comm_broadcast(v->comm, where, sizeof where));
     status = compare_resumed_in(v, where);
@@ -284,19 +284,19 @@ static int compare_resumed(struct verifier *v)
 
 static int open_all(struct verifier *v)
 {
-    RNND_TRY(rnnd_setup_data(&v->setup, v->opt, v->comm));
-    RNND_TRY(rnnd_setup_model(&v->setup));
+    RNND_TRY(rnnd__setup_data(&v->setup, v->opt, v->comm));
+    RNND_TRY(rnnd__setup_model(&v->setup));
     drop_reducer(v);
-    RNND_TRY(rnnd_setup_values(&v->setup));
-    v->params = rnnd_model_params(v->setup.model);
+    RNND_TRY(rnnd__setup_values(&v->setup));
+    v->params = rnnd__model_params(v->setup.model);
     size_t n = (size_t)v->params->count;
-    RNND_TRY(rnnd_new(n, sizeof(float), "gradients", (void **)&v->one));
-    return rnnd_new(n, sizeof(float), "gradients", (void **)&v->other);
+    RNND_TRY(rnnd__new(n, sizeof(float), "gradients", (void **)&v->one));
+    return rnnd__new(n, sizeof(float), "gradients", (void **)&v->other);
 }
 
 static void close_all(struct verifier *v)
 {
-    rnnd_setup_close(&v->setup);
+    rnnd__setup_close(&v->setup);
     free(v->one);
     free(v->other);
 }
@@ -310,7 +310,7 @@ static int compare_device(struct verifier *v)
     if (strcmp(v->setup.be->ops->name, "cpu") == 0)
         return 0;
     RNND_TRY(rnnd_options_init(&opt));
-    RNND_TRY_GOTO(rnnd_options_overlay(&opt, v->opt));
+    RNND_TRY_GOTO(rnnd__options_overlay(&opt, v->opt));
     opt.device = RNND_DEVICE_CPU;
     opt.precision = RNND_FP32;
     opt.comm = RNND_COMM_AUTO;
@@ -337,7 +337,7 @@ static int compare_all(struct verifier *v)
     return compare_resumed(v);
 }
 
-int rnnd_verify(const struct rnnd_options *opt, struct rnnd_comm *comm, FILE *out)
+int rnnd__verify(const struct rnnd_options *opt, struct rnnd_comm *comm, FILE *out)
 {
     struct verifier v = {.opt = opt, .comm = comm,
                          .out = rnnd_comm_rank(comm) == 0 ? out : NULL};
@@ -348,7 +348,7 @@ int rnnd_verify(const struct rnnd_options *opt, struct rnnd_comm *comm, FILE *ou
     if (status == 0)
         status = rnnd_comm_max(comm, &failed, 1);
     if (status == 0 && failed)
-        status = rnnd_fail(RNND_FAULT, "not all of it holds");
+        status = rnnd__fail(RNND_FAULT, "not all of it holds");
     close_all(&v);
     return status;
 }

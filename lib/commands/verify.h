@@ -11,7 +11,7 @@
    with the whole; and a run that was stopped and resumed with one that was not. Rank 0
    writes a line each to out, with the largest difference. RNND_FAULT where one does not
    hold. Collective; files go to a temporary folder. */
-RNND_CHECKED int rnnd_verify(const struct rnnd_options *opt, struct rnnd_comm *comm,
+RNND_CHECKED int rnnd__verify(const struct rnnd_options *opt, struct rnnd_comm *comm,
                              FILE *out);
 
 #endif

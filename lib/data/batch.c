@@ -45,7 +45,7 @@ int rnnd_batch_new(struct rnnd_backend *be, struct rnnd_dataset *data, bool targ
                    const float *mean, const float *std, struct rnnd_batch **out)
 {
     struct rnnd_batch *b = NULL;
-    RNND_TRY(rnnd_new(1, sizeof *b, "batch", (void **)&b));
+    RNND_TRY(rnnd__new(1, sizeof *b, "batch", (void **)&b));
     b->be = be;
     b->data = data;
     b->info = rnnd_dataset_info(data);
@@ -56,11 +56,11 @@ int rnnd_batch_new(struct rnnd_backend *be, struct rnnd_dataset *data, bool targ
     return 0;
 }
 
-int rnnd_batch_new_tokens(struct rnnd_backend *be, int64_t vocab,
+int rnnd__batch_new_tokens(struct rnnd_backend *be, int64_t vocab,
                           struct rnnd_batch **out)
 {
     struct rnnd_batch *b = NULL;
-    RNND_TRY(rnnd_new(1, sizeof *b, "batch", (void **)&b));
+    RNND_TRY(rnnd__new(1, sizeof *b, "batch", (void **)&b));
     b->be = be;
     b->own_info = (struct rnnd_dataset_info){.task = RNND_LM, .vocab = vocab,
                                              .outputs = vocab};
@@ -71,7 +71,7 @@ int rnnd_batch_new_tokens(struct rnnd_backend *be, int64_t vocab,
 
 static void free_device(struct rnnd_batch *b)
 {
-    struct rnnd_buf all[] = {b->packed.d_n, b->packed.d_off, b->packed.d_len,
+    struct rnnd__buf all[] = {b->packed.d_n, b->packed.d_off, b->packed.d_len,
                              b->packed.d_id, b->inputs, b->targets,
                              b->segments.rows, b->segments.segment, b->segments.token};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
@@ -99,28 +99,28 @@ void rnnd_batch_free(struct rnnd_batch *b)
 }
 
 /* Device memory, and a host copy of it only where the host cannot reach it. */
-static int alloc_pair(struct rnnd_batch *b, struct rnnd_buf *dev, char **host,
+static int alloc_pair(struct rnnd_batch *b, struct rnnd__buf *dev, char **host,
                       int64_t elements)
 {
-    RNND_TRY(rnnd_device_alloc(b->be, dev, elements));
+    RNND_TRY(rnnd__device_alloc(b->be, dev, elements));
     if (!b->be->ops->host(b->be, *dev))
-        RNND_TRY(rnnd_new((size_t)elements, 4, "batch", (void **)host));
+        RNND_TRY(rnnd__new((size_t)elements, 4, "batch", (void **)host));
     return 0;
 }
 
 static int alloc_shape(struct rnnd_batch *b, const struct rnnd_limits *room)
 {
-    struct rnnd_packed *p = &b->packed;
+    struct rnnd__packed *p = &b->packed;
     size_t N = (size_t)room->sequences, T = (size_t)room->steps;
-    RNND_TRY(rnnd_new(T, sizeof *b->n, "batch", (void **)&b->n));
-    RNND_TRY(rnnd_new(T + 1, sizeof *b->off, "batch", (void **)&b->off));
-    RNND_TRY(rnnd_new(N, sizeof *b->len, "batch", (void **)&b->len));
-    RNND_TRY(rnnd_new(N, sizeof *b->id, "batch", (void **)&b->id));
-    RNND_TRY(rnnd_new(N, sizeof *b->sequence, "batch", (void **)&b->sequence));
-    RNND_TRY(rnnd_device_alloc(b->be, &p->d_n, room->steps));
-    RNND_TRY(rnnd_device_alloc(b->be, &p->d_off, 2 * (room->steps + 1)));
-    RNND_TRY(rnnd_device_alloc(b->be, &p->d_len, room->sequences));
-    RNND_TRY(rnnd_device_alloc(b->be, &p->d_id, 2 * room->sequences));
+    RNND_TRY(rnnd__new(T, sizeof *b->n, "batch", (void **)&b->n));
+    RNND_TRY(rnnd__new(T + 1, sizeof *b->off, "batch", (void **)&b->off));
+    RNND_TRY(rnnd__new(N, sizeof *b->len, "batch", (void **)&b->len));
+    RNND_TRY(rnnd__new(N, sizeof *b->id, "batch", (void **)&b->id));
+    RNND_TRY(rnnd__new(N, sizeof *b->sequence, "batch", (void **)&b->sequence));
+    RNND_TRY(rnnd__device_alloc(b->be, &p->d_n, room->steps));
+    RNND_TRY(rnnd__device_alloc(b->be, &p->d_off, 2 * (room->steps + 1)));
+    RNND_TRY(rnnd__device_alloc(b->be, &p->d_len, room->sequences));
+    RNND_TRY(rnnd__device_alloc(b->be, &p->d_id, 2 * room->sequences));
     return 0;
 }
 
@@ -134,17 +134,17 @@ static int alloc_contents(struct rnnd_batch *b, const struct rnnd_limits *room)
             alloc_pair(b, &b->targets, &b->host_targets, targets * target_width(b)));
     if (!token_input(b))
         return 0;
-    struct rnnd_segments *s = &b->segments;
-    RNND_TRY(rnnd_new(R, 4, "batch", (void **)&b->host_tokens));
-    RNND_TRY(rnnd_new(R, 4, "batch", (void **)&b->rows));
-    RNND_TRY(rnnd_new(R + 1, 4, "batch", (void **)&b->segment));
-    RNND_TRY(rnnd_new(R, 4, "batch", (void **)&b->token));
-    RNND_TRY(rnnd_device_alloc(b->be, &s->rows, room->rows));
-    RNND_TRY(rnnd_device_alloc(b->be, &s->segment, room->rows + 1));
-    RNND_TRY(rnnd_device_alloc(b->be, &s->token, room->rows));
+    struct rnnd__segments *s = &b->segments;
+    RNND_TRY(rnnd__new(R, 4, "batch", (void **)&b->host_tokens));
+    RNND_TRY(rnnd__new(R, 4, "batch", (void **)&b->rows));
+    RNND_TRY(rnnd__new(R + 1, 4, "batch", (void **)&b->segment));
+    RNND_TRY(rnnd__new(R, 4, "batch", (void **)&b->token));
+    RNND_TRY(rnnd__device_alloc(b->be, &s->rows, room->rows));
+    RNND_TRY(rnnd__device_alloc(b->be, &s->segment, room->rows + 1));
+    RNND_TRY(rnnd__device_alloc(b->be, &s->token, room->rows));
     if (!b->count_of)
         RNND_TRY(
-            rnnd_new((size_t)b->info->vocab + 1, 4, "batch", (void **)&b->count_of));
+            rnnd__new((size_t)b->info->vocab + 1, 4, "batch", (void **)&b->count_of));
     return 0;
 }
 
@@ -185,9 +185,9 @@ static int reserve_piece(struct rnnd_batch *b, int64_t steps)
 {
     if (steps <= b->piece_room && b->piece_inputs)
         return 0;
-    RNND_TRY(rnnd_grow((size_t)steps, 4 * (size_t)input_width(b), "a sequence",
+    RNND_TRY(rnnd__grow((size_t)steps, 4 * (size_t)input_width(b), "a sequence",
                        (void **)&b->piece_inputs));
-    RNND_TRY(rnnd_grow((size_t)steps, 4 * (size_t)target_width(b), "a sequence",
+    RNND_TRY(rnnd__grow((size_t)steps, 4 * (size_t)target_width(b), "a sequence",
                        (void **)&b->piece_targets));
     b->piece_room = steps;
     return 0;
@@ -197,8 +197,8 @@ static int reserve_piece(struct rnnd_batch *b, int64_t steps)
 static void pack_shape(struct rnnd_batch *b, const struct rnnd_piece *piece,
                        int64_t count, int64_t first)
 {
-    struct rnnd_packed *p = &b->packed;
-    const struct rnnd_backend_ops *op = b->be->ops;
+    struct rnnd__packed *p = &b->packed;
+    const struct rnnd__backend_ops *op = b->be->ops;
     p->N = count;
     p->T = count ? piece[0].length : 0;
     p->first = first;
@@ -242,7 +242,7 @@ static void scatter(const struct rnnd_batch *b, int64_t j, int64_t width, int64_
 }
 
 /* Where to pack: the device's own memory, or the host's copy. */
-static char *packing_place(const struct rnnd_batch *b, struct rnnd_buf dev, char *host)
+static char *packing_place(const struct rnnd_batch *b, struct rnnd__buf dev, char *host)
 {
     char *own = b->be->ops->host(b->be, dev);
     return own ? own : host;
@@ -285,7 +285,7 @@ static int pack_targets(struct rnnd_batch *b, const struct rnnd_piece *piece, in
 static void upload_contents(struct rnnd_batch *b, const char *inputs,
                             const char *targets)
 {
-    const struct rnnd_backend_ops *op = b->be->ops;
+    const struct rnnd__backend_ops *op = b->be->ops;
     int64_t rows = stepwise(b) ? b->packed.R : b->packed.N;
     if (token_input(b))
         memcpy(b->host_tokens, inputs, (size_t)b->packed.R * 4);
@@ -303,7 +303,7 @@ int rnnd_batch_load(struct rnnd_batch *b, const struct rnnd_piece *piece, int64_
     for (int64_t j = 0; j < count; j++)
         need.rows += piece[j].length;
     if (need.rows > INT32_MAX)
-        return rnnd_fail(RNND_EUSAGE,
+        return rnnd__fail(RNND_EUSAGE,
                          "a batch of %lld steps on one rank: use a smaller "
                          "--batch or --microbatch-tokens",
                          (long long)need.rows);
@@ -321,7 +321,7 @@ int rnnd_batch_load(struct rnnd_batch *b, const struct rnnd_piece *piece, int64_
     return 0;
 }
 
-int rnnd_batch_load_tokens(struct rnnd_batch *b, const int32_t *token, int64_t count)
+int rnnd__batch_load_tokens(struct rnnd_batch *b, const int32_t *token, int64_t count)
 {
     struct rnnd_piece piece = {.length = count, .sequence = -1};
     struct rnnd_limits need = {1, count, count};
@@ -346,7 +346,7 @@ int rnnd_batch_load_sequences(struct rnnd_batch *b, const int32_t *ids, int64_t 
     const int64_t *offsets = rnnd_dataset_offsets(b->data);
     bool pairs = b->info->task == RNND_LM && b->with_targets;
     struct rnnd_piece *piece = NULL;
-    RNND_TRY(rnnd_new((size_t)count, sizeof *piece, "batch", (void **)&piece));
+    RNND_TRY(rnnd__new((size_t)count, sizeof *piece, "batch", (void **)&piece));
     for (int64_t j = 0; j < count; j++) {
         int64_t length = offsets[ids[j] + 1] - offsets[ids[j]];
         piece[j] = (struct rnnd_piece){.id = ids[j], .begin = offsets[ids[j]],
@@ -359,9 +359,9 @@ int rnnd_batch_load_sequences(struct rnnd_batch *b, const int32_t *ids, int64_t 
     return status;
 }
 
-int rnnd_batch_sort_tokens(struct rnnd_batch *b)
+int rnnd__batch_sort_tokens(struct rnnd_batch *b)
 {
-    const struct rnnd_backend_ops *op = b->be->ops;
+    const struct rnnd__backend_ops *op = b->be->ops;
     int64_t R = b->packed.R, V = b->info->vocab, distinct = 0, at = 0;
     int32_t *next = b->count_of; /* first counts, then where a token's next row goes */
     memset(next, 0, (size_t)(V + 1) * 4);

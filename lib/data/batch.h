@@ -15,11 +15,11 @@ struct rnnd_batch {
     bool with_targets;
     const float *mean, *std;       /* [I] or NULL */
 
-    struct rnnd_packed packed;     /* views of the arrays below */
+    struct rnnd__packed packed;     /* views of the arrays below */
     int64_t *sequence;             /* host [N], data-set index; -1 for lanes */
-    struct rnnd_buf inputs;        /* float [R,I] or int32 [R] */
-    struct rnnd_buf targets;       /* [R or N] int32, or [R or N, O] float */
-    struct rnnd_segments segments; /* of the last rnnd_batch_sort_tokens */
+    struct rnnd__buf inputs;        /* float [R,I] or int32 [R] */
+    struct rnnd__buf targets;       /* [R or N] int32, or [R or N, O] float */
+    struct rnnd__segments segments; /* of the last rnnd__batch_sort_tokens */
 
     struct rnnd_limits room;       /* what is allocated */
     int32_t *n, *len;
@@ -33,13 +33,13 @@ struct rnnd_batch {
 
 /* A batch without a data set: tokens of a vocabulary, given from memory, without
    targets. */
-RNND_CHECKED int rnnd_batch_new_tokens(struct rnnd_backend *be, int64_t vocab,
+RNND_CHECKED int rnnd__batch_new_tokens(struct rnnd_backend *be, int64_t vocab,
                                        struct rnnd_batch **out);
 /* One sequence of tokens, each in 0 .. vocab-1. */
-RNND_CHECKED int rnnd_batch_load_tokens(struct rnnd_batch *batch, const int32_t *token,
+RNND_CHECKED int rnnd__batch_load_tokens(struct rnnd_batch *batch, const int32_t *token,
                                         int64_t count);
 
 /* Sorts the rows of a token batch by token (stable), for the embedding's gradient. */
-RNND_CHECKED int rnnd_batch_sort_tokens(struct rnnd_batch *batch);
+RNND_CHECKED int rnnd__batch_sort_tokens(struct rnnd_batch *batch);
 
 #endif

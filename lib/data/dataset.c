@@ -37,12 +37,12 @@ static bool has_classes(enum rnnd_task task)
     return task == RNND_CLASSIFY || task == RNND_TAG;
 }
 
-enum rnnd_hdf_type rnnd__dataset_input_type(const struct rnnd_dataset *data)
+enum rnnd__hdf_type rnnd__dataset_input_type(const struct rnnd_dataset *data)
 {
     return data->info.vocab ? RNND_I32 : RNND_F32;
 }
 
-enum rnnd_hdf_type rnnd__dataset_target_type(const struct rnnd_dataset *data)
+enum rnnd__hdf_type rnnd__dataset_target_type(const struct rnnd_dataset *data)
 {
     return has_classes(data->info.task) ? RNND_I32 : RNND_F32;
 }
@@ -65,32 +65,32 @@ static int as_data(int status)
 }
 
 int rnnd__dataset_read(struct rnnd_dataset *data, const char *object, int64_t first,
-                       int64_t count, enum rnnd_hdf_type type, void *out)
+                       int64_t count, enum rnnd__hdf_type type, void *out)
 {
-    return as_data(rnnd_hdf_read(data->file, object, first, count, type, out));
+    return as_data(rnnd__hdf_read(data->file, object, first, count, type, out));
 }
 
 static int check_format(struct rnnd_dataset *data)
 {
     char *format;
     int64_t version;
-    if (!rnnd_hdf_has_attribute(data->file, "format"))
-        return rnnd_fail(
+    if (!rnnd__hdf_has_attribute(data->file, "format"))
+        return rnnd__fail(
             RNND_EDATA,
             "%s: attribute format: missing; data files have \"rnn_dist-data\"",
             data->path);
-    RNND_TRY(as_data(rnnd_hdf_get_string(data->file, "format", &format)));
+    RNND_TRY(as_data(rnnd__hdf_get_string(data->file, "format", &format)));
     int status = 0;
     if (strcmp(format, "rnn_dist-data") != 0)
-        status = rnnd_fail(
+        status = rnnd__fail(
             RNND_EDATA,
             "%s: attribute format = \"%.40s\": data files have \"rnn_dist-data\"",
             data->path, format);
     free(format);
     RNND_TRY(status);
-    RNND_TRY(as_data(rnnd_hdf_get_int(data->file, "version", &version)));
+    RNND_TRY(as_data(rnnd__hdf_get_int(data->file, "version", &version)));
     if (version != 1)
-        return rnnd_fail(RNND_EDATA,
+        return rnnd__fail(RNND_EDATA,
                          "%s: attribute version = %lld: this program reads 1",
                          data->path, (long long)version);
     return 0;
@@ -98,7 +98,7 @@ static int check_format(struct rnnd_dataset *data)
 
 static int fail_task(const struct rnnd_dataset *data, const char *problem)
 {
-    return rnnd_fail(
+    return rnnd__fail(
         RNND_EDATA,
         "%s: attribute task%s: there are classify, tag, regress, regress_steps, "
         "multilabel, lm and none",
@@ -108,14 +108,14 @@ static int fail_task(const struct rnnd_dataset *data, const char *problem)
 static int read_task(struct rnnd_dataset *data)
 {
     char *name, problem[80];
-    data->has_targets = rnnd_hdf_has(data->file, "/targets");
-    if (!rnnd_hdf_has_attribute(data->file, "task")) {
+    data->has_targets = rnnd__hdf_has(data->file, "/targets");
+    if (!rnnd__hdf_has_attribute(data->file, "task")) {
         if (data->has_targets)
             return fail_task(data, ": missing, though there are /targets");
         data->info.task = RNND_NO_TASK;
         return 0;
     }
-    RNND_TRY(as_data(rnnd_hdf_get_string(data->file, "task", &name)));
+    RNND_TRY(as_data(rnnd__hdf_get_string(data->file, "task", &name)));
     int task = 0;
     while (task < TASKS && strcmp(name, task_name[task]) != 0)
         task++;
@@ -126,13 +126,13 @@ static int read_task(struct rnnd_dataset *data)
     data->info.task = (enum rnnd_task)task;
     bool wanted = task != RNND_LM && task != RNND_NO_TASK;
     if (wanted && !data->has_targets)
-        return rnnd_fail(
+        return rnnd__fail(
             RNND_EDATA,
             "%s: /targets: missing; task %s needs them (unlabelled data have task "
             "none)",
             data->path, task_name[task]);
     if (!wanted && data->has_targets)
-        rnnd_log_warn("%s: /targets are not looked at: the task is %s", data->path,
+        rnnd__log_warn("%s: /targets are not looked at: the task is %s", data->path,
                       task_name[task]);
     data->has_targets = wanted;
     return 0;
@@ -141,43 +141,43 @@ static int read_task(struct rnnd_dataset *data)
 /* An attribute that counts something: 1 or more. */
 static int read_count(struct rnnd_dataset *data, const char *name, int64_t *out)
 {
-    RNND_TRY(as_data(rnnd_hdf_get_int(data->file, name, out)));
+    RNND_TRY(as_data(rnnd__hdf_get_int(data->file, name, out)));
     if (*out < 1 || *out > INT32_MAX)
-        return rnnd_fail(RNND_EDATA, "%s: attribute %s = %lld: not in 1..2147483647",
+        return rnnd__fail(RNND_EDATA, "%s: attribute %s = %lld: not in 1..2147483647",
                          data->path, name, (long long)*out);
     return 0;
 }
 
 static int numbers(struct rnnd_dataset *data, const char *object,
-                   struct rnnd_hdf_shape *out)
+                   struct rnnd__hdf_shape *out)
 {
-    RNND_TRY(as_data(rnnd_hdf_shape(data->file, object, out)));
+    RNND_TRY(as_data(rnnd__hdf_shape(data->file, object, out)));
     if (out->kind != RNND_HDF_INT && out->kind != RNND_HDF_FLOAT)
-        return rnnd_fail(RNND_EDATA, "%s: %s: not numbers", data->path, object);
+        return rnnd__fail(RNND_EDATA, "%s: %s: not numbers", data->path, object);
     return 0;
 }
 
 static int read_inputs_shape(struct rnnd_dataset *data)
 {
-    struct rnnd_hdf_shape shape;
-    bool tokens = rnnd_hdf_has_attribute(data->file, "vocab_size");
+    struct rnnd__hdf_shape shape;
+    bool tokens = rnnd__hdf_has_attribute(data->file, "vocab_size");
     RNND_TRY(numbers(data, "/inputs", &shape));
     if (tokens)
         RNND_TRY(read_count(data, "vocab_size", &data->info.vocab));
     else if (data->info.task == RNND_LM)
-        return rnnd_fail(
+        return rnnd__fail(
             RNND_EDATA,
             "%s: attribute vocab_size: missing; lm needs token ids as /inputs",
             data->path);
     if (shape.rank != (tokens ? 1 : 2))
-        return rnnd_fail(RNND_EDATA, "%s: /inputs: %d dimension%s; %s", data->path,
+        return rnnd__fail(RNND_EDATA, "%s: /inputs: %d dimension%s; %s", data->path,
                          shape.rank, shape.rank == 1 ? "" : "s",
                          tokens
                              ? "token ids (there is a vocab_size) have 1, [S]"
                              : "features have 2, [S, I]; token ids need the attribute "
                                "vocab_size");
     if (!tokens && shape.dim[1] < 1)
-        return rnnd_fail(RNND_EDATA, "%s: /inputs: no feature", data->path);
+        return rnnd__fail(RNND_EDATA, "%s: /inputs: no feature", data->path);
     data->info.inputs = tokens ? 0 : shape.dim[1];
     data->info.steps = shape.dim[0];
     return 0;
@@ -185,7 +185,7 @@ static int read_inputs_shape(struct rnnd_dataset *data)
 
 static int read_targets_shape(struct rnnd_dataset *data)
 {
-    struct rnnd_hdf_shape shape;
+    struct rnnd__hdf_shape shape;
     struct rnnd_dataset_info *info = &data->info;
     bool classes = has_classes(info->task), steps = rnnd_task_is_stepwise(info->task);
     info->outputs = info->task == RNND_LM ? info->vocab : 0;
@@ -195,19 +195,19 @@ static int read_targets_shape(struct rnnd_dataset *data)
         RNND_TRY(read_count(data, "num_classes", &data->classes));
     RNND_TRY(numbers(data, "/targets", &shape));
     if (shape.rank != (classes ? 1 : 2))
-        return rnnd_fail(RNND_EDATA, "%s: /targets: %d dimension%s; task %s has %s",
+        return rnnd__fail(RNND_EDATA, "%s: /targets: %d dimension%s; task %s has %s",
                          data->path, shape.rank, shape.rank == 1 ? "" : "s",
                          rnnd_task_name(info->task),
                          classes ? (steps ? "1, [S]" : "1, [N]")
                                  : (steps ? "2, [S, O]" : "2, [N, O]"));
     int64_t want = steps ? info->steps : info->sequences;
     if (shape.dim[0] != want)
-        return rnnd_fail(
+        return rnnd__fail(
             RNND_EDATA, "%s: /targets: %lld rows; task %s has one per %s: %lld",
             data->path, (long long)shape.dim[0], rnnd_task_name(info->task),
             steps ? "step" : "sequence", (long long)want);
     if (!classes && shape.dim[1] < 1)
-        return rnnd_fail(RNND_EDATA, "%s: /targets: no column", data->path);
+        return rnnd__fail(RNND_EDATA, "%s: /targets: no column", data->path);
     info->outputs = classes ? data->classes : shape.dim[1];
     data->target_rows = want;
     return 0;
@@ -217,24 +217,24 @@ static int read_targets_shape(struct rnnd_dataset *data)
 static int read_texts(struct rnnd_dataset *data, const char *object, int64_t want,
                       char ***out)
 {
-    struct rnnd_hdf_shape shape;
+    struct rnnd__hdf_shape shape;
     int64_t count;
-    if (want == 0 || !rnnd_hdf_has(data->file, object))
+    if (want == 0 || !rnnd__hdf_has(data->file, object))
         return 0;
     /* Counted first: there may be more of them than memory. */
-    RNND_TRY(as_data(rnnd_hdf_shape(data->file, object, &shape)));
+    RNND_TRY(as_data(rnnd__hdf_shape(data->file, object, &shape)));
     if (shape.kind == RNND_HDF_STRING && shape.rank == 1 && shape.dim[0] != want)
-        return rnnd_fail(RNND_EDATA, "%s: %s: %lld texts, %lld are wanted", data->path,
+        return rnnd__fail(RNND_EDATA, "%s: %s: %lld texts, %lld are wanted", data->path,
                          object, (long long)shape.dim[0], (long long)want);
-    return as_data(rnnd_hdf_read_strings(data->file, object, out, &count));
+    return as_data(rnnd__hdf_read_strings(data->file, object, out, &count));
 }
 
 /* ---- open and close */
 
-static struct rnnd_dataset_place place_of(struct rnnd_dataset *data, const char *object)
+static struct rnnd__dataset_place place_of(struct rnnd_dataset *data, const char *object)
 {
-    struct rnnd_dataset_place at = {0, 0};
-    if (!rnnd_hdf_place(data->file, object, &at.offset, &at.row))
+    struct rnnd__dataset_place at = {0, 0};
+    if (!rnnd__hdf_place(data->file, object, &at.offset, &at.row))
         at.row = 0;
     return at;
 }
@@ -258,7 +258,7 @@ static int read_contents(struct rnnd_dataset *data)
     bool keep_targets = keep || targets <= rnnd__dataset_keep;
     RNND_TRY(rnnd__dataset_values(data, keep, keep_targets));
     if (keep) {
-        rnnd_hdf_close(data->file);
+        rnnd__hdf_close(data->file);
         data->file = NULL;
         return 0;
     }
@@ -271,15 +271,15 @@ static int read_contents(struct rnnd_dataset *data)
 int rnnd_dataset_open(const char *path, struct rnnd_dataset **out)
 {
     struct rnnd_dataset *data;
-    RNND_TRY(rnnd_new(1, sizeof *data, "a data set", (void **)&data));
+    RNND_TRY(rnnd__new(1, sizeof *data, "a data set", (void **)&data));
     int status = 0;
     data->path = strdup(path);
     data->info.path = data->path;
     if (!data->path)
-        RNND_TRY_GOTO(rnnd_fail_memory(strlen(path), "a file name"));
-    status = rnnd_hdf_open(path, &data->file);
+        RNND_TRY_GOTO(rnnd__fail_memory(strlen(path), "a file name"));
+    status = rnnd__hdf_open(path, &data->file);
     /* One of ours, but cut off or damaged: it is the data that are bad. */
-    if (status == RNND_EFILE && rnnd_hdf_mentions(path, "rnn_dist-data"))
+    if (status == RNND_EFILE && rnnd__hdf_mentions(path, "rnn_dist-data"))
         status = RNND_EDATA;
     RNND_TRY_GOTO(status);
     RNND_TRY_GOTO(read_contents(data));
@@ -302,7 +302,7 @@ void rnnd_dataset_close(struct rnnd_dataset *data)
     free(data->targets);
     free(data->inputs);
     free(data->offsets);
-    rnnd_hdf_close(data->file);
+    rnnd__hdf_close(data->file);
     free(data->path);
     free(data);
 }
@@ -331,7 +331,7 @@ static int check_range(const struct rnnd_dataset *data, const char *object,
                        int64_t rows, int64_t first, int64_t count)
 {
     if (first < 0 || count < 0 || first > rows || count > rows - first)
-        return rnnd_fail(RNND_EDATA,
+        return rnnd__fail(RNND_EDATA,
                          "%s: %s: rows %lld to %lld are asked for, it has %lld",
                          data->path, object, (long long)first,
                          (long long)(first + count - 1), (long long)rows);
@@ -365,11 +365,11 @@ bool rnnd_dataset_in_memory(const struct rnnd_dataset *data)
     return data->file == NULL;
 }
 
-static void ask_for(struct rnnd_dataset *data, const struct rnnd_dataset_place *at,
+static void ask_for(struct rnnd_dataset *data, const struct rnnd__dataset_place *at,
                     int64_t first, int64_t count)
 {
     if (at->row)
-        rnnd_hdf_ahead(data->file, at->offset + first * at->row, count * at->row);
+        rnnd__hdf_ahead(data->file, at->offset + first * at->row, count * at->row);
 }
 
 void rnnd_dataset_ahead(struct rnnd_dataset *data, int64_t first, int64_t count)
@@ -444,13 +444,13 @@ int rnnd_dataset_moments(struct rnnd_dataset *data, float *mean, float *std)
     float *block = NULL;
     int status;
     if (I == 0)
-        return rnnd_fail(RNND_EDATA, "%s: /inputs: token ids have no mean", data->path);
+        return rnnd__fail(RNND_EDATA, "%s: /inputs: token ids have no mean", data->path);
     RNND_TRY_GOTO(
-        rnnd_new((size_t)I, 2 * sizeof(double), "statistics", (void **)&m.mean));
+        rnnd__new((size_t)I, 2 * sizeof(double), "statistics", (void **)&m.mean));
     RNND_TRY_GOTO(
-        rnnd_new((size_t)I, 2 * sizeof(float), "statistics", (void **)&m.low));
+        rnnd__new((size_t)I, 2 * sizeof(float), "statistics", (void **)&m.low));
     RNND_TRY_GOTO(
-        rnnd_new((size_t)(steps * I), sizeof(float), "statistics", (void **)&block));
+        rnnd__new((size_t)(steps * I), sizeof(float), "statistics", (void **)&block));
     m.square = m.mean + I;
     m.high = m.low + I;
     for (int64_t i = 0; i < I; i++) {

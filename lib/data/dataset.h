@@ -9,20 +9,20 @@
 #include "hdf/hdf.h"
 
 /* Where an array's rows lie in the file; row 0 = not in one piece. */
-struct rnnd_dataset_place {
+struct rnnd__dataset_place {
     int64_t offset, row;           /* bytes */
 };
 
 struct rnnd_dataset {
     struct rnnd_dataset_info info;
     char *path;
-    struct rnnd_hdf *file; /* open while contents are read from disk, else NULL */
+    struct rnnd__hdf *file; /* open while contents are read from disk, else NULL */
     int64_t classes;       /* of classify and tag */
     bool has_targets;
     int64_t target_rows;           /* N or S */
     int64_t *offsets;              /* [N+1] */
     void *inputs, *targets;        /* all of them, or NULL: read by slices */
-    struct rnnd_dataset_place inputs_at, targets_at; /* what is read by slices */
+    struct rnnd__dataset_place inputs_at, targets_at; /* what is read by slices */
     char **name, **class, **token; /* one block each, or NULL */
 };
 
@@ -30,8 +30,8 @@ struct rnnd_dataset {
 extern int64_t rnnd__dataset_keep;
 
 /* int32 or float, four bytes an element either way */
-enum rnnd_hdf_type rnnd__dataset_input_type(const struct rnnd_dataset *data);
-enum rnnd_hdf_type rnnd__dataset_target_type(const struct rnnd_dataset *data);
+enum rnnd__hdf_type rnnd__dataset_input_type(const struct rnnd_dataset *data);
+enum rnnd__hdf_type rnnd__dataset_target_type(const struct rnnd_dataset *data);
 /* Elements a row: 1 for ids and labels. */
 int64_t rnnd__dataset_input_width(const struct rnnd_dataset *data);
 int64_t rnnd__dataset_target_width(const struct rnnd_dataset *data);
@@ -39,7 +39,7 @@ int64_t rnnd__dataset_target_width(const struct rnnd_dataset *data);
 /* Reads rows; what is wrong with a file that has opened is bad data. */
 RNND_CHECKED int rnnd__dataset_read(struct rnnd_dataset *data, const char *object,
                                     int64_t first, int64_t count,
-                                    enum rnnd_hdf_type type, void *out);
+                                    enum rnnd__hdf_type type, void *out);
 /* Reads and checks offsets; fills info.longest and, for lm, info.targets. */
 RNND_CHECKED int rnnd__dataset_offsets(struct rnnd_dataset *data);
 /* Reads and checks all values, keeps inputs and targets where asked to; fills

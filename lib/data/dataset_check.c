@@ -20,21 +20,21 @@ static int check_offsets(struct rnnd_dataset *data)
     struct rnnd_dataset_info *info = &data->info;
     const int64_t *at = data->offsets;
     if (at[0] != 0)
-        return rnnd_fail(RNND_EDATA, "%s: /offsets[0] = %lld: the first is 0",
+        return rnnd__fail(RNND_EDATA, "%s: /offsets[0] = %lld: the first is 0",
                          data->path, (long long)at[0]);
     for (int64_t i = 0; i < info->sequences; i++) {
         int64_t n = at[i + 1] - at[i];
         if (at[i + 1] < at[i])
-            return rnnd_fail(
+            return rnnd__fail(
                 RNND_EDATA, "%s: /offsets[%lld] = %lld: below the one before, %lld",
                 data->path, (long long)i + 1, (long long)at[i + 1], (long long)at[i]);
         if (at[i + 1] > info->steps)
-            return rnnd_fail(RNND_EDATA,
+            return rnnd__fail(RNND_EDATA,
                              "%s: /offsets[%lld] = %lld: /inputs has %lld steps",
                              data->path, (long long)i + 1, (long long)at[i + 1],
                              (long long)info->steps);
         if (n > INT32_MAX)
-            return rnnd_fail(RNND_EDATA,
+            return rnnd__fail(RNND_EDATA,
                              "%s: /offsets: sequence %lld has more than 2^31-1 steps",
                              data->path, (long long)i);
         info->longest = n > info->longest ? n : info->longest;
@@ -42,7 +42,7 @@ static int check_offsets(struct rnnd_dataset *data)
             info->targets += n - 1;
     }
     if (at[info->sequences] != info->steps)
-        return rnnd_fail(
+        return rnnd__fail(
             RNND_EDATA,
             "%s: /offsets[%lld] = %lld: the last is the number of steps, %lld",
             data->path, (long long)info->sequences, (long long)at[info->sequences],
@@ -52,22 +52,22 @@ static int check_offsets(struct rnnd_dataset *data)
 
 int rnnd__dataset_offsets(struct rnnd_dataset *data)
 {
-    struct rnnd_hdf_shape shape;
-    int status = rnnd_hdf_shape(data->file, "/offsets", &shape);
+    struct rnnd__hdf_shape shape;
+    int status = rnnd__hdf_shape(data->file, "/offsets", &shape);
     RNND_TRY(status == RNND_EFILE ? RNND_EDATA : status);
     if (shape.rank != 1)
-        return rnnd_fail(RNND_EDATA, "%s: /offsets: %d dimensions, 1 is wanted",
+        return rnnd__fail(RNND_EDATA, "%s: /offsets: %d dimensions, 1 is wanted",
                          data->path, shape.rank);
     if (shape.dim[0] < 2)
-        return rnnd_fail(RNND_EDATA,
+        return rnnd__fail(RNND_EDATA,
                          "%s: /offsets: %lld values, N+1 for N sequences are "
                          "wanted: there is no sequence",
                          data->path, (long long)shape.dim[0]);
     if (shape.dim[0] > INT32_MAX)
-        return rnnd_fail(RNND_EDATA, "%s: /offsets: more than 2^31-2 sequences",
+        return rnnd__fail(RNND_EDATA, "%s: /offsets: more than 2^31-2 sequences",
                          data->path);
     data->info.sequences = shape.dim[0] - 1;
-    RNND_TRY(rnnd_new((size_t)shape.dim[0], sizeof *data->offsets, "offsets",
+    RNND_TRY(rnnd__new((size_t)shape.dim[0], sizeof *data->offsets, "offsets",
                       (void **)&data->offsets));
     RNND_TRY(
         rnnd__dataset_read(data, "/offsets", 0, shape.dim[0], RNND_I64, data->offsets));
@@ -100,7 +100,7 @@ static int check_tokens(struct rnnd_dataset *data, const void *rows, int64_t fir
         ;
     if (i == count)
         return 0;
-    return rnnd_fail(
+    return rnnd__fail(
         RNND_EDATA,
         "%s: /inputs[%lld] = %d: token ids run from 0 to %lld (vocab_size %lld)",
         data->path, (long long)(first + i), (int)id[i], (long long)data->info.vocab - 1,
@@ -114,7 +114,7 @@ static int check_labels(struct rnnd_dataset *data, const void *rows, int64_t fir
     int64_t targets = 0;
     for (int64_t i = 0; i < count; i++) {
         if (label[i] < -1 || label[i] >= data->classes)
-            return rnnd_fail(
+            return rnnd__fail(
                 RNND_EDATA,
                 "%s: /targets[%lld] = %d: labels run from 0 to %lld (num_classes "
                 "%lld), -1 = ignored",
@@ -149,7 +149,7 @@ static int check_features(struct rnnd_dataset *data, const void *rows, int64_t f
     while (isfinite(x[i]))
         i++;
     int64_t step = first + i / I, sequence = sequence_of(data, step);
-    return rnnd_fail(
+    return rnnd__fail(
         RNND_EDATA,
         "%s: /inputs[%lld, %lld] = %g: features are finite (sequence %lld, its step "
         "%lld)",
@@ -160,7 +160,7 @@ static int check_features(struct rnnd_dataset *data, const void *rows, int64_t f
 static int fail_target(const struct rnnd_dataset *data, int64_t row, int64_t column,
                        float value, const char *rule)
 {
-    return rnnd_fail(RNND_EDATA, "%s: /targets[%lld, %lld] = %g: %s, NaN = ignored row",
+    return rnnd__fail(RNND_EDATA, "%s: /targets[%lld, %lld] = %g: %s, NaN = ignored row",
                      data->path, (long long)row, (long long)column, (double)value,
                      rule);
 }
@@ -190,7 +190,7 @@ static int check_values(struct rnnd_dataset *data, const void *rows, int64_t fir
 
 struct array {
     const char *object;
-    enum rnnd_hdf_type type;
+    enum rnnd__hdf_type type;
     int64_t rows, width;
     int (*check)(struct rnnd_dataset *data, const void *rows, int64_t first,
                  int64_t count);
@@ -198,7 +198,7 @@ struct array {
 
 /* *kept: where to keep all of it; NULL = nowhere. */
 static int pass_array(struct rnnd_dataset *data, const struct array *a,
-                      struct rnnd_hash *hash, void **kept)
+                      struct rnnd__hash *hash, void **kept)
 {
     size_t row = (size_t)a->width * 4;
     int64_t block = (1 << 22) / (int64_t)row + 1;
@@ -206,13 +206,13 @@ static int pass_array(struct rnnd_dataset *data, const struct array *a,
     int status = 0;
     if (block > a->rows)
         block = a->rows;
-    RNND_TRY(rnnd_new((size_t)(kept ? a->rows : block), row, a->object, &room));
+    RNND_TRY(rnnd__new((size_t)(kept ? a->rows : block), row, a->object, &room));
     for (int64_t at = 0; at < a->rows && status == 0; at += block) {
         int64_t n = a->rows - at < block ? a->rows - at : block;
         void *rows = kept ? (char *)room + (size_t)at * row : room;
         RNND_TRY_GOTO(rnnd__dataset_read(data, a->object, at, n, a->type, rows));
         RNND_TRY_GOTO(a->check(data, rows, at, n));
-        rnnd_hash_add(hash, rows, (size_t)n * row);
+        rnnd__hash_add(hash, rows, (size_t)n * row);
     }
     if (kept) {
         *kept = room;
@@ -226,15 +226,15 @@ done:
 int rnnd__dataset_values(struct rnnd_dataset *data, bool keep_inputs, bool keep_targets)
 {
     struct rnnd_dataset_info *info = &data->info;
-    struct rnnd_hash hash;
+    struct rnnd__hash hash;
     int64_t head[] = {info->task,   info->sequences, info->steps,
                       info->inputs, info->vocab,     info->outputs};
     struct array inputs = {"/inputs", rnnd__dataset_input_type(data), info->steps,
                            rnnd__dataset_input_width(data),
                            info->vocab ? check_tokens : check_features};
-    rnnd_hash_start(&hash);
-    rnnd_hash_add(&hash, head, sizeof head);
-    rnnd_hash_add(&hash, data->offsets,
+    rnnd__hash_start(&hash);
+    rnnd__hash_add(&hash, head, sizeof head);
+    rnnd__hash_add(&hash, data->offsets,
                   (size_t)(info->sequences + 1) * sizeof *data->offsets);
     RNND_TRY(pass_array(data, &inputs, &hash, keep_inputs ? &data->inputs : NULL));
     if (data->has_targets) {
@@ -245,6 +245,6 @@ int rnnd__dataset_values(struct rnnd_dataset *data, bool keep_inputs, bool keep_
         RNND_TRY(
             pass_array(data, &targets, &hash, keep_targets ? &data->targets : NULL));
     }
-    info->fingerprint = rnnd_hash_end(&hash);
+    info->fingerprint = rnnd__hash_end(&hash);
     return 0;
 }

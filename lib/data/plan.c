@@ -33,7 +33,7 @@ static uint64_t draw_below(struct draws *d, uint64_t bound)
 {
     uint32_t half = (uint32_t)(d->next & 1) * 2;
     uint64_t c = d->next++ >> 1;
-    struct rnnd_random r = rnnd_philox(d->key, (uint32_t)c, (uint32_t)(c >> 32), 0, 0);
+    struct rnnd__random r = rnnd__philox(d->key, (uint32_t)c, (uint32_t)(c >> 32), 0, 0);
     uint64_t word = ((uint64_t)r.word[half + 1] << 32) | r.word[half];
     return (uint64_t)(((unsigned __int128)word * bound) >> 64);
 }
@@ -128,7 +128,7 @@ int rnnd_plan_new(const int64_t *offsets, int64_t sequences,
                   const struct rnnd_plan_options *opt, struct rnnd_plan **out)
 {
     if (sequences > INT32_MAX)
-        return rnnd_fail(RNND_EDATA, "%lld sequences: a data set may hold %d at most",
+        return rnnd__fail(RNND_EDATA, "%lld sequences: a data set may hold %d at most",
                          (long long)sequences, INT32_MAX);
     struct rnnd_plan *plan = NULL;
     size_t n = (size_t)sequences, entries = n, pool = n;
@@ -137,15 +137,15 @@ int rnnd_plan_new(const int64_t *offsets, int64_t sequences,
         entries = (n + (size_t)opt->batch - 1) / (size_t)opt->batch;
         pool = entries < (size_t)opt->bucket ? n : (size_t)(opt->bucket * opt->batch);
     }
-    RNND_TRY_GOTO(rnnd_new(1, sizeof *plan, "plan", (void **)&plan));
+    RNND_TRY_GOTO(rnnd__new(1, sizeof *plan, "plan", (void **)&plan));
     plan->offsets = offsets;
     plan->sequences = sequences;
     plan->opt = *opt;
-    RNND_TRY_GOTO(rnnd_new(n, sizeof *plan->order, "plan", (void **)&plan->order));
+    RNND_TRY_GOTO(rnnd__new(n, sizeof *plan->order, "plan", (void **)&plan->order));
     RNND_TRY_GOTO(
-        rnnd_new(entries + 1, sizeof *plan->start, "plan", (void **)&plan->start));
-    RNND_TRY_GOTO(rnnd_new(entries, sizeof *plan->turn, "plan", (void **)&plan->turn));
-    RNND_TRY_GOTO(rnnd_new(pool, sizeof *plan->key, "plan", (void **)&plan->key));
+        rnnd__new(entries + 1, sizeof *plan->start, "plan", (void **)&plan->start));
+    RNND_TRY_GOTO(rnnd__new(entries, sizeof *plan->turn, "plan", (void **)&plan->turn));
+    RNND_TRY_GOTO(rnnd__new(pool, sizeof *plan->key, "plan", (void **)&plan->key));
     *out = plan;
     return 0;
 done:
@@ -191,7 +191,7 @@ void rnnd_plan_epoch(struct rnnd_plan *plan, int64_t epoch)
         plan->order[i] = (int32_t)i;
     if (o->shuffle) {
         shuffle(plan->order, plan->sequences,
-                rnnd_random_key(o->seed, RNND_FOR_SHUFFLE, 0, (uint64_t)epoch));
+                rnnd__random_key(o->seed, RNND_FOR_SHUFFLE, 0, (uint64_t)epoch));
         for (int64_t from = 0, to; o->bucket > 1 && from < plan->sequences; from = to) {
             to = pool_end(plan, from);
             sort_pool(plan, from, to);
@@ -200,7 +200,7 @@ void rnnd_plan_epoch(struct rnnd_plan *plan, int64_t epoch)
     cut_batches(plan);
     if (o->shuffle)
         shuffle(plan->turn, full_batches(plan),
-                rnnd_random_key(o->seed, RNND_FOR_BATCHES, 0, (uint64_t)epoch));
+                rnnd__random_key(o->seed, RNND_FOR_BATCHES, 0, (uint64_t)epoch));
 }
 
 int64_t rnnd_plan_entries(const struct rnnd_plan *plan)
@@ -278,16 +278,16 @@ static void charge_top(struct heap *h, int64_t length, int64_t step_cost)
     sink_top(h);
 }
 
-int rnnd__plan_deal(const struct rnnd_deal *d, int32_t *mine, int64_t *n,
+int rnnd__plan_deal(const struct rnnd__deal *d, int32_t *mine, int64_t *n,
                     double *straggler)
 {
     struct heap h = {NULL, NULL, d->ranks};
     size_t count = (size_t)d->count, ranks = (size_t)d->ranks;
     uint64_t *key = NULL;
     int status = 0;
-    RNND_TRY_GOTO(rnnd_new(count, sizeof *key, "shares", (void **)&key));
-    RNND_TRY_GOTO(rnnd_new(ranks, sizeof *h.load, "shares", (void **)&h.load));
-    RNND_TRY_GOTO(rnnd_new(ranks, sizeof *h.rank, "shares", (void **)&h.rank));
+    RNND_TRY_GOTO(rnnd__new(count, sizeof *key, "shares", (void **)&key));
+    RNND_TRY_GOTO(rnnd__new(ranks, sizeof *h.load, "shares", (void **)&h.load));
+    RNND_TRY_GOTO(rnnd__new(ranks, sizeof *h.rank, "shares", (void **)&h.rank));
     for (int r = 0; r < d->ranks; r++)
         h.rank[r] = r;
     for (int64_t i = 0; i < d->count; i++)
@@ -312,6 +312,6 @@ done:
 int rnnd_plan_share(const int64_t *length, int64_t count, int ranks, int rank,
                     int32_t *mine, int64_t *n, double *straggler)
 {
-    struct rnnd_deal deal = {length, count, ranks, rank, COST_STEP};
+    struct rnnd__deal deal = {length, count, ranks, rank, COST_STEP};
     return rnnd__plan_deal(&deal, mine, n, straggler);
 }

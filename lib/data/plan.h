@@ -9,7 +9,7 @@
 /* Of a row, the unit of the other costs. */
 enum { RNND_COST_ROW = 4 };
 
-struct rnnd_deal {
+struct rnnd__deal {
     const int64_t *length;         /* [count] rows of each piece */
     int64_t count;
     int ranks, rank;
@@ -20,7 +20,7 @@ struct rnnd_deal {
 int64_t rnnd__plan_step_cost(int64_t weights);
 
 /* As rnnd_plan_share. */
-RNND_CHECKED int rnnd__plan_deal(const struct rnnd_deal *deal, int32_t *mine,
+RNND_CHECKED int rnnd__plan_deal(const struct rnnd__deal *deal, int32_t *mine,
                                  int64_t *n, double *straggler);
 
 #endif

@@ -11,18 +11,18 @@
 
 #include "data/shard.h"
 
-struct rnnd_ahead;
+struct rnnd__ahead;
 
 /* *out: NULL where all is in memory, which the other functions accept. */
-RNND_CHECKED int rnnd_ahead_new(const struct rnnd_options *opt,
+RNND_CHECKED int rnnd__ahead_new(const struct rnnd_options *opt,
                                 struct rnnd_dataset *data, struct rnnd_comm *comm,
-                                struct rnnd_ahead **out);
-void rnnd_ahead_free(struct rnnd_ahead *ahead);
+                                struct rnnd__ahead **out);
+void rnnd__ahead_free(struct rnnd__ahead *ahead);
 /* The plan entry that comes next: this rank's share of it. */
-RNND_CHECKED int rnnd_ahead_entry(struct rnnd_ahead *ahead,
+RNND_CHECKED int rnnd__ahead_entry(struct rnnd__ahead *ahead,
                                   const struct rnnd_plan *plan, int64_t entry);
 /* Group g of a stream's lanes. */
-void rnnd_ahead_lanes(struct rnnd_ahead *ahead, const struct rnnd_share *lanes,
+void rnnd__ahead_lanes(struct rnnd__ahead *ahead, const struct rnnd__share *lanes,
                       int64_t g);
 
 #endif

@@ -11,8 +11,8 @@
 
 #include "rnn_dist.h"
 
-struct rnnd_share {
-    /* how to cut; set by rnnd_share_new */
+struct rnnd__share {
+    /* how to cut; set by rnnd__share_new */
     const int64_t *offsets;        /* of the data set, borrowed */
     bool pairs;                    /* lm: n tokens make n-1 steps */
     int64_t tokens;                /* steps stored in the data set */
@@ -40,28 +40,28 @@ struct rnnd_share {
     int64_t room;
 };
 
-RNND_CHECKED int rnnd_share_new(const struct rnnd_options *opt,
+RNND_CHECKED int rnnd__share_new(const struct rnnd_options *opt,
                                 const struct rnnd_dataset *data, struct rnnd_comm *comm,
-                                struct rnnd_share **out);
-void rnnd_share_free(struct rnnd_share *share);
+                                struct rnnd__share **out);
+void rnnd__share_free(struct rnnd__share *share);
 /* The sequences of a plan entry. */
-RNND_CHECKED int rnnd_share_sequences(struct rnnd_share *share, const int32_t *ids,
+RNND_CHECKED int rnnd__share_sequences(struct rnnd__share *share, const int32_t *ids,
                                       int64_t count);
 /* All sequences joined and cut into lanes (lm); EDATA where there are fewer pairs. */
-RNND_CHECKED int rnnd_share_lanes(struct rnnd_share *share, int64_t lanes);
+RNND_CHECKED int rnnd__share_lanes(struct rnnd__share *share, int64_t lanes);
 /* Updates that an entry with this longest sequence makes. */
-int64_t rnnd_share_groups(const struct rnnd_share *share, int64_t longest);
+int64_t rnnd__share_groups(const struct rnnd__share *share, int64_t longest);
 /* Windows of group g: first .. *end-1. */
-int64_t rnnd_share_group(const struct rnnd_share *share, int64_t g, int64_t *end);
+int64_t rnnd__share_group(const struct rnnd__share *share, int64_t g, int64_t *end);
 /* Steps that all ranks run in windows first .. end-1. */
-int64_t rnnd_share_steps(const struct rnnd_share *share, int64_t first, int64_t end);
+int64_t rnnd__share_steps(const struct rnnd__share *share, int64_t first, int64_t end);
 /* The pieces of micro-batch m in window w, borrowed until the next call; returns how
    many: sequences that have ended are left out. */
-int64_t rnnd_share_slice(struct rnnd_share *share, int64_t w, int64_t m,
+int64_t rnnd__share_slice(struct rnnd__share *share, int64_t w, int64_t m,
                          const struct rnnd_piece **pieces);
 /* What the batches of an entry need at most, whatever rank runs what: enlarges *limits.
    ids NULL: of the members taken last. */
-void rnnd_share_limits(const struct rnnd_share *share, const int32_t *ids,
+void rnnd__share_limits(const struct rnnd__share *share, const int32_t *ids,
                        int64_t count, struct rnnd_limits *limits);
 
 #endif

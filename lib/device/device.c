@@ -11,31 +11,31 @@
 #include "base/log.h"
 #include "base/status.h"
 
-int rnnd_device_status(struct rnnd_backend *be, int status)
+int rnnd__device_status(struct rnnd_backend *be, int status)
 {
-    return status < 0 ? rnnd_fail(status, "%s", be->error) : 0;
+    return status < 0 ? rnnd__fail(status, "%s", be->error) : 0;
 }
 
-int rnnd_device_alloc(struct rnnd_backend *be, struct rnnd_buf *out, int64_t elements)
+int rnnd__device_alloc(struct rnnd_backend *be, struct rnnd__buf *out, int64_t elements)
 {
-    return rnnd_device_status(be, be->ops->alloc(be, out, 4 * (size_t)elements));
+    return rnnd__device_status(be, be->ops->alloc(be, out, 4 * (size_t)elements));
 }
 
-void rnnd_device_free(struct rnnd_backend *be, struct rnnd_buf *buf)
+void rnnd__device_free(struct rnnd_backend *be, struct rnnd__buf *buf)
 {
     be->ops->free(be, *buf);
     buf->dev = NULL;
 }
 
-int rnnd_device_download(struct rnnd_backend *be, void *dst, struct rnnd_buf src,
+int rnnd__device_download(struct rnnd_backend *be, void *dst, struct rnnd__buf src,
                          size_t bytes)
 {
-    return rnnd_device_status(be, be->ops->download(be, dst, src, bytes));
+    return rnnd__device_status(be, be->ops->download(be, dst, src, bytes));
 }
 
-int rnnd_device_sync(struct rnnd_backend *be)
+int rnnd__device_sync(struct rnnd_backend *be)
 {
-    return rnnd_device_status(be, be->ops->sync(be));
+    return rnnd__device_status(be, be->ops->sync(be));
 }
 
 /* mpirun binds a rank to one core by default, whatever else the machine has. */
@@ -45,7 +45,7 @@ static void warn_of_binding(int cores)
     const char *ranks = getenv("OMPI_COMM_WORLD_LOCAL_SIZE");
     long online = sysconf(_SC_NPROCESSORS_ONLN);
     if (bound && ranks && atol(ranks) * cores < online)
-        rnnd_log_warn("bound to %d of %ld cores while others are idle: start with "
+        rnnd__log_warn("bound to %d of %ld cores while others are idle: start with "
                       "mpirun --bind-to none", cores, online);
 }
 
@@ -65,25 +65,25 @@ static int own_threads(struct rnnd_comm *comm, int *threads)
 static int open_cpu(const struct rnnd_options *opt, struct rnnd_comm *comm,
                     struct rnnd_backend **out)
 {
-    struct rnnd_backend_config config = {.precision = RNND_FP32};
+    struct rnnd__backend_config config = {.precision = RNND_FP32};
     char error[256] = "";
     if (opt->threads > 0)
         config.threads = (int)opt->threads;
     else
         RNND_TRY(own_threads(comm, &config.threads));
-    int status = rnnd_cpu_open(&config, out, error);
-    return status < 0 ? rnnd_fail(status, "%s", error) : 0;
+    int status = rnnd__cpu_open(&config, out, error);
+    return status < 0 ? rnnd__fail(status, "%s", error) : 0;
 }
 
 /* What the CPU does not have. */
 static int check_cpu(const struct rnnd_options *opt)
 {
     if (opt->precision == RNND_TF32 || opt->precision == RNND_BF16)
-        return rnnd_fail(RNND_EUSAGE,
+        return rnnd__fail(RNND_EUSAGE,
                          "--precision %s is for GPUs: the CPU computes in fp32",
                          opt->precision == RNND_TF32 ? "tf32" : "bf16");
     if (opt->comm == RNND_COMM_NCCL)
-        return rnnd_fail(RNND_EUSAGE, "--comm nccl is for GPUs: ranks on CPUs use mpi");
+        return rnnd__fail(RNND_EUSAGE, "--comm nccl is for GPUs: ranks on CPUs use mpi");
     return 0;
 }
 
@@ -91,14 +91,14 @@ static int check_cpu(const struct rnnd_options *opt)
    device it says why; where nobody built one there is nothing to say. */
 static int choose_kind(const struct rnnd_options *opt, bool *cuda)
 {
-    const struct rnnd_cuda_plugin *plugin;
+    const struct rnnd__cuda_plugin *plugin;
     int count, status;
     *cuda = false;
     if (opt->device == RNND_DEVICE_CPU)
         return check_cpu(opt);
-    status = rnnd_cuda_devices(&plugin, &count);
+    status = rnnd__cuda_devices(&plugin, &count);
     if (status < 0 && opt->device == RNND_DEVICE_CUDA)
-        return rnnd_fail(status, "--device cuda: %s; use --device cpu",
+        return rnnd__fail(status, "--device cuda: %s; use --device cpu",
                          rnnd_status_detail());
     *cuda = status == 0;
     return *cuda ? 0 : check_cpu(opt);
@@ -106,13 +106,13 @@ static int choose_kind(const struct rnnd_options *opt, bool *cuda)
 
 static void say_why_cpu(const struct rnnd_options *opt)
 {
-    const struct rnnd_cuda_plugin *plugin;
+    const struct rnnd__cuda_plugin *plugin;
     int count;
-    if (opt->device == RNND_DEVICE_AUTO && rnnd_cuda_plugin_exists() &&
-        rnnd_cuda_devices(&plugin, &count) < 0)
-        rnnd_log_info("on the CPU: %s", rnnd_status_detail());
+    if (opt->device == RNND_DEVICE_AUTO && rnnd__cuda_plugin_exists() &&
+        rnnd__cuda_devices(&plugin, &count) < 0)
+        rnnd__log_info("on the CPU: %s", rnnd_status_detail());
     if (opt->device == RNND_DEVICE_AUTO && opt->rnn_path != RNND_PATH_AUTO)
-        rnnd_log_warn("--rnn-path has no effect on the CPU");
+        rnnd__log_warn("--rnn-path has no effect on the CPU");
 }
 
 /* Ranks with GPUs and ranks without would wait for each other in different ways. */
@@ -122,7 +122,7 @@ static int agree_on_kind(struct rnnd_comm *comm, bool cuda)
     RNND_TRY(rnnd_comm_max(comm, kind, 2));
     if (kind[0] == -kind[1])
         return 0;
-    return rnnd_fail(RNND_EDEVICE,
+    return rnnd__fail(RNND_EDEVICE,
                      "--device auto: some ranks have a GPU and others have none: "
                      "use --device cpu, or hosts that all have one");
 }
@@ -145,16 +145,16 @@ int rnnd_backend_open(const struct rnnd_options *opt, struct rnnd_comm *comm,
     }
     RNND_TRY(status);
     if (cuda)
-        return rnnd_cuda_open(opt, comm, out);
+        return rnnd__cuda_open(opt, comm, out);
     say_why_cpu(opt);
     return open_cpu(opt, comm, out);
 }
 
 int rnnd_backend_devices(char why[256])
 {
-    const struct rnnd_cuda_plugin *plugin;
+    const struct rnnd__cuda_plugin *plugin;
     int count;
-    if (rnnd_cuda_devices(&plugin, &count) == 0)
+    if (rnnd__cuda_devices(&plugin, &count) == 0)
         return count;
     snprintf(why, 256, "%s", rnnd_status_detail());
     return 0;

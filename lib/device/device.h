@@ -7,14 +7,14 @@
 #include "backend.h"
 #include "rnn_dist.h"
 
-RNND_CHECKED int rnnd_device_alloc(struct rnnd_backend *be, struct rnnd_buf *out,
+RNND_CHECKED int rnnd__device_alloc(struct rnnd_backend *be, struct rnnd__buf *out,
                                    int64_t elements);
 /* Frees and forgets. */
-void rnnd_device_free(struct rnnd_backend *be, struct rnnd_buf *buf);
-RNND_CHECKED int rnnd_device_download(struct rnnd_backend *be, void *dst,
-                                      struct rnnd_buf src, size_t bytes);
-RNND_CHECKED int rnnd_device_sync(struct rnnd_backend *be);
+void rnnd__device_free(struct rnnd_backend *be, struct rnnd__buf *buf);
+RNND_CHECKED int rnnd__device_download(struct rnnd_backend *be, void *dst,
+                                      struct rnnd__buf src, size_t bytes);
+RNND_CHECKED int rnnd__device_sync(struct rnnd_backend *be);
 /* Turns a status of the back end into one with its text as the detail. */
-RNND_CHECKED int rnnd_device_status(struct rnnd_backend *be, int status);
+RNND_CHECKED int rnnd__device_status(struct rnnd_backend *be, int status);
 
 #endif

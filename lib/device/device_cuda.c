@@ -26,29 +26,29 @@ static const char *plugin_path(void)
     return path && *path ? path : RNND_PKGLIBDIR "/rnn_dist_cuda.so";
 }
 
-bool rnnd_cuda_plugin_exists(void)
+bool rnnd__cuda_plugin_exists(void)
 {
     return access(plugin_path(), F_OK) == 0;
 }
 
-int rnnd_cuda_plugin_find(const struct rnnd_cuda_plugin **out)
+int rnnd__cuda_plugin_find(const struct rnnd__cuda_plugin **out)
 {
-    static const struct rnnd_cuda_plugin *found;
+    static const struct rnnd__cuda_plugin *found;
     const char *path = plugin_path();
     if (!found) {
-        if (!rnnd_cuda_plugin_exists())
-            return rnnd_fail(RNND_EDEVICE,
+        if (!rnnd__cuda_plugin_exists())
+            return rnnd__fail(RNND_EDEVICE,
                              "there is no CUDA plug-in %s (it is built where "
                              "configure finds CUDA; RNND_CUDA_PLUGIN names another)",
                              path);
         void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
         if (!library)
-            return rnnd_fail(RNND_EDEVICE, "cannot load the CUDA plug-in: %s",
+            return rnnd__fail(RNND_EDEVICE, "cannot load the CUDA plug-in: %s",
                              dlerror());
-        const struct rnnd_cuda_plugin *p = dlsym(library, RNND_CUDA_PLUGIN_SYMBOL);
+        const struct rnnd__cuda_plugin *p = dlsym(library, RNND_CUDA_PLUGIN_SYMBOL);
         if (!p || p->abi != RNND_CUDA_PLUGIN_ABI ||
-            p->ops_size != sizeof(struct rnnd_backend_ops))
-            return rnnd_fail(RNND_EDEVICE, "the CUDA plug-in %s is not this version's",
+            p->ops_size != sizeof(struct rnnd__backend_ops))
+            return rnnd__fail(RNND_EDEVICE, "the CUDA plug-in %s is not this version's",
                              path);
         found = p;
     }
@@ -56,12 +56,12 @@ int rnnd_cuda_plugin_find(const struct rnnd_cuda_plugin **out)
     return 0;
 }
 
-int rnnd_cuda_devices(const struct rnnd_cuda_plugin **plugin, int *count)
+int rnnd__cuda_devices(const struct rnnd__cuda_plugin **plugin, int *count)
 {
     char error[256];
-    RNND_TRY(rnnd_cuda_plugin_find(plugin));
+    RNND_TRY(rnnd__cuda_plugin_find(plugin));
     int status = (*plugin)->device_count(count, error);
-    return status < 0 ? rnnd_fail(status, "%s", error) : 0;
+    return status < 0 ? rnnd__fail(status, "%s", error) : 0;
 }
 
 /* ---- who takes which device ------------------------------------------------------ */
@@ -81,25 +81,25 @@ static int local_rank(const struct rnnd_comm *comm)
 {
     int n = 0, rank = comm ? rnnd_comm_rank(comm) : 0;
     for (int r = 0; r < rank; r++)
-        n += strcmp(rnnd_comm_host(comm, r), rnnd_comm_host(comm, rank)) == 0;
+        n += strcmp(rnnd__comm_host(comm, r), rnnd__comm_host(comm, rank)) == 0;
     return n;
 }
 
 /* A pair of ranks with the same device; NCCL needs one for each. */
 static int judge_pair(const struct rnnd_comm *comm, bool nccl, int a, int b)
 {
-    const char *host = rnnd_comm_host(comm, a);
+    const char *host = rnnd__comm_host(comm, a);
     int ranks = 0;
     for (int r = 0; r < rnnd_comm_size(comm); r++)
-        ranks += strcmp(rnnd_comm_host(comm, r), host) == 0;
+        ranks += strcmp(rnnd__comm_host(comm, r), host) == 0;
     if (nccl)
-        return rnnd_fail(
+        return rnnd__fail(
             RNND_EDEVICE,
             "ranks %d and %d of the %d on %s have the same GPU, "
             "and NCCL needs one for each rank: start fewer ranks a host, or use "
             "--comm mpi",
             a, b, ranks, host);
-    rnnd_log_warn("ranks %d and %d of the %d on %s share a GPU", a, b, ranks, host);
+    rnnd__log_warn("ranks %d and %d of the %d on %s share a GPU", a, b, ranks, host);
     return 0;
 }
 
@@ -116,9 +116,9 @@ static int judge_claims(const struct rnnd_comm *comm, bool nccl,
 static int compare_claims(struct rnnd_comm *comm, bool nccl, const struct claim *own)
 {
     void *all = NULL;
-    int status = rnnd_new((size_t)rnnd_comm_size(comm), sizeof *own, "devices", &all);
+    int status = rnnd__new((size_t)rnnd_comm_size(comm), sizeof *own, "devices", &all);
     RNND_TRY_GOTO(rnnd_comm_agree(comm, status));
-    RNND_TRY_GOTO(rnnd_comm_allgather(comm, own, sizeof *own, all));
+    RNND_TRY_GOTO(rnnd__comm_allgather(comm, own, sizeof *own, all));
     status = judge_claims(comm, nccl, all);
 done:
     free(all);
@@ -136,28 +136,28 @@ static enum rnnd_precision resolve_precision(enum rnnd_precision asked, int arch
 }
 
 static int choose(const struct rnnd_options *opt, const struct rnnd_comm *comm,
-                  struct rnnd_backend_config *config, struct claim *claim)
+                  struct rnnd__backend_config *config, struct claim *claim)
 {
-    const struct rnnd_cuda_plugin *plugin;
-    struct rnnd_cuda_device info;
+    const struct rnnd__cuda_plugin *plugin;
+    struct rnnd__cuda_device info;
     char error[256];
     int count;
-    RNND_TRY(rnnd_cuda_devices(&plugin, &count));
+    RNND_TRY(rnnd__cuda_devices(&plugin, &count));
     config->device = local_rank(comm) % count;
     int status = plugin->device_info(config->device, &info, error);
     if (status < 0)
-        return rnnd_fail(status, "%s", error);
+        return rnnd__fail(status, "%s", error);
     memcpy(claim->identity, info.identity, sizeof claim->identity);
     config->precision = (int)resolve_precision(opt->precision, info.arch);
     config->rnn_path = (int)opt->rnn_path;
     return 0;
 }
 
-int rnnd_cuda_open(const struct rnnd_options *opt, struct rnnd_comm *comm,
+int rnnd__cuda_open(const struct rnnd_options *opt, struct rnnd_comm *comm,
                    struct rnnd_backend **out)
 {
-    const struct rnnd_cuda_plugin *plugin;
-    struct rnnd_backend_config config = {0};
+    const struct rnnd__cuda_plugin *plugin;
+    struct rnnd__backend_config config = {0};
     struct claim claim;
     char error[256];
     bool nccl = size_of(comm) > 1 && opt->comm != RNND_COMM_MPI;
@@ -167,10 +167,10 @@ int rnnd_cuda_open(const struct rnnd_options *opt, struct rnnd_comm *comm,
         status = compare_claims(comm, nccl, &claim);
     }
     RNND_TRY(status);
-    RNND_TRY(rnnd_cuda_plugin_find(&plugin));
+    RNND_TRY(rnnd__cuda_plugin_find(&plugin));
     status = plugin->open(&config, out, error);
     if (status < 0)
-        return rnnd_fail(status, "%s", error);
+        return rnnd__fail(status, "%s", error);
     (*out)->nccl = nccl;
     return 0;
 }

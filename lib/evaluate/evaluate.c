@@ -20,8 +20,8 @@ enum { WINDOWS_BETWEEN_CHECKS = 32 };
 /* A signal counts as a failure of this rank here: what was computed is of no use. */
 static int agree(struct rnnd_comm *comm, int status)
 {
-    if (status == 0 && rnnd_stop_requested())
-        status = rnnd_fail(RNND_STOPPED, "stopped by a signal");
+    if (status == 0 && rnnd__stop_requested())
+        status = rnnd__fail(RNND_STOPPED, "stopped by a signal");
     return rnnd_comm_agree(comm, status);
 }
 
@@ -38,7 +38,7 @@ struct tally {
 static int begin_parts(struct tally *t, int64_t parts)
 {
     RNND_TRY(
-        rnnd_grow((size_t)parts, 3 * sizeof *t->part, "losses", (void **)&t->part));
+        rnnd__grow((size_t)parts, 3 * sizeof *t->part, "losses", (void **)&t->part));
     memset(t->part, 0, (size_t)parts * 3 * sizeof *t->part);
     t->parts = parts;
     return 0;
@@ -66,13 +66,13 @@ static int add_parts(struct tally *t, struct rnnd_comm *comm)
 /* ---- sequences: a part is a batch ------------------------------------------------ */
 
 static int run_pool(struct rnnd_model *model, struct rnnd_batch *batch,
-                    const struct rnnd_walk *walk, struct tally *tally)
+                    const struct rnnd__walk *walk, struct tally *tally)
 {
     static const struct rnnd_pass from_zero;
     RNND_TRY(begin_parts(tally, walk->batches));
     for (int64_t k = 0; k < walk->own; k++) {
         const int32_t *ids;
-        int64_t count = rnnd_walk_batch(walk, walk->mine[k], &ids);
+        int64_t count = rnnd__walk_batch(walk, walk->mine[k], &ids);
         RNND_TRY(rnnd_batch_load_sequences(batch, ids, count));
         RNND_TRY(rnnd_model_evaluate(model, batch, &from_zero));
         RNND_TRY(end_part(tally, model, walk->mine[k]));
@@ -84,18 +84,18 @@ static int run_sequences(struct rnnd_model *model, struct rnnd_batch *batch,
                          struct rnnd_dataset *data, struct rnnd_comm *comm,
                          const struct rnnd_options *opt, struct tally *tally)
 {
-    struct rnnd_walk *walk = NULL;
+    struct rnnd__walk *walk = NULL;
     bool more;
     int status = 0;
-    RNND_TRY_GOTO(rnnd_walk_new(opt, data, comm, 0, &walk));
-    RNND_TRY_GOTO(rnnd_walk_next(walk, &more));
+    RNND_TRY_GOTO(rnnd__walk_new(opt, data, comm, 0, &walk));
+    RNND_TRY_GOTO(rnnd__walk_next(walk, &more));
     while (more) {
         RNND_TRY_GOTO(agree(comm, run_pool(model, batch, walk, tally)));
         RNND_TRY_GOTO(add_parts(tally, comm));
-        RNND_TRY_GOTO(rnnd_walk_next(walk, &more));
+        RNND_TRY_GOTO(rnnd__walk_next(walk, &more));
     }
 done:
-    rnnd_walk_free(walk);
+    rnnd__walk_free(walk);
     return status;
 }
 
@@ -112,11 +112,11 @@ static int blocks_of(int64_t lanes)
 }
 
 static int run_window(struct rnnd_model *model, struct rnnd_batch *batch,
-                      struct rnnd_share *share, struct rnnd_state *state, int64_t w)
+                      struct rnnd__share *share, struct rnnd_state *state, int64_t w)
 {
     for (int64_t m = 0; m < share->cuts; m++) {
         const struct rnnd_piece *pieces;
-        int64_t count = rnnd_share_slice(share, w, m, &pieces);
+        int64_t count = rnnd__share_slice(share, w, m, &pieces);
         struct rnnd_pass pass = {.state = state, .state_row = share->cut[m]};
         if (count == 0)
             continue;
@@ -129,7 +129,7 @@ static int run_window(struct rnnd_model *model, struct rnnd_batch *batch,
 
 /* One block, or none (share->rank is no block): every rank joins in what is agreed. */
 static int run_block(struct rnnd_model *model, struct rnnd_batch *batch,
-                     struct rnnd_share *share, struct rnnd_comm *comm,
+                     struct rnnd__share *share, struct rnnd_comm *comm,
                      struct tally *tally)
 {
     struct rnnd_state *state = NULL;
@@ -153,21 +153,21 @@ static int run_lanes(struct rnnd_model *model, struct rnnd_batch *batch,
                      struct rnnd_dataset *data, struct rnnd_comm *comm,
                      const struct rnnd_options *opt, struct tally *tally)
 {
-    struct rnnd_share *share = NULL;
+    struct rnnd__share *share = NULL;
     int status = 0, rank = rnnd_comm_rank(comm), ranks = rnnd_comm_size(comm);
-    RNND_TRY_GOTO(rnnd_share_new(opt, data, comm, &share));
+    RNND_TRY_GOTO(rnnd__share_new(opt, data, comm, &share));
     share->ranks = blocks_of(opt->batch);
     RNND_TRY_GOTO(begin_parts(tally, share->ranks));
     for (int first = 0; first < share->ranks; first += ranks) {
         int block = first + rank;
         share->rank = block < share->ranks ? block : 0;
-        RNND_TRY_GOTO(rnnd_share_lanes(share, opt->batch));
+        RNND_TRY_GOTO(rnnd__share_lanes(share, opt->batch));
         share->rank = block;
         RNND_TRY_GOTO(run_block(model, batch, share, comm, tally));
     }
     RNND_TRY_GOTO(add_parts(tally, comm));
 done:
-    rnnd_share_free(share);
+    rnnd__share_free(share);
     return status;
 }
 

@@ -25,7 +25,7 @@ struct predictor {
     int64_t state_width;           /* L*D*H floats of h (and of c), 0 = not wanted */
     int states;                    /* 0, 1 (h) or 2 (h, c) */
 
-    struct rnnd_walk *walk;
+    struct rnnd__walk *walk;
     struct rnnd_batch *batch;
     struct rnnd_state *state;
     int64_t state_rows;
@@ -38,7 +38,7 @@ struct predictor {
     int64_t *at;                   /* scratch of unpack */
     int64_t at_room;
 
-    struct rnnd_predict_out *out;  /* rank 0 only, as all below */
+    struct rnnd__predict_out *out;  /* rank 0 only, as all below */
     float *pool;                   /* the pool's rows in the data set's order */
     int64_t pool_room;
     float *pool_state[2];          /* h, c */
@@ -88,7 +88,7 @@ static int reserve(float **p, int64_t *room, int64_t floats)
 {
     if (floats <= *room && *p)
         return 0;
-    RNND_TRY(rnnd_grow((size_t)floats, sizeof(float), "predictions", (void **)p));
+    RNND_TRY(rnnd__grow((size_t)floats, sizeof(float), "predictions", (void **)p));
     *room = floats;
     return 0;
 }
@@ -130,7 +130,7 @@ static int take_states(struct predictor *p, int64_t count, float *out)
 {
     float *raw = NULL;
     int64_t size = p->state_width * p->state_rows;
-    RNND_TRY(rnnd_new((size_t)(2 * size), sizeof *raw, "states", (void **)&raw));
+    RNND_TRY(rnnd__new((size_t)(2 * size), sizeof *raw, "states", (void **)&raw));
     rnnd_state_advance(p->state);
     int status = rnnd_state_get(p->state, raw, raw + size);
     for (int k = 0; status == 0 && k < p->states; k++)
@@ -176,7 +176,7 @@ static int run_batch(struct predictor *p, const int32_t *ids, int64_t count)
     RNND_TRY(state_for(p, count));
     if (count > p->at_room) {
         RNND_TRY(
-            rnnd_grow((size_t)count, sizeof *p->at, "predictions", (void **)&p->at));
+            rnnd__grow((size_t)count, sizeof *p->at, "predictions", (void **)&p->at));
         p->at_room = count;
     }
     struct rnnd_pass pass = {.state = p->state};
@@ -195,7 +195,7 @@ static int run_pool(struct predictor *p)
     p->own_count = 0;
     for (int64_t k = 0; k < p->walk->own; k++) {
         const int32_t *ids;
-        int64_t count = rnnd_walk_batch(p->walk, p->walk->mine[k], &ids);
+        int64_t count = rnnd__walk_batch(p->walk, p->walk->mine[k], &ids);
         RNND_TRY(run_batch(p, ids, count));
     }
     return 0;
@@ -222,7 +222,7 @@ static void place_batch(struct predictor *p, const int32_t *ids, int64_t count,
 
 static int place_pool(struct predictor *p, const float *all)
 {
-    const struct rnnd_walk *w = p->walk;
+    const struct rnnd__walk *w = p->walk;
     int64_t rows = rows_of(p, w->first, w->end), count = w->end - w->first;
     int32_t *mine = NULL;
     int64_t own;
@@ -230,13 +230,13 @@ static int place_pool(struct predictor *p, const float *all)
     for (int k = 0; k < p->states; k++)
         RNND_TRY(
             reserve(&p->pool_state[k], &p->pool_state_room[k], count * p->state_width));
-    RNND_TRY(rnnd_new((size_t)w->batches, sizeof *mine, "shares", (void **)&mine));
+    RNND_TRY(rnnd__new((size_t)w->batches, sizeof *mine, "shares", (void **)&mine));
     int status = 0;
     for (int rank = 0; status == 0 && rank < rnnd_comm_size(p->comm); rank++) {
-        status = rnnd_walk_share(w, rank, mine, &own);
+        status = rnnd__walk_share(w, rank, mine, &own);
         for (int64_t k = 0; status == 0 && k < own; k++) {
             const int32_t *ids;
-            int64_t n = rnnd_walk_batch(w, mine[k], &ids);
+            int64_t n = rnnd__walk_batch(w, mine[k], &ids);
             place_batch(p, ids, n, all);
             all += batch_floats(p, ids, n);
         }
@@ -251,15 +251,15 @@ static int gather_pool(struct predictor *p)
 {
     void *all = NULL;
     size_t *size = NULL;
-    RNND_TRY(rnnd_new((size_t)rnnd_comm_size(p->comm), sizeof *size, "sizes",
+    RNND_TRY(rnnd__new((size_t)rnnd_comm_size(p->comm), sizeof *size, "sizes",
                       (void **)&size));
     int status = rnnd_comm_gather(p->comm, p->own, (size_t)p->own_count * sizeof(float),
                                   &all, size);
     if (status == 0 && p->out) {
-        const struct rnnd_walk *w = p->walk;
+        const struct rnnd__walk *w = p->walk;
         status = place_pool(p, all);
         if (status == 0)
-            status = rnnd_predict_out_pool(p->out, w->first, w->end, p->pool,
+            status = rnnd__predict_out_pool(p->out, w->first, w->end, p->pool,
                                            p->pool_state);
     }
     free(all);
@@ -271,22 +271,22 @@ static int run(struct predictor *p)
 {
     bool more;
     int status = 0;
-    RNND_TRY(rnnd_walk_next(p->walk, &more));
+    RNND_TRY(rnnd__walk_next(p->walk, &more));
     while (more) {
         /* A failure of rank 0 to write is told with the next pool, or at the end. */
         RNND_TRY(rnnd_comm_agree(p->comm, status ? status : run_pool(p)));
         status = gather_pool(p);
-        RNND_TRY(rnnd_walk_next(p->walk, &more));
+        RNND_TRY(rnnd__walk_next(p->walk, &more));
     }
     return rnnd_comm_agree(p->comm, status);
 }
 
 static void clear(struct predictor *p)
 {
-    rnnd_walk_free(p->walk);
+    rnnd__walk_free(p->walk);
     rnnd_batch_free(p->batch);
     rnnd_state_free(p->state);
-    rnnd_predict_out_close(p->out);
+    rnnd__predict_out_close(p->out);
     void *all[] = {p->packed, p->own,           p->at,
                    p->pool,   p->pool_state[0], p->pool_state[1]};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
@@ -303,7 +303,7 @@ int rnnd_predict(struct rnnd_model *model, struct rnnd_dataset *data,
                           .sequences = info->sequences, .comm = comm, .opt = opt,
                           .stepwise = rnnd_task_is_stepwise(spec->task),
                           .outputs = spec->outputs};
-    struct rnnd_predict_layout layout = {.stepwise = p.stepwise, .outputs = p.outputs,
+    struct rnnd__predict_layout layout = {.stepwise = p.stepwise, .outputs = p.outputs,
                                          .pad = opt->pad};
     int status = 0;
     if (opt->states) {
@@ -312,16 +312,16 @@ int rnnd_predict(struct rnnd_model *model, struct rnnd_dataset *data,
         layout.states = p.states = spec->cell == RNND_LSTM ? 2 : 1;
         p.state_width = layout.places * layout.hidden;
     }
-    RNND_TRY(rnnd_predict_out_check(&layout, info));
+    RNND_TRY(rnnd__predict_out_check(&layout, info));
     if (rnnd_comm_rank(comm) == 0)
-        status = rnnd_predict_out_open(opt, data, model, &layout, &p.out);
+        status = rnnd__predict_out_open(opt, data, model, &layout, &p.out);
     RNND_TRY_GOTO(rnnd_comm_agree(comm, status));
-    RNND_TRY_GOTO(rnnd_walk_new(opt, data, comm, p.outputs + p.state_width, &p.walk));
+    RNND_TRY_GOTO(rnnd__walk_new(opt, data, comm, p.outputs + p.state_width, &p.walk));
     RNND_TRY_GOTO(rnnd_batch_new(rnnd_model_backend(model), data, false,
                                  rnnd_model_mean(model), rnnd_model_std(model),
                                  &p.batch));
     RNND_TRY_GOTO(run(&p));
-    RNND_TRY_GOTO(rnnd_comm_agree(comm, p.out ? rnnd_predict_out_commit(p.out) : 0));
+    RNND_TRY_GOTO(rnnd_comm_agree(comm, p.out ? rnnd__predict_out_commit(p.out) : 0));
 done:
     clear(&p);
     return status;

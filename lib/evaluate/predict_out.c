@@ -10,27 +10,27 @@
 #include "hdf/hdf.h"
 #include "base/status.h"
 
-struct rnnd_predict_out {
-    struct rnnd_predict_layout layout;
+struct rnnd__predict_out {
+    struct rnnd__predict_layout layout;
     const struct rnnd_dataset *data;
     struct rnnd_model *model;
     const int64_t *offsets;
     int64_t sequences;
-    struct rnnd_hdf *file;
+    struct rnnd__hdf *file;
     float *padded;                 /* [T,O] of one sequence */
-    struct rnnd_file csv;
+    struct rnnd__file csv;
 };
 
-int rnnd_predict_out_check(const struct rnnd_predict_layout *layout,
+int rnnd__predict_out_check(const struct rnnd__predict_layout *layout,
                            const struct rnnd_dataset_info *info)
 {
     if (layout->pad && !layout->stepwise)
-        return rnnd_fail(RNND_EUSAGE,
+        return rnnd__fail(RNND_EUSAGE,
                          "--pad %lld: this model predicts one row a sequence, "
                          "there is nothing to pad",
                          (long long)layout->pad);
     if (layout->pad && layout->pad < info->longest)
-        return rnnd_fail(RNND_EUSAGE,
+        return rnnd__fail(RNND_EUSAGE,
                          "--pad %lld: the longest sequence of %s has %lld steps",
                          (long long)layout->pad, info->path, (long long)info->longest);
     return 0;
@@ -38,35 +38,35 @@ int rnnd_predict_out_check(const struct rnnd_predict_layout *layout,
 
 /* ---- HDF5 ------------------------------------------------------------------------ */
 
-static int create_states(struct rnnd_predict_out *o)
+static int create_states(struct rnnd__predict_out *o)
 {
     static const char *const name[] = {"/states/h", "/states/c"};
     int64_t dim[] = {o->sequences, o->layout.places, o->layout.hidden};
     for (int k = 0; k < o->layout.states; k++)
-        RNND_TRY(rnnd_hdf_write(o->file, name[k], RNND_F32, 3, dim, false, NULL));
+        RNND_TRY(rnnd__hdf_write(o->file, name[k], RNND_F32, 3, dim, false, NULL));
     return 0;
 }
 
-static int create_file(struct rnnd_predict_out *o, const char *path)
+static int create_file(struct rnnd__predict_out *o, const char *path)
 {
-    const struct rnnd_predict_layout *l = &o->layout;
+    const struct rnnd__predict_layout *l = &o->layout;
     int64_t count = o->sequences + 1;
     int64_t ragged[] = {l->stepwise ? o->offsets[o->sequences] : o->sequences,
                         l->outputs};
     int64_t padded[] = {o->sequences, l->pad, l->outputs};
-    RNND_TRY(rnnd_hdf_create(path, &o->file));
-    RNND_TRY(rnnd_hdf_set_string(o->file, "format", "rnn_dist-predictions"));
-    RNND_TRY(rnnd_hdf_set_int(o->file, "version", 1));
+    RNND_TRY(rnnd__hdf_create(path, &o->file));
+    RNND_TRY(rnnd__hdf_set_string(o->file, "format", "rnn_dist-predictions"));
+    RNND_TRY(rnnd__hdf_set_int(o->file, "version", 1));
     RNND_TRY(
-        rnnd_hdf_write(o->file, "/offsets", RNND_I64, 1, &count, false, o->offsets));
+        rnnd__hdf_write(o->file, "/offsets", RNND_I64, 1, &count, false, o->offsets));
     if (l->pad)
-        RNND_TRY(rnnd_hdf_write(o->file, "/outputs", RNND_F32, 3, padded, false, NULL));
+        RNND_TRY(rnnd__hdf_write(o->file, "/outputs", RNND_F32, 3, padded, false, NULL));
     else
-        RNND_TRY(rnnd_hdf_write(o->file, "/outputs", RNND_F32, 2, ragged, false, NULL));
+        RNND_TRY(rnnd__hdf_write(o->file, "/outputs", RNND_F32, 2, ragged, false, NULL));
     return create_states(o);
 }
 
-static int write_padded(struct rnnd_predict_out *o, int64_t first, int64_t end,
+static int write_padded(struct rnnd__predict_out *o, int64_t first, int64_t end,
                         const float *rows)
 {
     size_t whole = (size_t)(o->layout.pad * o->layout.outputs) * sizeof(float);
@@ -74,13 +74,13 @@ static int write_padded(struct rnnd_predict_out *o, int64_t first, int64_t end,
         int64_t floats = (o->offsets[i + 1] - o->offsets[i]) * o->layout.outputs;
         memset(o->padded, 0, whole);
         memcpy(o->padded, rows, (size_t)floats * sizeof(float));
-        RNND_TRY(rnnd_hdf_write_rows(o->file, "/outputs", i, 1, RNND_F32, o->padded));
+        RNND_TRY(rnnd__hdf_write_rows(o->file, "/outputs", i, 1, RNND_F32, o->padded));
         rows += floats;
     }
     return 0;
 }
 
-static int write_file(struct rnnd_predict_out *o, int64_t first, int64_t end,
+static int write_file(struct rnnd__predict_out *o, int64_t first, int64_t end,
                       const float *rows, float *const *state)
 {
     int64_t at = o->layout.stepwise ? o->offsets[first] : first;
@@ -88,12 +88,12 @@ static int write_file(struct rnnd_predict_out *o, int64_t first, int64_t end,
     if (o->layout.pad)
         RNND_TRY(write_padded(o, first, end, rows));
     else
-        RNND_TRY(rnnd_hdf_write_rows(o->file, "/outputs", at, to - at, RNND_F32, rows));
+        RNND_TRY(rnnd__hdf_write_rows(o->file, "/outputs", at, to - at, RNND_F32, rows));
     if (o->layout.states > 0)
-        RNND_TRY(rnnd_hdf_write_rows(o->file, "/states/h", first, end - first, RNND_F32,
+        RNND_TRY(rnnd__hdf_write_rows(o->file, "/states/h", first, end - first, RNND_F32,
                                      state[0]));
     if (o->layout.states > 1)
-        RNND_TRY(rnnd_hdf_write_rows(o->file, "/states/c", first, end - first, RNND_F32,
+        RNND_TRY(rnnd__hdf_write_rows(o->file, "/states/c", first, end - first, RNND_F32,
                                      state[1]));
     return 0;
 }
@@ -123,7 +123,7 @@ static bool names_classes(enum rnnd_task task)
 
 /* A class's or token's text: the data set's, else the model's; NULL where neither has
    one. */
-static const char *class_text(const struct rnnd_predict_out *o, int64_t k)
+static const char *class_text(const struct rnnd__predict_out *o, int64_t k)
 {
     const char *text = rnnd_model_spec(o->model)->task == RNND_LM
                            ? rnnd_dataset_token(o->data, k)
@@ -131,7 +131,7 @@ static const char *class_text(const struct rnnd_predict_out *o, int64_t k)
     return text ? text : rnnd_model_class(o->model, k);
 }
 
-static void put_class(struct rnnd_predict_out *o, int64_t k)
+static void put_class(struct rnnd__predict_out *o, int64_t k)
 {
     const char *text = class_text(o, k);
     if (text)
@@ -141,7 +141,7 @@ static void put_class(struct rnnd_predict_out *o, int64_t k)
 }
 
 /* sequence[,step][,prediction],one column an output */
-static void put_header(struct rnnd_predict_out *o)
+static void put_header(struct rnnd__predict_out *o)
 {
     bool classes = names_classes(rnnd_model_spec(o->model)->task);
     fputs("sequence", o->csv.stream);
@@ -157,7 +157,7 @@ static void put_header(struct rnnd_predict_out *o)
     fputc('\n', o->csv.stream);
 }
 
-static void put_row(struct rnnd_predict_out *o, int64_t sequence, int64_t step,
+static void put_row(struct rnnd__predict_out *o, int64_t sequence, int64_t step,
                     const float *row)
 {
     const char *name = rnnd_dataset_name(o->data, sequence);
@@ -180,7 +180,7 @@ static void put_row(struct rnnd_predict_out *o, int64_t sequence, int64_t step,
 }
 
 /* A write that fails is found when the file is committed. */
-static void write_csv(struct rnnd_predict_out *o, int64_t first, int64_t end,
+static void write_csv(struct rnnd__predict_out *o, int64_t first, int64_t end,
                       const float *rows)
 {
     for (int64_t i = first; i < end; i++) {
@@ -192,35 +192,35 @@ static void write_csv(struct rnnd_predict_out *o, int64_t first, int64_t end,
 
 /* ---- both ------------------------------------------------------------------------ */
 
-int rnnd_predict_out_open(const struct rnnd_options *opt,
+int rnnd__predict_out_open(const struct rnnd_options *opt,
                           const struct rnnd_dataset *data, struct rnnd_model *model,
-                          const struct rnnd_predict_layout *layout,
-                          struct rnnd_predict_out **out)
+                          const struct rnnd__predict_layout *layout,
+                          struct rnnd__predict_out **out)
 {
-    struct rnnd_predict_out *o = NULL;
+    struct rnnd__predict_out *o = NULL;
     int status = 0;
-    RNND_TRY_GOTO(rnnd_new(1, sizeof *o, "predictions", (void **)&o));
+    RNND_TRY_GOTO(rnnd__new(1, sizeof *o, "predictions", (void **)&o));
     o->layout = *layout;
     o->data = data;
     o->model = model;
     o->offsets = rnnd_dataset_offsets(data);
     o->sequences = rnnd_dataset_info(data)->sequences;
-    RNND_TRY_GOTO(rnnd_new((size_t)(layout->pad * layout->outputs), sizeof(float),
+    RNND_TRY_GOTO(rnnd__new((size_t)(layout->pad * layout->outputs), sizeof(float),
                            "padding", (void **)&o->padded));
     if (opt->out)
         RNND_TRY_GOTO(create_file(o, opt->out));
     if (opt->csv) {
-        RNND_TRY_GOTO(rnnd_file_create(opt->csv, &o->csv));
+        RNND_TRY_GOTO(rnnd__file_create(opt->csv, &o->csv));
         put_header(o);
     }
     *out = o;
     return 0;
 done:
-    rnnd_predict_out_close(o);
+    rnnd__predict_out_close(o);
     return status;
 }
 
-int rnnd_predict_out_pool(struct rnnd_predict_out *o, int64_t first, int64_t end,
+int rnnd__predict_out_pool(struct rnnd__predict_out *o, int64_t first, int64_t end,
                           const float *rows, float *const *state)
 {
     if (o->file)
@@ -230,22 +230,22 @@ int rnnd_predict_out_pool(struct rnnd_predict_out *o, int64_t first, int64_t end
     return 0;
 }
 
-int rnnd_predict_out_commit(struct rnnd_predict_out *o)
+int rnnd__predict_out_commit(struct rnnd__predict_out *o)
 {
     if (o->file) {
-        struct rnnd_hdf *file = o->file;
+        struct rnnd__hdf *file = o->file;
         o->file = NULL;
-        RNND_TRY(rnnd_hdf_commit(file));
+        RNND_TRY(rnnd__hdf_commit(file));
     }
-    return o->csv.stream ? rnnd_file_commit(&o->csv) : 0;
+    return o->csv.stream ? rnnd__file_commit(&o->csv) : 0;
 }
 
-void rnnd_predict_out_close(struct rnnd_predict_out *o)
+void rnnd__predict_out_close(struct rnnd__predict_out *o)
 {
     if (!o)
         return;
-    rnnd_hdf_close(o->file);
-    rnnd_file_drop(&o->csv);
+    rnnd__hdf_close(o->file);
+    rnnd__file_drop(&o->csv);
     free(o->padded);
     free(o);
 }

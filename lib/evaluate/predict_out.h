@@ -10,9 +10,9 @@
 
 #include "rnn_dist.h"
 
-struct rnnd_predict_out;
+struct rnnd__predict_out;
 
-struct rnnd_predict_layout {
+struct rnnd__predict_layout {
     bool stepwise;                 /* rows are steps, else sequences */
     int64_t outputs;               /* O floats a row */
     int64_t pad;                   /* T of [N,T,O], 0 = ragged */
@@ -21,21 +21,21 @@ struct rnnd_predict_layout {
 };
 
 /* EUSAGE where pad does not fit the task or the data. */
-RNND_CHECKED int rnnd_predict_out_check(const struct rnnd_predict_layout *layout,
+RNND_CHECKED int rnnd__predict_out_check(const struct rnnd__predict_layout *layout,
                                         const struct rnnd_dataset_info *info);
 /* Files under temporary names beside opt->out and opt->csv. */
-RNND_CHECKED int rnnd_predict_out_open(const struct rnnd_options *opt,
+RNND_CHECKED int rnnd__predict_out_open(const struct rnnd_options *opt,
                                        const struct rnnd_dataset *data,
                                        struct rnnd_model *model,
-                                       const struct rnnd_predict_layout *layout,
-                                       struct rnnd_predict_out **out);
+                                       const struct rnnd__predict_layout *layout,
+                                       struct rnnd__predict_out **out);
 /* Sequences first .. end-1: their rows, and their states h and c [end-first, L*D,
    H]. */
-RNND_CHECKED int rnnd_predict_out_pool(struct rnnd_predict_out *out, int64_t first,
+RNND_CHECKED int rnnd__predict_out_pool(struct rnnd__predict_out *out, int64_t first,
                                        int64_t end, const float *rows,
                                        float *const *state);
 /* Gives the files their names; what is not committed is dropped by close. */
-RNND_CHECKED int rnnd_predict_out_commit(struct rnnd_predict_out *out);
-void rnnd_predict_out_close(struct rnnd_predict_out *out);
+RNND_CHECKED int rnnd__predict_out_commit(struct rnnd__predict_out *out);
+void rnnd__predict_out_close(struct rnnd__predict_out *out);
 
 #endif

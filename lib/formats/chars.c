@@ -25,7 +25,7 @@ static size_t character(const unsigned char *c, size_t room)
     return n > 1 && (second_low || second_high) ? 0 : n;
 }
 
-static int read_text(struct rnnd_tokens *tokens, const struct rnnd_text *text)
+static int read_text(struct rnnd__tokens *tokens, const struct rnnd__text *text)
 {
     int64_t line = 1;
     size_t at = text->at, start = at;
@@ -33,37 +33,37 @@ static int read_text(struct rnnd_tokens *tokens, const struct rnnd_text *text)
         const char *c = text->data + at;
         size_t n = character((const unsigned char *)c, text->size - at);
         if (n == 0)
-            return rnnd_fail(RNND_EDATA, "%s:%lld: byte %zu of the line is no UTF-8",
+            return rnnd__fail(RNND_EDATA, "%s:%lld: byte %zu of the line is no UTF-8",
                              text->path, (long long)line, at - start + 1);
-        RNND_TRY(rnnd_tokens_add(tokens, c, n));
+        RNND_TRY(rnnd__tokens_add(tokens, c, n));
         at += n;
         if (*c == '\n') {
-            RNND_TRY(rnnd_tokens_end_line(tokens));
+            RNND_TRY(rnnd__tokens_end_line(tokens));
             line++;
             start = at;
         }
     }
-    return at > start ? rnnd_tokens_end_line(tokens) : 0;
+    return at > start ? rnnd__tokens_end_line(tokens) : 0;
 }
 
 static int read_chars(const struct rnnd_options *opt, char *const *inputs, int count,
-                      struct rnnd_contents *out)
+                      struct rnnd__contents *out)
 {
-    struct rnnd_tokens tokens;
+    struct rnnd__tokens tokens;
     int status = 0;
-    rnnd_tokens_init(&tokens);
+    rnnd__tokens_init(&tokens);
     for (int i = 0; i < count && status == 0; i++) {
-        struct rnnd_text text;
-        RNND_TRY_GOTO(rnnd_text_read(inputs[i], &text));
+        struct rnnd__text text;
+        RNND_TRY_GOTO(rnnd__text_read(inputs[i], &text));
         status = read_text(&tokens, &text);
-        rnnd_text_clear(&text);
+        rnnd__text_clear(&text);
     }
     if (status == 0)
-        status = rnnd_tokens_finish(&tokens, opt, fixed, 0, out);
+        status = rnnd__tokens_finish(&tokens, opt, fixed, 0, out);
 done:
-    rnnd_tokens_clear(&tokens);
+    rnnd__tokens_clear(&tokens);
     return status;
 }
 
-const struct rnnd_format rnnd_format_text_chars = {"text-chars", " vocab-from block ",
+const struct rnnd__format rnnd__format_text_chars = {"text-chars", " vocab-from block ",
                                                    read_chars};

@@ -12,9 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-int rnnd_contents_init(struct rnnd_contents *contents)
+int rnnd__contents_init(struct rnnd__contents *contents)
 {
-    *contents = (struct rnnd_contents){
+    *contents = (struct rnnd__contents){
         .task = RNND_NO_TASK,
         .offsets.size = sizeof(int64_t),
         .features.size = sizeof(float),
@@ -25,48 +25,48 @@ int rnnd_contents_init(struct rnnd_contents *contents)
         .class.size = sizeof(char *),
         .token.size = sizeof(char *),
     };
-    return rnnd_list_add(&contents->offsets, NULL, 1);
+    return rnnd__list_add(&contents->offsets, NULL, 1);
 }
 
-void rnnd_contents_clear(struct rnnd_contents *contents)
+void rnnd__contents_clear(struct rnnd__contents *contents)
 {
-    rnnd_list_clear(&contents->offsets);
-    rnnd_list_clear(&contents->features);
-    rnnd_list_clear(&contents->tokens);
-    rnnd_list_clear(&contents->labels);
-    rnnd_list_clear(&contents->values);
-    rnnd_list_clear_texts(&contents->names);
-    rnnd_list_clear_texts(&contents->class);
-    rnnd_list_clear_texts(&contents->token);
+    rnnd__list_clear(&contents->offsets);
+    rnnd__list_clear(&contents->features);
+    rnnd__list_clear(&contents->tokens);
+    rnnd__list_clear(&contents->labels);
+    rnnd__list_clear(&contents->values);
+    rnnd__list_clear_texts(&contents->names);
+    rnnd__list_clear_texts(&contents->class);
+    rnnd__list_clear_texts(&contents->token);
 }
 
-int64_t rnnd_contents_sequences(const struct rnnd_contents *contents)
+int64_t rnnd__contents_sequences(const struct rnnd__contents *contents)
 {
     return contents->offsets.count - 1;
 }
 
-int64_t rnnd_contents_steps(const struct rnnd_contents *contents)
+int64_t rnnd__contents_steps(const struct rnnd__contents *contents)
 {
     return contents->vocab || !contents->inputs
                ? contents->tokens.count
                : contents->features.count / contents->inputs;
 }
 
-int rnnd_contents_end_sequence(struct rnnd_contents *contents)
+int rnnd__contents_end_sequence(struct rnnd__contents *contents)
 {
-    int64_t end = rnnd_contents_steps(contents);
-    return rnnd_list_add(&contents->offsets, &end, 1);
+    int64_t end = rnnd__contents_steps(contents);
+    return rnnd__list_add(&contents->offsets, &end, 1);
 }
 
 /* ---- formats */
 
-static const struct rnnd_format *const formats[] = {
-    &rnnd_format_ts,         &rnnd_format_csv,        &rnnd_format_npz,
-    &rnnd_format_text_words, &rnnd_format_text_chars, &rnnd_format_music,
+static const struct rnnd__format *const formats[] = {
+    &rnnd__format_ts,         &rnnd__format_csv,        &rnnd__format_npz,
+    &rnnd__format_text_words, &rnnd__format_text_chars, &rnnd__format_music,
 };
 enum { FORMATS = sizeof formats / sizeof formats[0] };
 
-int rnnd_format_find(const char *name, const struct rnnd_format **out)
+int rnnd__format_find(const char *name, const struct rnnd__format **out)
 {
     const char *names[FORMATS + 1] = {NULL};
     for (int i = 0; i < FORMATS; i++) {
@@ -76,38 +76,38 @@ int rnnd_format_find(const char *name, const struct rnnd_format **out)
             return 0;
         }
     }
-    const char *meant = rnnd_options_nearest(name, names);
-    return rnnd_fail(
+    const char *meant = rnnd__options_nearest(name, names);
+    return rnnd__fail(
         RNND_EUSAGE,
         "pack: unknown kind %s%s%s; there are ts, csv, npz, text-words, text-chars "
         "and music-json",
         name, meant ? "; did you mean " : "", meant ? meant : "");
 }
 
-int rnnd_format_read(const struct rnnd_format *format, const struct rnnd_options *opt,
-                     char *const *inputs, int count, struct rnnd_contents *out)
+int rnnd__format_read(const struct rnnd__format *format, const struct rnnd_options *opt,
+                     char *const *inputs, int count, struct rnnd__contents *out)
 {
     RNND_TRY(format->read(opt, inputs, count, out));
-    if (rnnd_contents_sequences(out) == 0)
-        return rnnd_fail(RNND_EDATA, "%s: holds no sequence", inputs[0]);
-    if (rnnd_contents_sequences(out) >= INT32_MAX)
-        return rnnd_fail(RNND_EDATA, "%s: more than 2^31-2 sequences", inputs[0]);
+    if (rnnd__contents_sequences(out) == 0)
+        return rnnd__fail(RNND_EDATA, "%s: holds no sequence", inputs[0]);
+    if (rnnd__contents_sequences(out) >= INT32_MAX)
+        return rnnd__fail(RNND_EDATA, "%s: more than 2^31-2 sequences", inputs[0]);
     return 0;
 }
 
-int rnnd_format_texts_of(const char *path, const char *object, struct rnnd_list *out)
+int rnnd__format_texts_of(const char *path, const char *object, struct rnnd__list *out)
 {
-    struct rnnd_hdf *file;
+    struct rnnd__hdf *file;
     char **text = NULL;
     int64_t count;
-    RNND_TRY(rnnd_hdf_open(path, &file));
+    RNND_TRY(rnnd__hdf_open(path, &file));
     int status;
-    RNND_TRY_GOTO(rnnd_hdf_read_strings(file, object, &text, &count));
+    RNND_TRY_GOTO(rnnd__hdf_read_strings(file, object, &text, &count));
     for (int64_t i = 0; i < count; i++)
-        RNND_TRY_GOTO(rnnd_list_add_text(out, text[i], strlen(text[i])));
+        RNND_TRY_GOTO(rnnd__list_add_text(out, text[i], strlen(text[i])));
 done:
     free(text);
-    rnnd_hdf_close(file);
+    rnnd__hdf_close(file);
     return status;
 }
 
@@ -116,11 +116,11 @@ done:
 /* Marks `count` of the sequences 0..n-1: the first of a Fisher-Yates shuffle. */
 static int draw(int64_t n, int64_t count, uint64_t seed, bool **out)
 {
-    uint64_t key = rnnd_random_key(seed, RNND_FOR_SPLIT, 0, 0);
+    uint64_t key = rnnd__random_key(seed, RNND_FOR_SPLIT, 0, 0);
     int64_t *order;
     bool *drawn;
-    RNND_TRY(rnnd_new((size_t)n, sizeof *drawn, "a split", (void **)&drawn));
-    int status = rnnd_new((size_t)n, sizeof *order, "a split", (void **)&order);
+    RNND_TRY(rnnd__new((size_t)n, sizeof *drawn, "a split", (void **)&drawn));
+    int status = rnnd__new((size_t)n, sizeof *order, "a split", (void **)&order);
     if (status < 0) {
         free(drawn);
         return status;
@@ -128,7 +128,7 @@ static int draw(int64_t n, int64_t count, uint64_t seed, bool **out)
     for (int64_t i = 0; i < n; i++)
         order[i] = i;
     for (int64_t i = 0; i < count; i++) {
-        struct rnnd_random r = rnnd_philox(key, (uint32_t)i, (uint32_t)(i >> 32), 0, 0);
+        struct rnnd__random r = rnnd__philox(key, (uint32_t)i, (uint32_t)(i >> 32), 0, 0);
         uint64_t word = (uint64_t)r.word[1] << 32 | r.word[0];
         int64_t j = i + (int64_t)(((unsigned __int128)word * (uint64_t)(n - i)) >> 64);
         drawn[order[j]] = true;
@@ -139,28 +139,28 @@ static int draw(int64_t n, int64_t count, uint64_t seed, bool **out)
     return 0;
 }
 
-static int copy_rows(struct rnnd_list *to, const struct rnnd_list *from, int64_t first,
+static int copy_rows(struct rnnd__list *to, const struct rnnd__list *from, int64_t first,
                      int64_t rows, int64_t width)
 {
     if (from->count == 0)
         return 0;
-    return rnnd_list_add(to,
+    return rnnd__list_add(to,
                          (const char *)from->at + (size_t)(first * width) * from->size,
                          rows * width);
 }
 
 /* Moves a text from one list to another, which must come to own it. */
-static int move_text(struct rnnd_list *to, struct rnnd_list *from, int64_t i)
+static int move_text(struct rnnd__list *to, struct rnnd__list *from, int64_t i)
 {
     if (from->count == 0)
         return 0;
     char **text = (char **)from->at + i;
-    RNND_TRY(rnnd_list_add(to, text, 1));
+    RNND_TRY(rnnd__list_add(to, text, 1));
     *text = NULL;
     return 0;
 }
 
-static int move_sequence(struct rnnd_contents *to, struct rnnd_contents *from,
+static int move_sequence(struct rnnd__contents *to, struct rnnd__contents *from,
                          int64_t i)
 {
     const int64_t *at = (const int64_t *)from->offsets.at + i;
@@ -173,11 +173,11 @@ static int move_sequence(struct rnnd_contents *to, struct rnnd_contents *from,
     RNND_TRY(copy_rows(&to->values, &from->values, row, rows, from->outputs));
     RNND_TRY(move_text(&to->names, &from->names, i));
     int64_t end = ((int64_t *)to->offsets.at)[to->offsets.count - 1] + steps;
-    return rnnd_list_add(&to->offsets, &end, 1);
+    return rnnd__list_add(&to->offsets, &end, 1);
 }
 
 /* What is not of single sequences. */
-static int copy_head(struct rnnd_contents *to, const struct rnnd_contents *from)
+static int copy_head(struct rnnd__contents *to, const struct rnnd__contents *from)
 {
     to->task = from->task;
     to->inputs = from->inputs;
@@ -186,38 +186,38 @@ static int copy_head(struct rnnd_contents *to, const struct rnnd_contents *from)
     to->outputs = from->outputs;
     for (int64_t i = 0; i < from->class.count; i++) {
         const char *text = ((char **)from->class.at)[i];
-        RNND_TRY(rnnd_list_add_text(&to->class, text, strlen(text)));
+        RNND_TRY(rnnd__list_add_text(&to->class, text, strlen(text)));
     }
     for (int64_t i = 0; i < from->token.count; i++) {
         const char *text = ((char **)from->token.at)[i];
-        RNND_TRY(rnnd_list_add_text(&to->token, text, strlen(text)));
+        RNND_TRY(rnnd__list_add_text(&to->token, text, strlen(text)));
     }
     return 0;
 }
 
-int rnnd_contents_split(struct rnnd_contents *contents, double share, uint64_t seed,
-                        struct rnnd_contents *rest)
+int rnnd__contents_split(struct rnnd__contents *contents, double share, uint64_t seed,
+                        struct rnnd__contents *rest)
 {
-    int64_t n = rnnd_contents_sequences(contents);
+    int64_t n = rnnd__contents_sequences(contents);
     int64_t count = (int64_t)llround(share * (double)n);
     bool *drawn = NULL;
-    struct rnnd_contents kept = {0};
+    struct rnnd__contents kept = {0};
     if (n < 2)
-        return rnnd_fail(RNND_EDATA,
+        return rnnd__fail(RNND_EDATA,
                          "--split: one sequence cannot be split in two files");
     count = count < 1 ? 1 : count > n - 1 ? n - 1 : count;
     int status;
     RNND_TRY_GOTO(draw(n, count, seed, &drawn));
-    RNND_TRY_GOTO(rnnd_contents_init(&kept));
+    RNND_TRY_GOTO(rnnd__contents_init(&kept));
     RNND_TRY_GOTO(copy_head(&kept, contents));
     RNND_TRY_GOTO(copy_head(rest, contents));
     for (int64_t i = 0; i < n; i++)
         RNND_TRY_GOTO(move_sequence(drawn[i] ? rest : &kept, contents, i));
-    struct rnnd_contents swap = *contents;
+    struct rnnd__contents swap = *contents;
     *contents = kept;
     kept = swap;
 done:
-    rnnd_contents_clear(&kept);
+    rnnd__contents_clear(&kept);
     free(drawn);
     return status;
 }
@@ -225,7 +225,7 @@ done:
 /* ---- writing */
 
 /* Answers that are all 0 or 1 take a byte each. */
-static int write_values(struct rnnd_hdf *file, const struct rnnd_contents *c,
+static int write_values(struct rnnd__hdf *file, const struct rnnd__contents *c,
                         int64_t rows)
 {
     int64_t dim[] = {rows, c->outputs}, count = c->values.count;
@@ -234,77 +234,77 @@ static int write_values(struct rnnd_hdf *file, const struct rnnd_contents *c,
     for (int64_t i = 0; i < count && bits; i++)
         bits = value[i] == 0 || value[i] == 1;
     if (!bits)
-        return rnnd_hdf_write(file, "/targets", RNND_F32, 2, dim, false, value);
+        return rnnd__hdf_write(file, "/targets", RNND_F32, 2, dim, false, value);
     uint8_t *byte;
-    RNND_TRY(rnnd_new((size_t)count, 1, "targets", (void **)&byte));
+    RNND_TRY(rnnd__new((size_t)count, 1, "targets", (void **)&byte));
     for (int64_t i = 0; i < count; i++)
         byte[i] = (uint8_t)value[i];
-    int status = rnnd_hdf_write(file, "/targets", RNND_U8, 2, dim, false, byte);
+    int status = rnnd__hdf_write(file, "/targets", RNND_U8, 2, dim, false, byte);
     free(byte);
     return status;
 }
 
-static int write_texts(struct rnnd_hdf *file, const char *object,
-                       const struct rnnd_list *texts)
+static int write_texts(struct rnnd__hdf *file, const char *object,
+                       const struct rnnd__list *texts)
 {
     return texts->count == 0
                ? 0
-               : rnnd_hdf_write_strings(file, object, (const char *const *)texts->at,
+               : rnnd__hdf_write_strings(file, object, (const char *const *)texts->at,
                                         texts->count);
 }
 
-static int write_head(struct rnnd_hdf *file, const struct rnnd_contents *c)
+static int write_head(struct rnnd__hdf *file, const struct rnnd__contents *c)
 {
-    RNND_TRY(rnnd_hdf_set_string(file, "format", "rnn_dist-data"));
-    RNND_TRY(rnnd_hdf_set_int(file, "version", 1));
-    RNND_TRY(rnnd_hdf_set_string(file, "task", rnnd_task_name(c->task)));
+    RNND_TRY(rnnd__hdf_set_string(file, "format", "rnn_dist-data"));
+    RNND_TRY(rnnd__hdf_set_int(file, "version", 1));
+    RNND_TRY(rnnd__hdf_set_string(file, "task", rnnd_task_name(c->task)));
     if (c->vocab)
-        RNND_TRY(rnnd_hdf_set_int(file, "vocab_size", c->vocab));
+        RNND_TRY(rnnd__hdf_set_int(file, "vocab_size", c->vocab));
     if (c->classes)
-        RNND_TRY(rnnd_hdf_set_int(file, "num_classes", c->classes));
+        RNND_TRY(rnnd__hdf_set_int(file, "num_classes", c->classes));
     return 0;
 }
 
-static int write_contents(struct rnnd_hdf *file, const struct rnnd_contents *c)
+static int write_contents(struct rnnd__hdf *file, const struct rnnd__contents *c)
 {
-    int64_t S = rnnd_contents_steps(c), N = rnnd_contents_sequences(c);
+    int64_t S = rnnd__contents_steps(c), N = rnnd__contents_sequences(c);
     int64_t rows = rnnd_task_is_stepwise(c->task) ? S : N;
     RNND_TRY(write_head(file, c));
-    RNND_TRY(rnnd_hdf_write(file, "/offsets", RNND_I64, 1, &c->offsets.count, false,
+    RNND_TRY(rnnd__hdf_write(file, "/offsets", RNND_I64, 1, &c->offsets.count, false,
                             c->offsets.at));
     if (c->vocab)
-        RNND_TRY(rnnd_hdf_write(file, "/inputs", RNND_I32, 1, &S, false, c->tokens.at));
+        RNND_TRY(rnnd__hdf_write(file, "/inputs", RNND_I32, 1, &S, false, c->tokens.at));
     else
-        RNND_TRY(rnnd_hdf_write(file, "/inputs", RNND_F32, 2, (int64_t[]){S, c->inputs},
+        RNND_TRY(rnnd__hdf_write(file, "/inputs", RNND_F32, 2, (int64_t[]){S, c->inputs},
                                 false, c->features.at));
     if (c->outputs)
         RNND_TRY(write_values(file, c, rows));
     else if (c->classes)
         RNND_TRY(
-            rnnd_hdf_write(file, "/targets", RNND_I32, 1, &rows, false, c->labels.at));
+            rnnd__hdf_write(file, "/targets", RNND_I32, 1, &rows, false, c->labels.at));
     RNND_TRY(write_texts(file, "/names", &c->names));
     RNND_TRY(write_texts(file, "/classes", &c->class));
     return write_texts(file, "/vocab", &c->token);
 }
 
-int rnnd_contents_write(const struct rnnd_contents *const *contents,
+int rnnd__contents_write(const struct rnnd__contents *const *contents,
                         const char *const *paths, int count)
 {
-    struct rnnd_hdf *file[2] = {NULL, NULL};
+    struct rnnd__hdf *file[2] = {NULL, NULL};
     int status = 0, done = 0;
     if (count > 2)
-        return rnnd_fail(RNND_EUSAGE, "two files are written at most");
+        return rnnd__fail(RNND_EUSAGE, "two files are written at most");
     for (int i = 0; i < count && status == 0; i++) {
-        RNND_TRY_GOTO(rnnd_hdf_create(paths[i], &file[i]));
+        RNND_TRY_GOTO(rnnd__hdf_create(paths[i], &file[i]));
         RNND_TRY_GOTO(write_contents(file[i], contents[i]));
     }
     while (done < count) {
-        struct rnnd_hdf *next = file[done];
+        struct rnnd__hdf *next = file[done];
         file[done++] = NULL;
-        RNND_TRY_GOTO(rnnd_hdf_commit(next));
+        RNND_TRY_GOTO(rnnd__hdf_commit(next));
     }
 done:
     for (int i = 0; i < 2; i++)
-        rnnd_hdf_close(file[i]);
+        rnnd__hdf_close(file[i]);
     return status;
 }

@@ -33,28 +33,28 @@ static int by_value(const void *a, const void *b)
 }
 
 /* Numbers the classes: by value if all are numbers, else by their bytes. */
-static int sort_classes(struct rnnd_csv_table *t)
+static int sort_classes(struct rnnd__csv_table *t)
 {
     int64_t C = t->classes.texts.count;
     struct class *class;
     int32_t *label = t->out->labels.at;
     bool numbers = true;
-    RNND_TRY(rnnd_new((size_t)C, sizeof *class, "classes", (void **)&class));
+    RNND_TRY(rnnd__new((size_t)C, sizeof *class, "classes", (void **)&class));
     for (int64_t i = 0; i < C; i++) {
         float value;
-        const char *text = rnnd_dictionary_text(&t->classes, i);
+        const char *text = rnnd__dictionary_text(&t->classes, i);
         class[i] = (struct class){text, i, 0};
-        numbers &= rnnd_text_number(text, strlen(text), &value) == RNND_FIELD_NUMBER;
+        numbers &= rnnd__text_number(text, strlen(text), &value) == RNND_FIELD_NUMBER;
         class[i].value = numbers ? strtod(text, NULL) : 0;
     }
     qsort(class, (size_t)C, sizeof *class, numbers ? by_value : by_text);
     int status = 0;
     int64_t *rank = NULL;
-    RNND_TRY_GOTO(rnnd_new((size_t)C, sizeof *rank, "classes", (void **)&rank));
+    RNND_TRY_GOTO(rnnd__new((size_t)C, sizeof *rank, "classes", (void **)&rank));
     for (int64_t i = 0; i < C; i++) {
         rank[class[i].number] = i;
         RNND_TRY_GOTO(
-            rnnd_list_add_text(&t->out->class, class[i].text, strlen(class[i].text)));
+            rnnd__list_add_text(&t->out->class, class[i].text, strlen(class[i].text)));
     }
     for (int64_t i = 0; i < t->out->labels.count; i++)
         label[i] = label[i] < 0 ? -1 : (int32_t)rank[label[i]];
@@ -65,13 +65,13 @@ done:
 }
 
 /* The classes of another data set, in its order. */
-static int read_classes(struct rnnd_csv_table *t)
+static int read_classes(struct rnnd__csv_table *t)
 {
     int64_t number;
-    RNND_TRY(rnnd_format_texts_of(t->opt->classes_from, "/classes", &t->out->class));
+    RNND_TRY(rnnd__format_texts_of(t->opt->classes_from, "/classes", &t->out->class));
     for (int64_t i = 0; i < t->out->class.count; i++) {
         const char *name = ((char **)t->out->class.at)[i];
-        RNND_TRY(rnnd_dictionary_add(&t->classes, name, strlen(name), &number));
+        RNND_TRY(rnnd__dictionary_add(&t->classes, name, strlen(name), &number));
     }
     t->fixed_classes = true;
     return 0;
@@ -79,67 +79,67 @@ static int read_classes(struct rnnd_csv_table *t)
 
 /* ---- all of it */
 
-static int each_file(struct rnnd_csv_table *t, char *const *inputs, int count,
-                     int (*walk)(struct rnnd_csv_table *, struct rnnd_csv *, int file))
+static int each_file(struct rnnd__csv_table *t, char *const *inputs, int count,
+                     int (*walk)(struct rnnd__csv_table *, struct rnnd__csv *, int file))
 {
     int status = 0;
     for (int i = 0; i < count && status == 0; i++) {
-        struct rnnd_csv csv;
-        RNND_TRY(rnnd_csv_open(inputs[i], &csv));
+        struct rnnd__csv csv;
+        RNND_TRY(rnnd__csv_open(inputs[i], &csv));
         status = walk(t, &csv, i);
-        rnnd_csv_close(&csv);
+        rnnd__csv_close(&csv);
     }
     return status;
 }
 
-static int finish(struct rnnd_csv_table *t)
+static int finish(struct rnnd__csv_table *t)
 {
-    struct rnnd_contents *out = t->out;
-    RNND_TRY(rnnd_csv_group_rows(t));
+    struct rnnd__contents *out = t->out;
+    RNND_TRY(rnnd__csv_group_rows(t));
     if (t->want.label) {
         if (!t->fixed_classes)
             RNND_TRY(sort_classes(t));
         out->classes = out->class.count;
         if (out->classes == 0 && out->labels.count)
-            return rnnd_fail(RNND_EDATA, "column %s: all cells are empty",
+            return rnnd__fail(RNND_EDATA, "column %s: all cells are empty",
                              t->want.label);
     }
     if (t->continues)
-        rnnd_log_warn("a sequence has rows in several files; they are joined");
+        rnnd__log_warn("a sequence has rows in several files; they are joined");
     out->names = t->names.texts;
-    t->names.texts = (struct rnnd_list){.size = sizeof(char *)};
+    t->names.texts = (struct rnnd__list){.size = sizeof(char *)};
     return 0;
 }
 
 static int read_csv(const struct rnnd_options *opt, char *const *inputs, int count,
-                    struct rnnd_contents *out)
+                    struct rnnd__contents *out)
 {
-    struct rnnd_csv_table t = {.opt = opt,
+    struct rnnd__csv_table t = {.opt = opt,
                                .out = out,
                                .row_sequence.size = sizeof(int64_t),
                                .last_file.size = sizeof(int32_t)};
     int status;
-    RNND_TRY_GOTO(rnnd_csv_read_wants(&t));
+    RNND_TRY_GOTO(rnnd__csv_read_wants(&t));
     if (opt->classes_from)
         RNND_TRY_GOTO(read_classes(&t));
     if (!opt->features) {
-        RNND_TRY_GOTO(each_file(&t, inputs, count, rnnd_csv_survey));
-        RNND_TRY_GOTO(rnnd_csv_choose_features(&t, inputs));
+        RNND_TRY_GOTO(each_file(&t, inputs, count, rnnd__csv_survey));
+        RNND_TRY_GOTO(rnnd__csv_choose_features(&t, inputs));
     }
     out->inputs = t.want.features.count;
-    RNND_TRY_GOTO(each_file(&t, inputs, count, rnnd_csv_read_rows));
+    RNND_TRY_GOTO(each_file(&t, inputs, count, rnnd__csv_read_rows));
     RNND_TRY_GOTO(finish(&t));
 done:
-    rnnd_csv_clear_columns(&t);
-    rnnd_list_clear_texts(&t.want.features);
-    rnnd_list_clear_texts(&t.want.targets);
-    rnnd_dictionary_clear(&t.names);
-    rnnd_dictionary_clear(&t.classes);
-    rnnd_list_clear(&t.row_sequence);
-    rnnd_list_clear(&t.last_file);
+    rnnd__csv_clear_columns(&t);
+    rnnd__list_clear_texts(&t.want.features);
+    rnnd__list_clear_texts(&t.want.targets);
+    rnnd__dictionary_clear(&t.names);
+    rnnd__dictionary_clear(&t.classes);
+    rnnd__list_clear(&t.row_sequence);
+    rnnd__list_clear(&t.last_file);
     return status;
 }
 
-const struct rnnd_format rnnd_format_csv = {
+const struct rnnd__format rnnd__format_csv = {
     "csv", " task sequence features label step-label target step-target classes-from ",
     read_csv};

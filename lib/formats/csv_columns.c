@@ -19,35 +19,35 @@ struct column {
     char word[48];
 };
 
-static int split_names(const char *list, struct rnnd_list *out)
+static int split_names(const char *list, struct rnnd__list *out)
 {
     out->size = sizeof(char *);
     while (list) {
         size_t n = strcspn(list, ",");
         const char *name = list;
         list = list[n] ? list + n + 1 : NULL;
-        rnnd_text_trim(&name, &n);
+        rnnd__text_trim(&name, &n);
         if (n == 0)
-            return rnnd_fail(RNND_EUSAGE,
+            return rnnd__fail(RNND_EUSAGE,
                              "a column name is empty in a list of columns");
-        RNND_TRY(rnnd_list_add_text(out, name, n));
+        RNND_TRY(rnnd__list_add_text(out, name, n));
     }
     return 0;
 }
 
 /* What the options ask for; one kind of target at most. */
-int rnnd_csv_read_wants(struct rnnd_csv_table *t)
+int rnnd__csv_read_wants(struct rnnd__csv_table *t)
 {
     const struct rnnd_options *opt = t->opt;
-    struct rnnd_csv_wanted *want = &t->want;
-    struct rnnd_contents *out = t->out;
+    struct rnnd__csv_wanted *want = &t->want;
+    struct rnnd__contents *out = t->out;
     const char *targets = opt->target ? opt->target : opt->step_target;
     if (!opt->sequence)
-        return rnnd_fail(RNND_EUSAGE,
+        return rnnd__fail(RNND_EUSAGE,
                          "pack csv needs --sequence COLUMN: what tells the "
                          "sequences apart");
     if (!!opt->label + !!opt->step_label + !!opt->target + !!opt->step_target > 1)
-        return rnnd_fail(RNND_EUSAGE, "only one of --label, --step-label, --target and "
+        return rnnd__fail(RNND_EUSAGE, "only one of --label, --step-label, --target and "
                                       "--step-target can be given");
     want->sequence = opt->sequence;
     want->label = opt->label ? opt->label : opt->step_label;
@@ -65,32 +65,32 @@ int rnnd_csv_read_wants(struct rnnd_csv_table *t)
     if (opt->task == RNND_MULTILABEL && out->task == RNND_REGRESS_STEPS)
         out->task = RNND_MULTILABEL;
     if (opt->task >= 0 && opt->task != (int)out->task)
-        return rnnd_fail(
+        return rnnd__fail(
             RNND_EUSAGE, "--task %s: the columns that are given make it %s",
             rnnd_task_name((enum rnnd_task)opt->task), rnnd_task_name(out->task));
     if (opt->classes_from && !want->label)
-        return rnnd_fail(RNND_EUSAGE, "--classes-from needs --label or --step-label");
+        return rnnd__fail(RNND_EUSAGE, "--classes-from needs --label or --step-label");
     return 0;
 }
 
 /* ---- the first walk: which columns are there, and which are numbers */
 
-static struct column *find_column(const struct rnnd_csv_table *t, const char *name)
+static struct column *find_column(const struct rnnd__csv_table *t, const char *name)
 {
-    int64_t i = rnnd_csv_names_find(&t->known, name);
+    int64_t i = rnnd__csv_names_find(&t->known, name);
     return i < 0 ? NULL : (struct column *)t->columns.at + i;
 }
 
 /* Number of a column in this file, by name; it must stand there once. */
-int rnnd_csv_locate(const struct rnnd_csv *csv, const char *name, int64_t *out)
+int rnnd__csv_locate(const struct rnnd__csv *csv, const char *name, int64_t *out)
 {
-    int64_t found = rnnd_csv_column(csv, name);
+    int64_t found = rnnd__csv_column(csv, name);
     if (found == -2)
-        return rnnd_fail(RNND_EDATA, "%s:%lld: two columns are called %s",
+        return rnnd__fail(RNND_EDATA, "%s:%lld: two columns are called %s",
                          csv->text.path, (long long)csv->line, name);
     if (found < 0) {
-        bool other = csv->cells == 1 && strpbrk(rnnd_csv_cell(csv, 0), ";\t");
-        return rnnd_fail(RNND_EDATA, "%s:%lld: no column is called %s%s",
+        bool other = csv->cells == 1 && strpbrk(rnnd__csv_cell(csv, 0), ";\t");
+        return rnnd__fail(RNND_EDATA, "%s:%lld: no column is called %s%s",
                          csv->text.path, (long long)csv->line, name,
                          other ? "; cells are separated by commas only" : "");
     }
@@ -99,47 +99,47 @@ int rnnd_csv_locate(const struct rnnd_csv *csv, const char *name, int64_t *out)
 }
 
 /* The columns of the first file's header. */
-static int take_header(struct rnnd_csv_table *t, const struct rnnd_csv *csv)
+static int take_header(struct rnnd__csv_table *t, const struct rnnd__csv *csv)
 {
     t->columns.size = sizeof(struct column);
     for (int64_t i = 0; i < csv->cells; i++) {
-        struct column c = {.name = strdup(rnnd_csv_cell(csv, i))};
-        if (!c.name || rnnd_list_add(&t->columns, &c, 1) < 0) {
+        struct column c = {.name = strdup(rnnd__csv_cell(csv, i))};
+        if (!c.name || rnnd__list_add(&t->columns, &c, 1) < 0) {
             free(c.name);
-            return rnnd_fail_memory(1, "columns");
+            return rnnd__fail_memory(1, "columns");
         }
-        RNND_TRY(rnnd_csv_names_add(&t->known, c.name, i));
+        RNND_TRY(rnnd__csv_names_add(&t->known, c.name, i));
     }
     return 0;
 }
 
-static void look_at_cell(struct column *c, const struct rnnd_csv *csv, int64_t i,
+static void look_at_cell(struct column *c, const struct rnnd__csv *csv, int64_t i,
                          int file)
 {
-    const char *cell = rnnd_csv_cell(csv, i);
+    const char *cell = rnnd__csv_cell(csv, i);
     float value;
-    enum rnnd_field kind = rnnd_text_number(cell, strlen(cell), &value);
+    enum rnnd__field kind = rnnd__text_number(cell, strlen(cell), &value);
     c->numbers += kind == RNND_FIELD_NUMBER || kind == RNND_FIELD_NOT_FINITE;
     if (kind == RNND_FIELD_WORD && !c->word_line) {
         c->word_line = csv->line;
         c->word_file = file;
-        rnnd_text_shown(cell, strlen(cell), c->word);
+        rnnd__text_shown(cell, strlen(cell), c->word);
     }
 }
 
-int rnnd_csv_survey(struct rnnd_csv_table *t, struct rnnd_csv *csv, int file)
+int rnnd__csv_survey(struct rnnd__csv_table *t, struct rnnd__csv *csv, int file)
 {
     bool more;
-    RNND_TRY(rnnd_csv_header(csv));
+    RNND_TRY(rnnd__csv_header(csv));
     if (file == 0)
         RNND_TRY(take_header(t, csv));
     struct column **column = NULL;
-    RNND_TRY(rnnd_new((size_t)csv->cells, sizeof *column, "columns", (void **)&column));
+    RNND_TRY(rnnd__new((size_t)csv->cells, sizeof *column, "columns", (void **)&column));
     for (int64_t i = 0; i < csv->cells; i++)
-        column[i] = find_column(t, rnnd_csv_cell(csv, i));
+        column[i] = find_column(t, rnnd__csv_cell(csv, i));
     int status;
     for (;;) {
-        RNND_TRY_GOTO(rnnd_csv_row(csv, &more));
+        RNND_TRY_GOTO(rnnd__csv_row(csv, &more));
         if (!more)
             break;
         for (int64_t i = 0; i < csv->cells; i++)
@@ -151,7 +151,7 @@ done:
     return status;
 }
 
-static void mark_used(struct rnnd_csv_table *t, const char *name)
+static void mark_used(struct rnnd__csv_table *t, const char *name)
 {
     struct column *c = name ? find_column(t, name) : NULL;
     if (c)
@@ -159,7 +159,7 @@ static void mark_used(struct rnnd_csv_table *t, const char *name)
 }
 
 /* All columns that are numbers and that no option names; the others are told of. */
-int rnnd_csv_choose_features(struct rnnd_csv_table *t, char *const *inputs)
+int rnnd__csv_choose_features(struct rnnd__csv_table *t, char *const *inputs)
 {
     struct column *c = t->columns.at;
     char **target = t->want.targets.at;
@@ -173,25 +173,25 @@ int rnnd_csv_choose_features(struct rnnd_csv_table *t, char *const *inputs)
             continue;
         if (c[i].numbers && !c[i].word_line) {
             RNND_TRY(
-                rnnd_list_add_text(&t->want.features, c[i].name, strlen(c[i].name)));
+                rnnd__list_add_text(&t->want.features, c[i].name, strlen(c[i].name)));
         } else if (c[i].word_line) {
-            rnnd_log_warn("column %s is left out: \"%s\" is not a number (%s:%lld)",
+            rnnd__log_warn("column %s is left out: \"%s\" is not a number (%s:%lld)",
                           c[i].name, c[i].word, inputs[c[i].word_file],
                           (long long)c[i].word_line);
         } else {
-            rnnd_log_warn("column %s is left out: it is empty", c[i].name);
+            rnnd__log_warn("column %s is left out: it is empty", c[i].name);
         }
     }
     if (t->want.features.count == 0)
-        return rnnd_fail(
+        return rnnd__fail(
             RNND_EDATA, "%s: no column of numbers is left for the features", inputs[0]);
     return 0;
 }
 
-void rnnd_csv_clear_columns(struct rnnd_csv_table *t)
+void rnnd__csv_clear_columns(struct rnnd__csv_table *t)
 {
     for (int64_t i = 0; i < t->columns.count; i++)
         free(((struct column *)t->columns.at)[i].name);
-    rnnd_list_clear(&t->columns);
-    rnnd_csv_names_clear(&t->known);
+    rnnd__list_clear(&t->columns);
+    rnnd__csv_names_clear(&t->known);
 }

@@ -6,37 +6,37 @@
 
 #include <string.h>
 
-int rnnd_csv_open(const char *path, struct rnnd_csv *out)
+int rnnd__csv_open(const char *path, struct rnnd__csv *out)
 {
-    *out = (struct rnnd_csv){.start.size = sizeof(int64_t), .room.size = 1};
-    RNND_TRY(rnnd_text_read(path, &out->text));
+    *out = (struct rnnd__csv){.start.size = sizeof(int64_t), .room.size = 1};
+    RNND_TRY(rnnd__text_read(path, &out->text));
     out->text.line = 1;
     return 0;
 }
 
-void rnnd_csv_close(struct rnnd_csv *csv)
+void rnnd__csv_close(struct rnnd__csv *csv)
 {
-    rnnd_text_clear(&csv->text);
-    rnnd_list_clear(&csv->start);
-    rnnd_list_clear(&csv->room);
-    rnnd_csv_names_clear(&csv->names);
+    rnnd__text_clear(&csv->text);
+    rnnd__list_clear(&csv->start);
+    rnnd__list_clear(&csv->room);
+    rnnd__csv_names_clear(&csv->names);
 }
 
-const char *rnnd_csv_cell(const struct rnnd_csv *csv, int64_t i)
+const char *rnnd__csv_cell(const struct rnnd__csv *csv, int64_t i)
 {
     return (const char *)csv->room.at + ((const int64_t *)csv->start.at)[i];
 }
 
-static int fail_row(const struct rnnd_csv *csv, const char *problem)
+static int fail_row(const struct rnnd__csv *csv, const char *problem)
 {
-    return rnnd_fail(RNND_EDATA, "%s:%lld: %s", csv->text.path, (long long)csv->line,
+    return rnnd__fail(RNND_EDATA, "%s:%lld: %s", csv->text.path, (long long)csv->line,
                      problem);
 }
 
 /* A quoted cell from behind its first quote to behind its last. */
-static int read_quoted(struct rnnd_csv *csv)
+static int read_quoted(struct rnnd__csv *csv)
 {
-    struct rnnd_text *t = &csv->text;
+    struct rnnd__text *t = &csv->text;
     for (;;) {
         const char *from = t->data + t->at;
         const char *quote = memchr(from, '"', t->size - t->at);
@@ -46,16 +46,16 @@ static int read_quoted(struct rnnd_csv *csv)
         size_t n = (size_t)(quote - from) + twice;
         for (size_t i = 0; i < n; i++)
             t->line += from[i] == '\n';
-        RNND_TRY(rnnd_list_add(&csv->room, from, (int64_t)n));
+        RNND_TRY(rnnd__list_add(&csv->room, from, (int64_t)n));
         t->at += (size_t)(quote - from) + 1 + twice;
         if (!twice)
             return 0;
     }
 }
 
-static int read_bare(struct rnnd_csv *csv)
+static int read_bare(struct rnnd__csv *csv)
 {
-    struct rnnd_text *t = &csv->text;
+    struct rnnd__text *t = &csv->text;
     const char *from = t->data + t->at;
     size_t n = strcspn(from, ",\n\"");
     if (from[n] == '"')
@@ -63,11 +63,11 @@ static int read_bare(struct rnnd_csv *csv)
     t->at += n;
     if (n && from[n - 1] == '\r' && from[n] != ',')
         n--;
-    return rnnd_list_add(&csv->room, from, (int64_t)n);
+    return rnnd__list_add(&csv->room, from, (int64_t)n);
 }
 
 /* Takes the end of a row, if it stands here. */
-static bool take_end(struct rnnd_text *t)
+static bool take_end(struct rnnd__text *t)
 {
     if (t->data[t->at] == '\r' && t->data[t->at + 1] == '\n')
         t->at++;
@@ -78,18 +78,18 @@ static bool take_end(struct rnnd_text *t)
     return true;
 }
 
-static int read_cells(struct rnnd_csv *csv)
+static int read_cells(struct rnnd__csv *csv)
 {
-    struct rnnd_text *t = &csv->text;
+    struct rnnd__text *t = &csv->text;
     for (;;) {
-        RNND_TRY(rnnd_list_add(&csv->start, &csv->room.count, 1));
+        RNND_TRY(rnnd__list_add(&csv->start, &csv->room.count, 1));
         if (t->data[t->at] == '"') {
             t->at++;
             RNND_TRY(read_quoted(csv));
         } else {
             RNND_TRY(read_bare(csv));
         }
-        RNND_TRY(rnnd_list_add(&csv->room, NULL, 1));
+        RNND_TRY(rnnd__list_add(&csv->room, NULL, 1));
         csv->cells++;
         if (take_end(t))
             return 0;
@@ -99,9 +99,9 @@ static int read_cells(struct rnnd_csv *csv)
     }
 }
 
-int rnnd_csv_row(struct rnnd_csv *csv, bool *more)
+int rnnd__csv_row(struct rnnd__csv *csv, bool *more)
 {
-    struct rnnd_text *t = &csv->text;
+    struct rnnd__text *t = &csv->text;
     char problem[80];
     csv->cells = csv->start.count = csv->room.count = 0;
     while (t->at < t->size && take_end(t))
@@ -120,51 +120,51 @@ int rnnd_csv_row(struct rnnd_csv *csv, bool *more)
 }
 
 /* Blanks around the name of a column do not count. */
-int rnnd_csv_header(struct rnnd_csv *csv)
+int rnnd__csv_header(struct rnnd__csv *csv)
 {
     bool more;
-    RNND_TRY(rnnd_csv_row(csv, &more));
+    RNND_TRY(rnnd__csv_row(csv, &more));
     if (!more)
-        return rnnd_fail(RNND_EDATA, "%s: no header line", csv->text.path);
+        return rnnd__fail(RNND_EDATA, "%s: no header line", csv->text.path);
     csv->columns = csv->cells;
     for (int64_t i = 0; i < csv->cells; i++) {
-        const char *name = rnnd_csv_cell(csv, i);
+        const char *name = rnnd__csv_cell(csv, i);
         size_t n = strlen(name);
-        rnnd_text_trim(&name, &n);
+        rnnd__text_trim(&name, &n);
         ((int64_t *)csv->start.at)[i] = name - (const char *)csv->room.at;
         ((char *)csv->room.at)[name - (const char *)csv->room.at + (ptrdiff_t)n] = 0;
-        RNND_TRY(rnnd_csv_names_add(&csv->names, name, i));
+        RNND_TRY(rnnd__csv_names_add(&csv->names, name, i));
     }
     return 0;
 }
 
-int64_t rnnd_csv_column(const struct rnnd_csv *csv, const char *name)
+int64_t rnnd__csv_column(const struct rnnd__csv *csv, const char *name)
 {
-    const struct rnnd_dictionary *texts = &csv->names.texts;
-    int64_t number = rnnd_dictionary_find(texts, name, strlen(name));
+    const struct rnnd__dictionary *texts = &csv->names.texts;
+    int64_t number = rnnd__dictionary_find(texts, name, strlen(name));
     if (number >= 0 && ((const int64_t *)texts->uses.at)[number] > 1)
         return -2;
-    return rnnd_csv_names_find(&csv->names, name);
+    return rnnd__csv_names_find(&csv->names, name);
 }
 
 /* ---- names of columns */
 
-int rnnd_csv_names_add(struct rnnd_csv_names *names, const char *name, int64_t i)
+int rnnd__csv_names_add(struct rnnd__csv_names *names, const char *name, int64_t i)
 {
     int64_t number;
     names->first.size = sizeof(int64_t);
-    RNND_TRY(rnnd_dictionary_add(&names->texts, name, strlen(name), &number));
-    return number == names->first.count ? rnnd_list_add(&names->first, &i, 1) : 0;
+    RNND_TRY(rnnd__dictionary_add(&names->texts, name, strlen(name), &number));
+    return number == names->first.count ? rnnd__list_add(&names->first, &i, 1) : 0;
 }
 
-int64_t rnnd_csv_names_find(const struct rnnd_csv_names *names, const char *name)
+int64_t rnnd__csv_names_find(const struct rnnd__csv_names *names, const char *name)
 {
-    int64_t number = rnnd_dictionary_find(&names->texts, name, strlen(name));
+    int64_t number = rnnd__dictionary_find(&names->texts, name, strlen(name));
     return number < 0 ? -1 : ((const int64_t *)names->first.at)[number];
 }
 
-void rnnd_csv_names_clear(struct rnnd_csv_names *names)
+void rnnd__csv_names_clear(struct rnnd__csv_names *names)
 {
-    rnnd_dictionary_clear(&names->texts);
-    rnnd_list_clear(&names->first);
+    rnnd__dictionary_clear(&names->texts);
+    rnnd__list_clear(&names->first);
 }

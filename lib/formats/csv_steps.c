@@ -8,10 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int fail_cell(const struct rnnd_csv *csv, const char *column,
+static int fail_cell(const struct rnnd__csv *csv, const char *column,
                      const char *problem)
 {
-    return rnnd_fail(RNND_EDATA, "%s:%lld: column %s: %s", csv->text.path,
+    return rnnd__fail(RNND_EDATA, "%s:%lld: column %s: %s", csv->text.path,
                      (long long)csv->line, column, problem);
 }
 
@@ -21,87 +21,87 @@ struct places {
     int64_t *feature, *target;
 };
 
-static int locate_list(const struct rnnd_csv *csv, const struct rnnd_list *names,
+static int locate_list(const struct rnnd__csv *csv, const struct rnnd__list *names,
                        int64_t **out)
 {
     char **name = names->at;
-    RNND_TRY(rnnd_new((size_t)names->count, sizeof **out, "columns", (void **)out));
+    RNND_TRY(rnnd__new((size_t)names->count, sizeof **out, "columns", (void **)out));
     for (int64_t i = 0; i < names->count; i++)
-        RNND_TRY(rnnd_csv_locate(csv, name[i], &(*out)[i]));
+        RNND_TRY(rnnd__csv_locate(csv, name[i], &(*out)[i]));
     return 0;
 }
 
-static int locate_all(const struct rnnd_csv_table *t, const struct rnnd_csv *csv,
+static int locate_all(const struct rnnd__csv_table *t, const struct rnnd__csv *csv,
                       struct places *at)
 {
-    RNND_TRY(rnnd_csv_locate(csv, t->want.sequence, &at->sequence));
+    RNND_TRY(rnnd__csv_locate(csv, t->want.sequence, &at->sequence));
     if (t->want.label)
-        RNND_TRY(rnnd_csv_locate(csv, t->want.label, &at->label));
+        RNND_TRY(rnnd__csv_locate(csv, t->want.label, &at->label));
     RNND_TRY(locate_list(csv, &t->want.features, &at->feature));
     return locate_list(csv, &t->want.targets, &at->target);
 }
 
-static int read_features(struct rnnd_csv_table *t, const struct rnnd_csv *csv,
+static int read_features(struct rnnd__csv_table *t, const struct rnnd__csv *csv,
                          const struct places *at)
 {
     char **name = t->want.features.at, problem[80], shown[48];
     for (int64_t i = 0; i < t->want.features.count; i++) {
-        const char *cell = rnnd_csv_cell(csv, at->feature[i]);
+        const char *cell = rnnd__csv_cell(csv, at->feature[i]);
         size_t n = strlen(cell);
         float value;
-        enum rnnd_field kind = rnnd_text_number(cell, n, &value);
+        enum rnnd__field kind = rnnd__text_number(cell, n, &value);
         if (kind == RNND_FIELD_EMPTY)
             return fail_cell(csv, name[i], "an empty cell; features must be there");
         if (kind != RNND_FIELD_NUMBER) {
             snprintf(problem, sizeof problem, "\"%s\" is not a finite number",
-                     rnnd_text_shown(cell, n, shown));
+                     rnnd__text_shown(cell, n, shown));
             return fail_cell(csv, name[i], problem);
         }
-        RNND_TRY(rnnd_list_add(&t->out->features, &value, 1));
+        RNND_TRY(rnnd__list_add(&t->out->features, &value, 1));
     }
     return 0;
 }
 
 /* The class of a row, -1 where its cell is empty. */
-static int read_label(struct rnnd_csv_table *t, const struct rnnd_csv *csv,
+static int read_label(struct rnnd__csv_table *t, const struct rnnd__csv *csv,
                       const struct places *at, int32_t *out)
 {
-    const char *cell = rnnd_csv_cell(csv, at->label);
+    const char *cell = rnnd__csv_cell(csv, at->label);
     size_t n = strlen(cell);
     char problem[120], shown[48];
     int64_t number = -1;
-    rnnd_text_trim(&cell, &n);
+    rnnd__text_trim(&cell, &n);
     if (n && t->fixed_classes) {
-        number = rnnd_dictionary_find(&t->classes, cell, n);
+        number = rnnd__dictionary_find(&t->classes, cell, n);
         if (number < 0) {
             snprintf(problem, sizeof problem,
                      "\"%s\" is not a class of the data set given by "
                      "--classes-from",
-                     rnnd_text_shown(cell, n, shown));
+                     rnnd__text_shown(cell, n, shown));
             return fail_cell(csv, t->want.label, problem);
         }
     } else if (n) {
-        RNND_TRY(rnnd_dictionary_add(&t->classes, cell, n, &number));
+        RNND_TRY(rnnd__dictionary_add(&t->classes, cell, n, &number));
     }
     *out = (int32_t)number;
     return 0;
 }
 
 /* Values of a row; an empty cell is NaN: the row does not count as a target. */
-static int read_targets(struct rnnd_csv_table *t, const struct rnnd_csv *csv,
+static int read_targets(struct rnnd__csv_table *t, const struct rnnd__csv *csv,
                         const struct places *at, float *out)
 {
     char **name = t->want.targets.at, problem[100], shown[48];
     for (int64_t i = 0; i < t->want.targets.count; i++) {
-        const char *cell = rnnd_csv_cell(csv, at->target[i]);
+        const char *cell = rnnd__csv_cell(csv, at->target[i]);
         size_t n = strlen(cell);
-        enum rnnd_field kind = rnnd_text_number(cell, n, &out[i]);
+        enum rnnd__field kind = rnnd__text_number(cell, n, &out[i]);
         bool answer = t->out->task != RNND_MULTILABEL || (out[i] >= 0 && out[i] <= 1);
         if (kind == RNND_FIELD_EMPTY) {
             out[i] = NAN;
         } else if (kind != RNND_FIELD_NUMBER || !answer) {
             snprintf(problem, sizeof problem, "\"%s\" is not a %s",
-                     rnnd_text_shown(cell, n, shown),
+                     rnnd__text_shown(cell, n, shown),
                      kind == RNND_FIELD_NUMBER ? "number from 0 to 1"
                                                : "finite number");
             return fail_cell(csv, name[i], problem);
@@ -110,33 +110,33 @@ static int read_targets(struct rnnd_csv_table *t, const struct rnnd_csv *csv,
     return 0;
 }
 
-static int fail_changed(const struct rnnd_csv *csv, const struct rnnd_csv_table *t,
+static int fail_changed(const struct rnnd__csv *csv, const struct rnnd__csv_table *t,
                         const char *column, int64_t sequence)
 {
     char problem[160], shown[48];
-    const char *name = rnnd_dictionary_text(&t->names, sequence);
+    const char *name = rnnd__dictionary_text(&t->names, sequence);
     snprintf(problem, sizeof problem, "not the same in all rows of sequence \"%s\"",
-             rnnd_text_shown(name, strlen(name), shown));
+             rnnd__text_shown(name, strlen(name), shown));
     return fail_cell(csv, column, problem);
 }
 
 /* Keeps a label: of each step, or once of a sequence, where later rows must agree. */
-static int keep_label(struct rnnd_csv_table *t, const struct rnnd_csv *csv,
+static int keep_label(struct rnnd__csv_table *t, const struct rnnd__csv *csv,
                       int64_t sequence, bool fresh, int32_t label)
 {
     if (t->want.by_step || fresh)
-        return rnnd_list_add(&t->out->labels, &label, 1);
+        return rnnd__list_add(&t->out->labels, &label, 1);
     if (((int32_t *)t->out->labels.at)[sequence] != label)
         return fail_changed(csv, t, t->want.label, sequence);
     return 0;
 }
 
-static int keep_targets(struct rnnd_csv_table *t, const struct rnnd_csv *csv,
+static int keep_targets(struct rnnd__csv_table *t, const struct rnnd__csv *csv,
                         int64_t sequence, bool fresh, const float *row)
 {
     int64_t O = t->want.targets.count;
     if (t->want.by_step || fresh)
-        return rnnd_list_add(&t->out->values, row, O);
+        return rnnd__list_add(&t->out->values, row, O);
     const float *kept = (const float *)t->out->values.at + sequence * O;
     for (int64_t i = 0; i < O; i++)
         if (kept[i] != row[i] && !(isnan(kept[i]) && isnan(row[i])))
@@ -144,25 +144,25 @@ static int keep_targets(struct rnnd_csv_table *t, const struct rnnd_csv *csv,
     return 0;
 }
 
-static int read_row(struct rnnd_csv_table *t, const struct rnnd_csv *csv,
+static int read_row(struct rnnd__csv_table *t, const struct rnnd__csv *csv,
                     const struct places *at, int32_t file, float *targets)
 {
     int64_t sequence, known = t->names.texts.count;
     int32_t label = 0;
-    const char *cell = rnnd_csv_cell(csv, at->sequence);
+    const char *cell = rnnd__csv_cell(csv, at->sequence);
     size_t n = strlen(cell);
-    rnnd_text_trim(&cell, &n);
+    rnnd__text_trim(&cell, &n);
     if (n == 0)
         return fail_cell(csv, t->want.sequence,
                          "an empty cell; each row needs a sequence");
-    RNND_TRY(rnnd_dictionary_add(&t->names, cell, n, &sequence));
+    RNND_TRY(rnnd__dictionary_add(&t->names, cell, n, &sequence));
     bool fresh = sequence == known;
     if (fresh)
-        RNND_TRY(rnnd_list_add(&t->last_file, &file, 1));
+        RNND_TRY(rnnd__list_add(&t->last_file, &file, 1));
     int32_t *last = (int32_t *)t->last_file.at + sequence;
     t->continues |= *last != file;
     *last = file;
-    RNND_TRY(rnnd_list_add(&t->row_sequence, &sequence, 1));
+    RNND_TRY(rnnd__list_add(&t->row_sequence, &sequence, 1));
     RNND_TRY(read_features(t, csv, at));
     if (t->want.label) {
         RNND_TRY(read_label(t, csv, at, &label));
@@ -175,18 +175,18 @@ static int read_row(struct rnnd_csv_table *t, const struct rnnd_csv *csv,
     return 0;
 }
 
-int rnnd_csv_read_rows(struct rnnd_csv_table *t, struct rnnd_csv *csv, int32_t file)
+int rnnd__csv_read_rows(struct rnnd__csv_table *t, struct rnnd__csv *csv, int32_t file)
 {
     struct places at = {0};
     float *targets = NULL;
     bool more;
     int status;
-    RNND_TRY_GOTO(rnnd_csv_header(csv));
+    RNND_TRY_GOTO(rnnd__csv_header(csv));
     RNND_TRY_GOTO(locate_all(t, csv, &at));
-    RNND_TRY_GOTO(rnnd_new((size_t)t->want.targets.count, sizeof *targets, "targets",
+    RNND_TRY_GOTO(rnnd__new((size_t)t->want.targets.count, sizeof *targets, "targets",
                            (void **)&targets));
     for (;;) {
-        RNND_TRY_GOTO(rnnd_csv_row(csv, &more));
+        RNND_TRY_GOTO(rnnd__csv_row(csv, &more));
         if (!more)
             break;
         RNND_TRY_GOTO(read_row(t, csv, &at, file, targets));
@@ -201,36 +201,36 @@ done:
 /* ---- rows into sequences */
 
 /* Reorders rows of `width` elements so that row i goes to place[i]. */
-static int permute(struct rnnd_list *rows, int64_t width, const int64_t *place,
+static int permute(struct rnnd__list *rows, int64_t width, const int64_t *place,
                    int64_t count)
 {
-    struct rnnd_list sorted = {.size = rows->size};
+    struct rnnd__list sorted = {.size = rows->size};
     size_t row = (size_t)width * rows->size;
     if (rows->count == 0)
         return 0;
-    RNND_TRY(rnnd_list_add(&sorted, NULL, rows->count));
+    RNND_TRY(rnnd__list_add(&sorted, NULL, rows->count));
     for (int64_t i = 0; i < count; i++)
         memcpy((char *)sorted.at + (size_t)place[i] * row,
                (char *)rows->at + (size_t)i * row, row);
-    rnnd_list_clear(rows);
+    rnnd__list_clear(rows);
     *rows = sorted;
     return 0;
 }
 
 /* Sequences in the order of their first rows, each with its rows as they came. */
-int rnnd_csv_group_rows(struct rnnd_csv_table *t)
+int rnnd__csv_group_rows(struct rnnd__csv_table *t)
 {
     const int64_t *uses = t->names.uses.at, *sequence = t->row_sequence.at;
     int64_t N = t->names.texts.count, S = t->row_sequence.count, end = 0;
     int64_t *place, *next;
     bool sorted = true;
-    RNND_TRY(rnnd_new((size_t)(S + N), sizeof *place, "rows", (void **)&place));
+    RNND_TRY(rnnd__new((size_t)(S + N), sizeof *place, "rows", (void **)&place));
     next = place + S;
     int status = 0;
     for (int64_t i = 0; i < N && status == 0; i++) {
         next[i] = end;
         end += uses[i];
-        status = rnnd_list_add(&t->out->offsets, &end, 1);
+        status = rnnd__list_add(&t->out->offsets, &end, 1);
     }
     for (int64_t i = 0; i < S; i++) {
         place[i] = next[sequence[i]]++;

@@ -8,45 +8,45 @@
 #include "formats/csv.h"
 
 /* What the options say, as names. */
-struct rnnd_csv_wanted {
+struct rnnd__csv_wanted {
     const char *sequence;
-    struct rnnd_list features, targets; /* char * */
+    struct rnnd__list features, targets; /* char * */
     const char *label;
     bool by_step; /* label or targets belong to steps */
 };
 
-struct rnnd_csv_table {
+struct rnnd__csv_table {
     const struct rnnd_options *opt;
-    struct rnnd_csv_wanted want;
-    struct rnnd_list columns;    /* struct column of csv_columns.c, */
-    struct rnnd_csv_names known; /* and their names */
-    struct rnnd_contents *out;
-    struct rnnd_dictionary names, classes;
+    struct rnnd__csv_wanted want;
+    struct rnnd__list columns;    /* struct column of csv_columns.c, */
+    struct rnnd__csv_names known; /* and their names */
+    struct rnnd__contents *out;
+    struct rnnd__dictionary names, classes;
     bool fixed_classes;            /* --classes-from: nothing is added */
-    struct rnnd_list row_sequence; /* int64_t, one a step, as the rows come */
-    struct rnnd_list last_file;    /* int32_t, one a sequence: where its last row was */
+    struct rnnd__list row_sequence; /* int64_t, one a step, as the rows come */
+    struct rnnd__list last_file;    /* int32_t, one a sequence: where its last row was */
     bool continues;                /* a sequence goes on in another file */
 };
 
 /* From the options: names of columns, and task and outputs of the contents. */
-RNND_CHECKED int rnnd_csv_read_wants(struct rnnd_csv_table *t);
+RNND_CHECKED int rnnd__csv_read_wants(struct rnnd__csv_table *t);
 /* One file's cells, looked at to see which columns are numbers. */
-RNND_CHECKED int rnnd_csv_survey(struct rnnd_csv_table *t, struct rnnd_csv *csv,
+RNND_CHECKED int rnnd__csv_survey(struct rnnd__csv_table *t, struct rnnd__csv *csv,
                                  int file);
 /* Without --features: all columns of numbers that no option names; the others are
    told of. */
-RNND_CHECKED int rnnd_csv_choose_features(struct rnnd_csv_table *t,
+RNND_CHECKED int rnnd__csv_choose_features(struct rnnd__csv_table *t,
                                           char *const *inputs);
-void rnnd_csv_clear_columns(struct rnnd_csv_table *t);
+void rnnd__csv_clear_columns(struct rnnd__csv_table *t);
 
 /* One file's rows, appended as they come. */
-RNND_CHECKED int rnnd_csv_read_rows(struct rnnd_csv_table *t, struct rnnd_csv *csv,
+RNND_CHECKED int rnnd__csv_read_rows(struct rnnd__csv_table *t, struct rnnd__csv *csv,
                                     int file);
 /* Brings the rows of each sequence together. */
-RNND_CHECKED int rnnd_csv_group_rows(struct rnnd_csv_table *t);
+RNND_CHECKED int rnnd__csv_group_rows(struct rnnd__csv_table *t);
 
 /* Number of a column in this file, by name; it must stand there once. */
-RNND_CHECKED int rnnd_csv_locate(const struct rnnd_csv *csv, const char *name,
+RNND_CHECKED int rnnd__csv_locate(const struct rnnd__csv *csv, const char *name,
                                  int64_t *out);
 
 #endif

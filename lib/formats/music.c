@@ -21,17 +21,17 @@ struct place {
 static int read_step(const struct place *at, const json_t *step, float row[KEYS])
 {
     if (!json_is_array(step))
-        return rnnd_fail(RNND_EDATA, "%s: %s[%zu][%zu]: a step is a list of notes",
+        return rnnd__fail(RNND_EDATA, "%s: %s[%zu][%zu]: a step is a list of notes",
                          at->path, at->part, at->piece, at->step);
     memset(row, 0, KEYS * sizeof *row);
     for (size_t i = 0; i < json_array_size(step); i++) {
         const json_t *note = json_array_get(step, i);
         json_int_t key = json_integer_value(note);
         if (!json_is_integer(note))
-            return rnnd_fail(RNND_EDATA, "%s: %s[%zu][%zu][%zu]: a note is an integer",
+            return rnnd__fail(RNND_EDATA, "%s: %s[%zu][%zu][%zu]: a note is an integer",
                              at->path, at->part, at->piece, at->step, i);
         if (key < LOWEST || key >= LOWEST + KEYS)
-            return rnnd_fail(RNND_EDATA,
+            return rnnd__fail(RNND_EDATA,
                              "%s: %s[%zu][%zu][%zu] = %lld: notes run from %d to %d",
                              at->path, at->part, at->piece, at->step, i, (long long)key,
                              LOWEST, LOWEST + KEYS - 1);
@@ -40,24 +40,24 @@ static int read_step(const struct place *at, const json_t *step, float row[KEYS]
     return 0;
 }
 
-static int read_piece(struct place *at, const json_t *piece, struct rnnd_contents *out)
+static int read_piece(struct place *at, const json_t *piece, struct rnnd__contents *out)
 {
     float row[KEYS];
     if (!json_is_array(piece))
-        return rnnd_fail(RNND_EDATA, "%s: %s[%zu]: a piece is a list of steps",
+        return rnnd__fail(RNND_EDATA, "%s: %s[%zu]: a piece is a list of steps",
                          at->path, at->part, at->piece);
     size_t steps = json_array_size(piece);
     for (at->step = 0; at->step < steps; at->step++) {
         RNND_TRY(read_step(at, json_array_get(piece, at->step), row));
         if (at->step + 1 < steps)
-            RNND_TRY(rnnd_list_add(&out->features, row, KEYS));
+            RNND_TRY(rnnd__list_add(&out->features, row, KEYS));
         if (at->step > 0)
-            RNND_TRY(rnnd_list_add(&out->values, row, KEYS));
+            RNND_TRY(rnnd__list_add(&out->values, row, KEYS));
     }
     if (steps < 2)
-        rnnd_log_warn("%s: %s[%zu] has %zu steps and gives an empty sequence", at->path,
+        rnnd__log_warn("%s: %s[%zu] has %zu steps and gives an empty sequence", at->path,
                       at->part, at->piece, steps);
-    return rnnd_contents_end_sequence(out);
+    return rnnd__contents_end_sequence(out);
 }
 
 /* The member to read: the one named, or the only one. */
@@ -68,7 +68,7 @@ static int choose_part(const char *path, json_t *root, const char *name,
     json_t *value;
     char known[200] = "";
     if (!json_is_object(root))
-        return rnnd_fail(RNND_EDATA, "%s: not a JSON object of lists of pieces", path);
+        return rnnd__fail(RNND_EDATA, "%s: not a JSON object of lists of pieces", path);
     json_object_foreach(root, key, value)
     {
         size_t n = strlen(known);
@@ -80,30 +80,30 @@ static int choose_part(const char *path, json_t *root, const char *name,
         }
     }
     if (name)
-        return rnnd_fail(RNND_EDATA, "%s: no part is called %s; there are: %s", path,
+        return rnnd__fail(RNND_EDATA, "%s: no part is called %s; there are: %s", path,
                          name, known);
-    return rnnd_fail(RNND_EUSAGE,
+    return rnnd__fail(RNND_EUSAGE,
                      "%s: --part NAME says which part to read; there are: %s", path,
                      known);
 }
 
-static int read_file(const char *path, const char *name, struct rnnd_contents *out)
+static int read_file(const char *path, const char *name, struct rnnd__contents *out)
 {
     struct place at = {.path = path};
-    struct rnnd_text text;
+    struct rnnd__text text;
     json_error_t error;
     json_t *pieces = NULL;
     int status = 0;
-    RNND_TRY(rnnd_text_read(path, &text));
+    RNND_TRY(rnnd__text_read(path, &text));
     json_t *root = json_loadb(text.data + text.at, text.size - text.at, 0, &error);
-    rnnd_text_clear(&text);
+    rnnd__text_clear(&text);
     if (!root)
-        return rnnd_fail(RNND_EDATA, "%s:%d: column %d: %s", path, error.line,
+        return rnnd__fail(RNND_EDATA, "%s:%d: column %d: %s", path, error.line,
                          error.column, error.text);
     RNND_TRY_GOTO(choose_part(path, root, name, &at.part, &pieces));
     if (!json_is_array(pieces))
         RNND_TRY_GOTO(
-            rnnd_fail(RNND_EDATA, "%s: %s: not a list of pieces", path, at.part));
+            rnnd__fail(RNND_EDATA, "%s: %s: not a list of pieces", path, at.part));
     for (at.piece = 0; at.piece < json_array_size(pieces); at.piece++)
         RNND_TRY_GOTO(read_piece(&at, json_array_get(pieces, at.piece), out));
 done:
@@ -112,7 +112,7 @@ done:
 }
 
 static int read_music(const struct rnnd_options *opt, char *const *inputs, int count,
-                      struct rnnd_contents *out)
+                      struct rnnd__contents *out)
 {
     out->task = RNND_MULTILABEL;
     out->inputs = out->outputs = KEYS;
@@ -121,4 +121,4 @@ static int read_music(const struct rnnd_options *opt, char *const *inputs, int c
     return 0;
 }
 
-const struct rnnd_format rnnd_format_music = {"music-json", " part ", read_music};
+const struct rnnd__format rnnd__format_music = {"music-json", " part ", read_music};

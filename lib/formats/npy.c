@@ -8,10 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-void rnnd_npy_clear(struct rnnd_npy *array)
+void rnnd__npy_clear(struct rnnd__npy *array)
 {
     free(array->bytes);
-    *array = (struct rnnd_npy){0};
+    *array = (struct rnnd__npy){0};
 }
 
 /* ---- header */
@@ -24,7 +24,7 @@ static const char *value_of(const char *header, const char *key)
     return at ? at + 1 + strspn(at + 1, " ") : NULL;
 }
 
-static int parse_type(const char *name, const char *at, struct rnnd_npy *out)
+static int parse_type(const char *name, const char *at, struct rnnd__npy *out)
 {
     char order, shown[48];
     bool known =
@@ -33,36 +33,36 @@ static int parse_type(const char *name, const char *at, struct rnnd_npy *out)
         (out->size == 1 || out->size == 2 || out->size == 4 || out->size == 8) &&
         (out->kind != 'f' || out->size > 1);
     if (!known)
-        return rnnd_fail(
+        return rnnd__fail(
             RNND_EDATA, "%s: elements of type %s; numbers are wanted", name,
-            at ? rnnd_text_shown(at, strcspn(at, ",}"), shown) : "unknown");
+            at ? rnnd__text_shown(at, strcspn(at, ",}"), shown) : "unknown");
     out->swapped = order == (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? '>' : '<');
     return 0;
 }
 
-static int parse_shape(const char *name, const char *at, struct rnnd_npy *out)
+static int parse_shape(const char *name, const char *at, struct rnnd__npy *out)
 {
     out->count = 1;
     if (!at || *at != '(')
-        return rnnd_fail(RNND_EDATA, "%s: no shape in its header", name);
+        return rnnd__fail(RNND_EDATA, "%s: no shape in its header", name);
     for (at++; *at && *at != ')';) {
         char *end;
         long long n = strtoll(at, &end, 10);
         if (end == at || n < 0 || out->rank == 4 ||
             __builtin_mul_overflow(out->count, (int64_t)n, &out->count))
-            return rnnd_fail(RNND_EDATA, "%s: its shape cannot be read", name);
+            return rnnd__fail(RNND_EDATA, "%s: its shape cannot be read", name);
         out->dim[out->rank++] = n;
         at = end + strspn(end, ", L");
     }
     return 0;
 }
 
-int rnnd_npy_parse(const char *name, char *bytes, size_t size, struct rnnd_npy *out)
+int rnnd__npy_parse(const char *name, char *bytes, size_t size, struct rnnd__npy *out)
 {
     const unsigned char *b = (const unsigned char *)bytes;
     size_t head = 0, start = 0, need;
     char *header = NULL;
-    *out = (struct rnnd_npy){.bytes = bytes};
+    *out = (struct rnnd__npy){.bytes = bytes};
     if (size >= 12 && memcmp(bytes, "\x93NUMPY", 6) == 0) {
         start = b[6] == 1 ? 10 : 12;
         head = b[8] | (size_t)b[9] << 8;
@@ -70,10 +70,10 @@ int rnnd_npy_parse(const char *name, char *bytes, size_t size, struct rnnd_npy *
             head |= (size_t)b[10] << 16 | (size_t)b[11] << 24;
     }
     if (head == 0 || head > size - start)
-        return rnnd_fail(RNND_EDATA, "%s: not an array of NumPy", name);
+        return rnnd__fail(RNND_EDATA, "%s: not an array of NumPy", name);
     header = strndup(bytes + start, head);
     if (!header)
-        return rnnd_fail_memory(head, "a header");
+        return rnnd__fail_memory(head, "a header");
     int status;
     RNND_TRY_GOTO(parse_type(name, value_of(header, "'descr'"), out));
     RNND_TRY_GOTO(parse_shape(name, value_of(header, "'shape'"), out));
@@ -82,7 +82,7 @@ int rnnd_npy_parse(const char *name, char *bytes, size_t size, struct rnnd_npy *
     out->data = bytes + start + head;
     if (__builtin_mul_overflow((size_t)out->count, (size_t)out->size, &need) ||
         need > size - start - head)
-        status = rnnd_fail(RNND_EDATA, "%s: cut off: %zu bytes of elements are there",
+        status = rnnd__fail(RNND_EDATA, "%s: cut off: %zu bytes of elements are there",
                            name, size - start - head);
 done:
     free(header);
@@ -101,7 +101,7 @@ static double half(uint16_t bits)
 }
 
 /* Place of element i in memory where an array is stored by columns. */
-static int64_t by_columns(const struct rnnd_npy *a, int64_t i)
+static int64_t by_columns(const struct rnnd__npy *a, int64_t i)
 {
     int64_t at = 0, stride = a->count;
     for (int d = a->rank - 1; d >= 0; d--) {
@@ -112,9 +112,9 @@ static int64_t by_columns(const struct rnnd_npy *a, int64_t i)
     return at;
 }
 
-double rnnd_npy_at(const struct rnnd_npy *array, int64_t i)
+double rnnd__npy_at(const struct rnnd__npy *array, int64_t i)
 {
-    const struct rnnd_npy *a = array;
+    const struct rnnd__npy *a = array;
     union {
         unsigned char byte[8];
         int8_t i1;

@@ -6,7 +6,7 @@
 
 #include "formats/text.h"
 
-struct rnnd_npy {
+struct rnnd__npy {
     char *bytes;      /* the whole member, owned; NULL = there is none */
     const char *data; /* behind the header */
     char kind;        /* 'b', 'i', 'u', 'f' */
@@ -20,10 +20,10 @@ struct rnnd_npy {
 
 /* Reads the header of bytes, which the array takes. name is for messages: "f.npz:
    inputs". */
-RNND_CHECKED int rnnd_npy_parse(const char *name, char *bytes, size_t size,
-                                struct rnnd_npy *out);
-void rnnd_npy_clear(struct rnnd_npy *array);
+RNND_CHECKED int rnnd__npy_parse(const char *name, char *bytes, size_t size,
+                                struct rnnd__npy *out);
+void rnnd__npy_clear(struct rnnd__npy *array);
 /* Element i, counted by rows; integers beyond 2^53 are rounded. */
-double rnnd_npy_at(const struct rnnd_npy *array, int64_t i);
+double rnnd__npy_at(const struct rnnd__npy *array, int64_t i);
 
 #endif

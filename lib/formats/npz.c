@@ -19,8 +19,8 @@ static const char *const array_name[] = {"inputs",  "offsets",     "lengths",
 
 struct npz {
     const char *path;
-    struct rnnd_npy array[ARRAYS];
-    struct rnnd_contents *out;
+    struct rnnd__npy array[ARRAYS];
+    struct rnnd__contents *out;
     int64_t sequences, steps; /* of this file */
     int64_t classes, vocab;   /* as the file says, 0 = it does not */
     int64_t first;            /* step of `out` where this file begins */
@@ -28,7 +28,7 @@ struct npz {
 
 /* ---- members */
 
-static int read_member(const char *path, zip_t *zip, int which, struct rnnd_npy *out)
+static int read_member(const char *path, zip_t *zip, int which, struct rnnd__npy *out)
 {
     char name[40], shown[600];
     struct zip_stat info;
@@ -39,8 +39,8 @@ static int read_member(const char *path, zip_t *zip, int which, struct rnnd_npy 
         return 0;
     /* Deflate packs 1032 bytes into one at best: more is a lie. */
     if (info.size / 1100 > info.comp_size)
-        return rnnd_fail(RNND_EDATA, "%s: cannot be unpacked", shown);
-    RNND_TRY(rnnd_new((size_t)info.size, 1, shown, (void **)&bytes));
+        return rnnd__fail(RNND_EDATA, "%s: cannot be unpacked", shown);
+    RNND_TRY(rnnd__new((size_t)info.size, 1, shown, (void **)&bytes));
     zip_file_t *member = zip_fopen(zip, name, 0);
     zip_int64_t n = 0, got = 0;
     while (member && got < (zip_int64_t)info.size &&
@@ -53,9 +53,9 @@ static int read_member(const char *path, zip_t *zip, int which, struct rnnd_npy 
         whole = false;
     if (!whole) {
         free(bytes);
-        return rnnd_fail(RNND_EDATA, "%s: cannot be unpacked", shown);
+        return rnnd__fail(RNND_EDATA, "%s: cannot be unpacked", shown);
     }
-    return rnnd_npy_parse(shown, bytes, (size_t)info.size, out);
+    return rnnd__npy_parse(shown, bytes, (size_t)info.size, out);
 }
 
 static int read_members(struct npz *z)
@@ -63,11 +63,11 @@ static int read_members(struct npz *z)
     int code, status = 0;
     FILE *file = fopen(z->path, "rb"); /* for the system's reason */
     if (!file)
-        return rnnd_fail(RNND_EFILE, "%s: %m", z->path);
+        return rnnd__fail(RNND_EFILE, "%s: %m", z->path);
     fclose(file);
     zip_t *zip = zip_open(z->path, ZIP_RDONLY | ZIP_CHECKCONS, &code);
     if (!zip)
-        return rnnd_fail(RNND_EDATA, "%s: not an intact .npz (ZIP) file", z->path);
+        return rnnd__fail(RNND_EDATA, "%s: not an intact .npz (ZIP) file", z->path);
     for (int i = 0; i < ARRAYS && status == 0; i++)
         status = read_member(z->path, zip, i, &z->array[i]);
     zip_discard(zip);
@@ -78,49 +78,49 @@ static int read_members(struct npz *z)
 
 static int fail_value(const struct npz *z, int which, int64_t i, const char *rule)
 {
-    const struct rnnd_npy *a = &z->array[which];
+    const struct rnnd__npy *a = &z->array[which];
     int64_t row = a->rank == 2 ? i / a->dim[1] : i;
     char column[32] = "";
     if (a->rank == 2)
         snprintf(column, sizeof column, ", %lld", (long long)(i % a->dim[1]));
-    return rnnd_fail(RNND_EDATA, "%s: %s[%lld%s] = %.9g: %s", z->path,
-                     array_name[which], (long long)row, column, rnnd_npy_at(a, i),
+    return rnnd__fail(RNND_EDATA, "%s: %s[%lld%s] = %.9g: %s", z->path,
+                     array_name[which], (long long)row, column, rnnd__npy_at(a, i),
                      rule);
 }
 
 static int check_rank(const struct npz *z, int which, int rank)
 {
     if (z->array[which].rank != rank)
-        return rnnd_fail(RNND_EDATA, "%s: %s has %d dimensions, %d are wanted", z->path,
+        return rnnd__fail(RNND_EDATA, "%s: %s has %d dimensions, %d are wanted", z->path,
                          array_name[which], z->array[which].rank, rank);
     return 0;
 }
 
 /* All elements as integers from low on, appended. */
-static int take_ids(const struct npz *z, int which, int64_t low, struct rnnd_list *out)
+static int take_ids(const struct npz *z, int which, int64_t low, struct rnnd__list *out)
 {
-    const struct rnnd_npy *a = &z->array[which];
+    const struct rnnd__npy *a = &z->array[which];
     for (int64_t i = 0; i < a->count; i++) {
-        double v = rnnd_npy_at(a, i);
+        double v = rnnd__npy_at(a, i);
         if (!(v >= (double)low && v < INT32_MAX && v == floor(v)))
             return fail_value(z, which, i,
                               low < 0 ? "labels are integers from 0, -1 = ignored"
                                       : "ids are integers from 0");
-        RNND_TRY(rnnd_list_add(out, &(int32_t){(int32_t)v}, 1));
+        RNND_TRY(rnnd__list_add(out, &(int32_t){(int32_t)v}, 1));
     }
     return 0;
 }
 
 /* All elements as floats, appended. */
-static int take_floats(const struct npz *z, int which, struct rnnd_list *out)
+static int take_floats(const struct npz *z, int which, struct rnnd__list *out)
 {
-    const struct rnnd_npy *a = &z->array[which];
+    const struct rnnd__npy *a = &z->array[which];
     bool answers = which == TARGETS && z->out->task == RNND_MULTILABEL;
     int64_t before = out->count;
-    RNND_TRY(rnnd_list_add(out, NULL, a->count));
+    RNND_TRY(rnnd__list_add(out, NULL, a->count));
     float *to = (float *)out->at + before;
     for (int64_t i = 0; i < a->count; i++) {
-        double v = rnnd_npy_at(a, i);
+        double v = rnnd__npy_at(a, i);
         to[i] = (float)v;
         if (isinf(to[i]) || (which == INPUTS && isnan(to[i])))
             return fail_value(z, which, i, "not a finite 32-bit float");
@@ -132,12 +132,12 @@ static int take_floats(const struct npz *z, int which, struct rnnd_list *out)
 
 static int take_count(const struct npz *z, int which, int64_t *out)
 {
-    const struct rnnd_npy *a = &z->array[which];
+    const struct rnnd__npy *a = &z->array[which];
     if (!a->bytes)
         return 0;
-    double v = a->count == 1 ? rnnd_npy_at(a, 0) : NAN;
+    double v = a->count == 1 ? rnnd__npy_at(a, 0) : NAN;
     if (!(v >= 1 && v <= INT32_MAX && v == floor(v)))
-        return rnnd_fail(RNND_EDATA, "%s: %s: one integer from 1 is wanted", z->path,
+        return rnnd__fail(RNND_EDATA, "%s: %s: one integer from 1 is wanted", z->path,
                          array_name[which]);
     *out = (int64_t)v;
     return 0;
@@ -149,13 +149,13 @@ static int take_count(const struct npz *z, int which, int64_t *out)
 static int take_ends(struct npz *z)
 {
     int which = z->array[OFFSETS].bytes ? OFFSETS : LENGTHS;
-    const struct rnnd_npy *a = &z->array[which];
+    const struct rnnd__npy *a = &z->array[which];
     if (!a->bytes)
-        return rnnd_fail(RNND_EDATA, "%s: has neither offsets nor lengths", z->path);
+        return rnnd__fail(RNND_EDATA, "%s: has neither offsets nor lengths", z->path);
     RNND_TRY(check_rank(z, which, 1));
     double end = 0;
     for (int64_t i = 0; i < a->count; i++) {
-        double v = rnnd_npy_at(a, i), before = end;
+        double v = rnnd__npy_at(a, i), before = end;
         end = which == OFFSETS ? v : end + v;
         if (v != floor(v) || (which == OFFSETS && i == 0 && v != 0))
             return fail_value(z, which, i,
@@ -165,32 +165,32 @@ static int take_ends(struct npz *z)
                               "falls, or lies beyond the last step of inputs");
         int64_t at = z->first + (int64_t)end;
         if (which == LENGTHS || i > 0)
-            RNND_TRY(rnnd_list_add(&z->out->offsets, &at, 1));
+            RNND_TRY(rnnd__list_add(&z->out->offsets, &at, 1));
     }
     z->sequences = a->count - (which == OFFSETS && a->count > 0);
     if (end != (double)z->steps)
-        return rnnd_fail(RNND_EDATA, "%s: %s end at %.0f, inputs has %lld steps",
+        return rnnd__fail(RNND_EDATA, "%s: %s end at %.0f, inputs has %lld steps",
                          z->path, array_name[which], end, (long long)z->steps);
     return 0;
 }
 
 static int take_inputs(struct npz *z, bool is_first)
 {
-    const struct rnnd_npy *a = &z->array[INPUTS];
-    struct rnnd_contents *out = z->out;
+    const struct rnnd__npy *a = &z->array[INPUTS];
+    struct rnnd__contents *out = z->out;
     if (!a->bytes)
-        return rnnd_fail(RNND_EDATA, "%s: has no array inputs", z->path);
+        return rnnd__fail(RNND_EDATA, "%s: has no array inputs", z->path);
     bool tokens = a->rank == 1 && a->kind != 'f';
     if (!tokens && (a->rank != 2 || a->dim[1] == 0))
-        return rnnd_fail(RNND_EDATA,
+        return rnnd__fail(RNND_EDATA,
                          "%s: inputs are floats [steps, features], or integers "
                          "[steps] as token ids",
                          z->path);
     int64_t width = tokens ? 0 : a->dim[1];
     if (!is_first && width != out->inputs)
-        return rnnd_fail(RNND_EDATA, "%s: inputs have %lld columns, those before %lld",
+        return rnnd__fail(RNND_EDATA, "%s: inputs have %lld columns, those before %lld",
                          z->path, (long long)width, (long long)out->inputs);
-    z->first = rnnd_contents_steps(out);
+    z->first = rnnd__contents_steps(out);
     out->inputs = width;
     z->steps = a->dim[0];
     return tokens ? take_ids(z, INPUTS, 0, &out->tokens)
@@ -202,7 +202,7 @@ static int take_inputs(struct npz *z, bool is_first)
 /* What the targets are for, where --task does not say it. */
 static int guess_task(const struct npz *z, int *task)
 {
-    const struct rnnd_npy *a = &z->array[TARGETS];
+    const struct rnnd__npy *a = &z->array[TARGETS];
     if (!a->bytes) {
         *task = RNND_NO_TASK;
         return 0;
@@ -210,7 +210,7 @@ static int guess_task(const struct npz *z, int *task)
     bool sequences = a->rank > 0 && a->dim[0] == z->sequences;
     bool steps = a->rank > 0 && a->dim[0] == z->steps;
     if (sequences == steps || a->rank > 2)
-        return rnnd_fail(RNND_EUSAGE, "%s: --task says what the targets are for",
+        return rnnd__fail(RNND_EUSAGE, "%s: --task says what the targets are for",
                          z->path);
     if (a->rank == 1)
         *task = sequences ? RNND_CLASSIFY : RNND_TAG;
@@ -223,25 +223,25 @@ static int guess_task(const struct npz *z, int *task)
 
 static int take_targets(struct npz *z, bool is_first)
 {
-    const struct rnnd_npy *a = &z->array[TARGETS];
-    struct rnnd_contents *out = z->out;
+    const struct rnnd__npy *a = &z->array[TARGETS];
+    struct rnnd__contents *out = z->out;
     bool wanted = out->task != RNND_LM && out->task != RNND_NO_TASK;
     bool classes = out->task == RNND_CLASSIFY || out->task == RNND_TAG;
     if (!a->bytes && wanted)
-        return rnnd_fail(RNND_EDATA, "%s: has no array targets; task %s needs it",
+        return rnnd__fail(RNND_EDATA, "%s: has no array targets; task %s needs it",
                          z->path, rnnd_task_name(out->task));
     if (!wanted)
         return 0;
     RNND_TRY(check_rank(z, TARGETS, classes ? 1 : 2));
     int64_t rows = rnnd_task_is_stepwise(out->task) ? z->steps : z->sequences;
     if (a->dim[0] != rows)
-        return rnnd_fail(RNND_EDATA, "%s: targets have %lld rows, task %s has %lld",
+        return rnnd__fail(RNND_EDATA, "%s: targets have %lld rows, task %s has %lld",
                          z->path, (long long)a->dim[0], rnnd_task_name(out->task),
                          (long long)rows);
     if (classes)
         return take_ids(z, TARGETS, -1, &out->labels);
     if (a->dim[1] == 0 || (!is_first && out->outputs != a->dim[1]))
-        return rnnd_fail(RNND_EDATA, "%s: targets have %lld columns%s", z->path,
+        return rnnd__fail(RNND_EDATA, "%s: targets have %lld columns%s", z->path,
                          (long long)a->dim[1],
                          is_first ? "" : ", those before other ones");
     out->outputs = a->dim[1];
@@ -264,13 +264,13 @@ static int read_file(struct npz *z, const struct rnnd_options *opt, bool is_firs
         z->out->task = (enum rnnd_task)task;
     }
     if (z->out->task == RNND_LM && z->out->inputs)
-        return rnnd_fail(RNND_EDATA, "%s: inputs are features; lm needs token ids",
+        return rnnd__fail(RNND_EDATA, "%s: inputs are features; lm needs token ids",
                          z->path);
     return take_targets(z, is_first);
 }
 
 /* How many ids there are: what the files say, or one more than the highest. */
-static int count_ids(const struct rnnd_list *ids, int64_t said, const char *what,
+static int count_ids(const struct rnnd__list *ids, int64_t said, const char *what,
                      int64_t *out)
 {
     const int32_t *id = ids->at;
@@ -278,10 +278,10 @@ static int count_ids(const struct rnnd_list *ids, int64_t said, const char *what
     for (int64_t i = 0; i < ids->count; i++)
         highest = id[i] > highest ? id[i] : highest;
     if (said && highest >= said)
-        return rnnd_fail(RNND_EDATA, "%s is %lld, but %lld occurs", what,
+        return rnnd__fail(RNND_EDATA, "%s is %lld, but %lld occurs", what,
                          (long long)said, (long long)highest);
     if (!said)
-        rnnd_log_info(
+        rnnd__log_info(
             "%s = %lld: the highest that occurs, plus 1 (an array %s can say it)", what,
             (long long)highest + 1, what);
     *out = said ? said : highest + 1;
@@ -289,7 +289,7 @@ static int count_ids(const struct rnnd_list *ids, int64_t said, const char *what
 }
 
 static int read_npz(const struct rnnd_options *opt, char *const *inputs, int count,
-                    struct rnnd_contents *out)
+                    struct rnnd__contents *out)
 {
     int64_t classes = 0, vocab = 0;
     int status = 0;
@@ -299,7 +299,7 @@ static int read_npz(const struct rnnd_options *opt, char *const *inputs, int cou
         classes = z.classes > classes ? z.classes : classes;
         vocab = z.vocab > vocab ? z.vocab : vocab;
         for (int k = 0; k < ARRAYS; k++)
-            rnnd_npy_clear(&z.array[k]);
+            rnnd__npy_clear(&z.array[k]);
     }
     RNND_TRY(status);
     if (!out->inputs)
@@ -313,12 +313,12 @@ static int read_npz(const struct rnnd_options *opt, char *const *inputs, int cou
 #else
 
 static int read_npz(const struct rnnd_options *opt, char *const *inputs, int count,
-                    struct rnnd_contents *out)
+                    struct rnnd__contents *out)
 {
     (void)opt, (void)inputs, (void)count, (void)out;
-    return rnnd_fail(RNND_EUSAGE, "pack npz: this program was built without libzip");
+    return rnnd__fail(RNND_EUSAGE, "pack npz: this program was built without libzip");
 }
 
 #endif
 
-const struct rnnd_format rnnd_format_npz = {"npz", " task ", read_npz};
+const struct rnnd__format rnnd__format_npz = {"npz", " task ", read_npz};

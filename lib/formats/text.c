@@ -14,19 +14,19 @@
 
 static int fail_system(const char *path)
 {
-    return rnnd_fail(RNND_EFILE, "%s: %s", path, strerror(errno));
+    return rnnd__fail(RNND_EFILE, "%s: %s", path, strerror(errno));
 }
 
-static int read_all(int fd, const char *path, struct rnnd_text *text)
+static int read_all(int fd, const char *path, struct rnnd__text *text)
 {
     struct stat info;
     if (fstat(fd, &info) != 0)
         return fail_system(path);
     if (S_ISDIR(info.st_mode))
-        return rnnd_fail(RNND_EFILE, "%s: a folder, not a file", path);
+        return rnnd__fail(RNND_EFILE, "%s: a folder, not a file", path);
     size_t room = info.st_size > 0 ? (size_t)info.st_size + 2 : 65536;
     for (;;) {
-        RNND_TRY(rnnd_grow(room, 1, path, (void **)&text->data));
+        RNND_TRY(rnnd__grow(room, 1, path, (void **)&text->data));
         while (text->size < room - 1) {
             ssize_t n = read(fd, text->data + text->size, room - 1 - text->size);
             if (n < 0 && errno == EINTR)
@@ -42,7 +42,7 @@ static int read_all(int fd, const char *path, struct rnnd_text *text)
 }
 
 /* Bytes that no text has. */
-static int check_text(const struct rnnd_text *text)
+static int check_text(const struct rnnd__text *text)
 {
     const char *nul = memchr(text->data, 0, text->size);
     int64_t line = 1;
@@ -50,13 +50,13 @@ static int check_text(const struct rnnd_text *text)
         return 0;
     for (const char *c = text->data; c < nul; c++)
         line += *c == '\n';
-    return rnnd_fail(RNND_EDATA, "%s:%lld: a NUL byte: this is not a text file",
+    return rnnd__fail(RNND_EDATA, "%s:%lld: a NUL byte: this is not a text file",
                      text->path, (long long)line);
 }
 
-int rnnd_text_read(const char *path, struct rnnd_text *out)
+int rnnd__text_read(const char *path, struct rnnd__text *out)
 {
-    struct rnnd_text text = {.path = path};
+    struct rnnd__text text = {.path = path};
     int status, fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return fail_system(path);
@@ -73,13 +73,13 @@ done:
     return status;
 }
 
-void rnnd_text_clear(struct rnnd_text *text)
+void rnnd__text_clear(struct rnnd__text *text)
 {
     free(text->data);
-    *text = (struct rnnd_text){0};
+    *text = (struct rnnd__text){0};
 }
 
-bool rnnd_text_line(struct rnnd_text *text, const char **line, size_t *length)
+bool rnnd__text_line(struct rnnd__text *text, const char **line, size_t *length)
 {
     if (text->at >= text->size)
         return false;
@@ -93,7 +93,7 @@ bool rnnd_text_line(struct rnnd_text *text, const char **line, size_t *length)
     return true;
 }
 
-void rnnd_text_trim(const char **field, size_t *length)
+void rnnd__text_trim(const char **field, size_t *length)
 {
     const char *from = *field, *to = from + *length;
     while (from < to && (*from == ' ' || *from == '\t'))
@@ -104,21 +104,21 @@ void rnnd_text_trim(const char **field, size_t *length)
     *length = (size_t)(to - from);
 }
 
-bool rnnd_text_is(const char *text, size_t length, const char *word)
+bool rnnd__text_is(const char *text, size_t length, const char *word)
 {
     return strlen(word) == length && strncasecmp(text, word, length) == 0;
 }
 
-enum rnnd_field rnnd_text_number(const char *field, size_t length, float *value)
+enum rnnd__field rnnd__text_number(const char *field, size_t length, float *value)
 {
     static const char *const not_finite[] = {"nan", "inf", "infinity"};
     char *end;
-    rnnd_text_trim(&field, &length);
+    rnnd__text_trim(&field, &length);
     if (length == 0)
         return RNND_FIELD_EMPTY;
     size_t sign = field[0] == '-' || field[0] == '+';
     for (int i = 0; i < 3; i++)
-        if (rnnd_text_is(field + sign, length - sign, not_finite[i]))
+        if (rnnd__text_is(field + sign, length - sign, not_finite[i]))
             return RNND_FIELD_NOT_FINITE;
     for (size_t i = 0; i < length; i++)
         if (!strchr("0123456789+-.eE", field[i]))
@@ -132,7 +132,7 @@ enum rnnd_field rnnd_text_number(const char *field, size_t length, float *value)
     return RNND_FIELD_NUMBER;
 }
 
-const char *rnnd_text_shown(const char *text, size_t length, char shown[48])
+const char *rnnd__text_shown(const char *text, size_t length, char shown[48])
 {
     size_t n = length > 40 ? 40 : length;
     while (n && n < length && ((unsigned char)text[n] & 0xc0) == 0x80)

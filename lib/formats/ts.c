@@ -11,14 +11,14 @@
 #include <string.h>
 
 struct ts {
-    struct rnnd_text text;
-    struct rnnd_contents *out;
+    struct rnnd__text text;
+    struct rnnd__contents *out;
     int64_t dimensions;   /* 0 until known */
     bool equal;           /* all cases have @seriesLength, */
     int64_t length;       /* or 0 where it is not given */
     bool labels, targets; /* what ends a case: a class, a number */
-    struct rnnd_dictionary classes;
-    struct rnnd_list values; /* float [dimensions, steps] of one case */
+    struct rnnd__dictionary classes;
+    struct rnnd__list values; /* float [dimensions, steps] of one case */
 };
 
 /* Where in a line: the number of the field, from 1. */
@@ -46,13 +46,13 @@ static struct word next_word(const char **at, const char *end)
 
 static bool is(struct word w, const char *text)
 {
-    return rnnd_text_is(w.at, w.length, text);
+    return rnnd__text_is(w.at, w.length, text);
 }
 
 static int read_truth(const struct ts *ts, struct word key, struct word w, bool *out)
 {
     if (!is(w, "true") && !is(w, "false"))
-        return rnnd_fail(RNND_EDATA, "%s:%lld: %.*s is true or false", AT_LINE(ts),
+        return rnnd__fail(RNND_EDATA, "%s:%lld: %.*s is true or false", AT_LINE(ts),
                          (int)key.length, key.at);
     *out = is(w, "true");
     return 0;
@@ -63,7 +63,7 @@ static int read_whole(const struct ts *ts, struct word key, struct word w, int64
     char *end;
     long long n = strtoll(w.at, &end, 10);
     if (w.length == 0 || end != w.at + w.length || n < 1 || n > INT32_MAX)
-        return rnnd_fail(RNND_EDATA, "%s:%lld: %.*s is a number from 1", AT_LINE(ts),
+        return rnnd__fail(RNND_EDATA, "%s:%lld: %.*s is a number from 1", AT_LINE(ts),
                          (int)key.length, key.at);
     *out = n;
     return 0;
@@ -73,13 +73,13 @@ static int read_classes(struct ts *ts, const char *at, const char *end)
 {
     int64_t number, before = ts->classes.texts.count;
     for (struct word w; (w = next_word(&at, end)).length;) {
-        RNND_TRY(rnnd_dictionary_add(&ts->classes, w.at, w.length, &number));
+        RNND_TRY(rnnd__dictionary_add(&ts->classes, w.at, w.length, &number));
         if (number != ts->classes.texts.count - 1 || number < before)
-            return rnnd_fail(RNND_EDATA, "%s:%lld: class %.*s stands there twice",
+            return rnnd__fail(RNND_EDATA, "%s:%lld: class %.*s stands there twice",
                              AT_LINE(ts), (int)w.length, w.at);
     }
     if (ts->classes.texts.count == 0)
-        return rnnd_fail(RNND_EDATA, "%s:%lld: @classLabel true names no class",
+        return rnnd__fail(RNND_EDATA, "%s:%lld: @classLabel true names no class",
                          AT_LINE(ts));
     return 0;
 }
@@ -101,7 +101,7 @@ static int read_header_line(struct ts *ts, const char *line, size_t length)
     } else if (is(key, "@timeStamps")) {
         RNND_TRY(read_truth(ts, key, value, &truth));
         if (truth)
-            return rnnd_fail(RNND_EDATA,
+            return rnnd__fail(RNND_EDATA,
                              "%s:%lld: @timeStamps true: time stamps are not read; "
                              "steps are taken as equally far apart",
                              AT_LINE(ts));
@@ -120,23 +120,23 @@ static int read_header(struct ts *ts)
 {
     const char *line;
     size_t length;
-    while (rnnd_text_line(&ts->text, &line, &length)) {
-        rnnd_text_trim(&line, &length);
+    while (rnnd__text_line(&ts->text, &line, &length)) {
+        rnnd__text_trim(&line, &length);
         if (length == 0 || line[0] == '#')
             continue;
-        if (rnnd_text_is(line, length, "@data")) {
+        if (rnnd__text_is(line, length, "@data")) {
             if (ts->labels && ts->targets)
-                return rnnd_fail(RNND_EDATA,
+                return rnnd__fail(RNND_EDATA,
                                  "%s: both @classLabel and @targetLabel are true",
                                  ts->text.path);
             return 0;
         }
         if (line[0] != '@')
-            return rnnd_fail(RNND_EDATA, "%s:%lld: a line of the header begins with @",
+            return rnnd__fail(RNND_EDATA, "%s:%lld: a line of the header begins with @",
                              AT_LINE(ts));
         RNND_TRY(read_header_line(ts, line, length));
     }
-    return rnnd_fail(RNND_EDATA, "%s: no line @data: not a .ts file", ts->text.path);
+    return rnnd__fail(RNND_EDATA, "%s: no line @data: not a .ts file", ts->text.path);
 }
 
 /* ---- cases */
@@ -152,15 +152,15 @@ static int read_dimension(struct ts *ts, const char *at, const char *end,
         const char *comma = memchr(at, ',', (size_t)(end - at));
         const char *to = comma ? comma : end;
         float value;
-        enum rnnd_field kind = rnnd_text_number(at, (size_t)(to - at), &value);
+        enum rnnd__field kind = rnnd__text_number(at, (size_t)(to - at), &value);
         if (kind != RNND_FIELD_NUMBER)
-            return rnnd_fail(
+            return rnnd__fail(
                 RNND_EDATA, "%s:%lld: dimension %lld, value %lld: %s \"%s\"",
                 AT_LINE(ts), (long long)dimension, (long long)n,
                 kind == RNND_FIELD_WORD && *at != '?' ? "not a number:"
                                                       : "missing or not finite:",
-                rnnd_text_shown(at, (size_t)(to - at), shown));
-        RNND_TRY(rnnd_list_add(&ts->values, &value, 1));
+                rnnd__text_shown(at, (size_t)(to - at), shown));
+        RNND_TRY(rnnd__list_add(&ts->values, &value, 1));
         at = to + 1;
     }
     return 0;
@@ -169,23 +169,23 @@ static int read_dimension(struct ts *ts, const char *at, const char *end,
 static int read_label(struct ts *ts, const char *at, size_t length)
 {
     char shown[48];
-    rnnd_text_trim(&at, &length);
-    int32_t label = (int32_t)rnnd_dictionary_find(&ts->classes, at, length);
+    rnnd__text_trim(&at, &length);
+    int32_t label = (int32_t)rnnd__dictionary_find(&ts->classes, at, length);
     if (label < 0)
-        return rnnd_fail(RNND_EDATA,
+        return rnnd__fail(RNND_EDATA,
                          "%s:%lld: class \"%s\" is not among those of @classLabel",
-                         AT_LINE(ts), rnnd_text_shown(at, length, shown));
-    return rnnd_list_add(&ts->out->labels, &label, 1);
+                         AT_LINE(ts), rnnd__text_shown(at, length, shown));
+    return rnnd__list_add(&ts->out->labels, &label, 1);
 }
 
 static int read_target(struct ts *ts, const char *at, size_t length)
 {
     char shown[48];
     float value;
-    if (rnnd_text_number(at, length, &value) != RNND_FIELD_NUMBER)
-        return rnnd_fail(RNND_EDATA, "%s:%lld: target \"%s\" is not a finite number",
-                         AT_LINE(ts), rnnd_text_shown(at, length, shown));
-    return rnnd_list_add(&ts->out->values, &value, 1);
+    if (rnnd__text_number(at, length, &value) != RNND_FIELD_NUMBER)
+        return rnnd__fail(RNND_EDATA, "%s:%lld: target \"%s\" is not a finite number",
+                         AT_LINE(ts), rnnd__text_shown(at, length, shown));
+    return rnnd__list_add(&ts->out->values, &value, 1);
 }
 
 /* The case's values are [dimensions, steps]; steps come first in a data file. */
@@ -193,14 +193,14 @@ static int add_steps(struct ts *ts, int64_t steps)
 {
     int64_t I = ts->dimensions, before = ts->out->features.count;
     if (steps == 0)
-        return rnnd_contents_end_sequence(ts->out);
-    RNND_TRY(rnnd_list_add(&ts->out->features, NULL, steps * I));
+        return rnnd__contents_end_sequence(ts->out);
+    RNND_TRY(rnnd__list_add(&ts->out->features, NULL, steps * I));
     float *to = (float *)ts->out->features.at + before;
     const float *from = ts->values.at;
     for (int64_t t = 0; t < steps; t++)
         for (int64_t i = 0; i < I; i++)
             *to++ = from[i * steps + t];
-    return rnnd_contents_end_sequence(ts->out);
+    return rnnd__contents_end_sequence(ts->out);
 }
 
 static int64_t count_fields(const char *line, const char *end)
@@ -217,12 +217,12 @@ static int read_case(struct ts *ts, const char *line, size_t length)
     bool last = ts->labels || ts->targets;
     int64_t fields = count_fields(line, end) - last, steps = 0;
     if (fields < 1)
-        return rnnd_fail(RNND_EDATA, "%s:%lld: a class alone, without values",
+        return rnnd__fail(RNND_EDATA, "%s:%lld: a class alone, without values",
                          AT_LINE(ts));
     if (ts->dimensions == 0)
         ts->dimensions = fields;
     if (fields != ts->dimensions)
-        return rnnd_fail(RNND_EDATA, "%s:%lld: %lld dimensions, %lld are wanted",
+        return rnnd__fail(RNND_EDATA, "%s:%lld: %lld dimensions, %lld are wanted",
                          AT_LINE(ts), (long long)fields, (long long)ts->dimensions);
     ts->out->inputs = ts->dimensions;
     ts->values.count = 0;
@@ -235,14 +235,14 @@ static int read_case(struct ts *ts, const char *line, size_t length)
         if (d == 1)
             steps = n;
         if (n != steps)
-            return rnnd_fail(RNND_EDATA,
+            return rnnd__fail(RNND_EDATA,
                              "%s:%lld: dimension %lld has %lld values, dimension 1 "
                              "has %lld",
                              AT_LINE(ts), (long long)d, (long long)n, (long long)steps);
         at = to + 1;
     }
     if (ts->equal && ts->length && steps != ts->length)
-        return rnnd_fail(RNND_EDATA, "%s:%lld: %lld steps; @seriesLength is %lld",
+        return rnnd__fail(RNND_EDATA, "%s:%lld: %lld steps; @seriesLength is %lld",
                          AT_LINE(ts), (long long)steps, (long long)ts->length);
     if (ts->labels)
         RNND_TRY(read_label(ts, at, (size_t)(end - at)));
@@ -255,8 +255,8 @@ static int read_cases(struct ts *ts)
 {
     const char *line;
     size_t length;
-    while (rnnd_text_line(&ts->text, &line, &length)) {
-        rnnd_text_trim(&line, &length);
+    while (rnnd__text_line(&ts->text, &line, &length)) {
+        rnnd__text_trim(&line, &length);
         if (length && line[0] != '#')
             RNND_TRY(read_case(ts, line, length));
     }
@@ -271,15 +271,15 @@ static int compare_headers(const struct ts *ts, const struct ts *first)
     const char *path = ts->text.path, *other = first->text.path;
     int64_t n = ts->classes.texts.count;
     if (ts->labels != first->labels || ts->targets != first->targets)
-        return rnnd_fail(RNND_EDATA, "%s: labelled otherwise than %s", path, other);
+        return rnnd__fail(RNND_EDATA, "%s: labelled otherwise than %s", path, other);
     bool same = n == first->classes.texts.count;
     for (int64_t i = 0; i < n && same; i++)
-        same = strcmp(rnnd_dictionary_text(&ts->classes, i),
-                      rnnd_dictionary_text(&first->classes, i)) == 0;
+        same = strcmp(rnnd__dictionary_text(&ts->classes, i),
+                      rnnd__dictionary_text(&first->classes, i)) == 0;
     if (!same)
-        return rnnd_fail(RNND_EDATA, "%s: @classLabel is not that of %s", path, other);
+        return rnnd__fail(RNND_EDATA, "%s: @classLabel is not that of %s", path, other);
     if (ts->dimensions && first->dimensions && ts->dimensions != first->dimensions)
-        return rnnd_fail(RNND_EDATA, "%s: %lld dimensions, %s has %lld", path,
+        return rnnd__fail(RNND_EDATA, "%s: %lld dimensions, %s has %lld", path,
                          (long long)ts->dimensions, other,
                          (long long)first->dimensions);
     return 0;
@@ -287,16 +287,16 @@ static int compare_headers(const struct ts *ts, const struct ts *first)
 
 static void clear(struct ts *ts)
 {
-    rnnd_text_clear(&ts->text);
-    rnnd_dictionary_clear(&ts->classes);
-    rnnd_list_clear(&ts->values);
+    rnnd__text_clear(&ts->text);
+    rnnd__dictionary_clear(&ts->classes);
+    rnnd__list_clear(&ts->values);
 }
 
 /* first: the first file, NULL for itself. */
 static int read_file(struct ts *ts, const char *path, struct ts *first)
 {
     ts->values.size = sizeof(float);
-    RNND_TRY(rnnd_text_read(path, &ts->text));
+    RNND_TRY(rnnd__text_read(path, &ts->text));
     RNND_TRY(read_header(ts));
     if (first) {
         RNND_TRY(compare_headers(ts, first));
@@ -308,20 +308,20 @@ static int read_file(struct ts *ts, const char *path, struct ts *first)
     return 0;
 }
 
-static int name_classes(struct ts *ts, struct rnnd_contents *out)
+static int name_classes(struct ts *ts, struct rnnd__contents *out)
 {
     out->task = ts->labels ? RNND_CLASSIFY : ts->targets ? RNND_REGRESS : RNND_NO_TASK;
     out->outputs = ts->targets;
     out->classes = ts->classes.texts.count;
     for (int64_t i = 0; i < out->classes; i++) {
-        const char *name = rnnd_dictionary_text(&ts->classes, i);
-        RNND_TRY(rnnd_list_add_text(&out->class, name, strlen(name)));
+        const char *name = rnnd__dictionary_text(&ts->classes, i);
+        RNND_TRY(rnnd__list_add_text(&out->class, name, strlen(name)));
     }
     return 0;
 }
 
 static int read_ts(const struct rnnd_options *opt, char *const *inputs, int count,
-                   struct rnnd_contents *out)
+                   struct rnnd__contents *out)
 {
     struct ts first = {.out = out};
     (void)opt;
@@ -337,4 +337,4 @@ static int read_ts(const struct rnnd_options *opt, char *const *inputs, int coun
     return status;
 }
 
-const struct rnnd_format rnnd_format_ts = {"ts", " ", read_ts};
+const struct rnnd__format rnnd__format_ts = {"ts", " ", read_ts};

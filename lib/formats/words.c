@@ -11,7 +11,7 @@ static bool is_blank(char c)
     return c == ' ' || c == '\t' || c == '\r' || c == '\v' || c == '\f';
 }
 
-static int read_line(struct rnnd_tokens *tokens, const char *line, size_t length)
+static int read_line(struct rnnd__tokens *tokens, const char *line, size_t length)
 {
     const char *end = line + length;
     while (line < end) {
@@ -19,40 +19,40 @@ static int read_line(struct rnnd_tokens *tokens, const char *line, size_t length
         while (line < end && !is_blank(*line))
             line++;
         if (line > from)
-            RNND_TRY(rnnd_tokens_add(tokens, from, (size_t)(line - from)));
+            RNND_TRY(rnnd__tokens_add(tokens, from, (size_t)(line - from)));
         while (line < end && is_blank(*line))
             line++;
     }
-    RNND_TRY(rnnd_tokens_add(tokens, fixed[1], sizeof "<eos>" - 1));
-    return rnnd_tokens_end_line(tokens);
+    RNND_TRY(rnnd__tokens_add(tokens, fixed[1], sizeof "<eos>" - 1));
+    return rnnd__tokens_end_line(tokens);
 }
 
-static int read_file(struct rnnd_tokens *tokens, const char *path)
+static int read_file(struct rnnd__tokens *tokens, const char *path)
 {
-    struct rnnd_text text;
+    struct rnnd__text text;
     const char *line;
     size_t length;
     int status = 0;
-    RNND_TRY(rnnd_text_read(path, &text));
-    while (status == 0 && rnnd_text_line(&text, &line, &length))
+    RNND_TRY(rnnd__text_read(path, &text));
+    while (status == 0 && rnnd__text_line(&text, &line, &length))
         status = read_line(tokens, line, length);
-    rnnd_text_clear(&text);
+    rnnd__text_clear(&text);
     return status;
 }
 
 static int read_words(const struct rnnd_options *opt, char *const *inputs, int count,
-                      struct rnnd_contents *out)
+                      struct rnnd__contents *out)
 {
-    struct rnnd_tokens tokens;
+    struct rnnd__tokens tokens;
     int status = 0;
-    rnnd_tokens_init(&tokens);
+    rnnd__tokens_init(&tokens);
     for (int i = 0; i < count && status == 0; i++)
         status = read_file(&tokens, inputs[i]);
     if (status == 0)
-        status = rnnd_tokens_finish(&tokens, opt, fixed, opt->vocab_size, out);
-    rnnd_tokens_clear(&tokens);
+        status = rnnd__tokens_finish(&tokens, opt, fixed, opt->vocab_size, out);
+    rnnd__tokens_clear(&tokens);
     return status;
 }
 
-const struct rnnd_format rnnd_format_text_words = {
+const struct rnnd__format rnnd__format_text_words = {
     "text-words", " vocab-size vocab-from block ", read_words};

@@ -19,10 +19,10 @@
 static pthread_mutex_t library = PTHREAD_MUTEX_INITIALIZER;
 
 /* The error printer is the program's own affair, so it is put back afterwards. */
-struct rnnd_hdf_guard rnnd__hdf_enter(void)
+struct rnnd__hdf_guard rnnd__hdf_enter(void)
 {
     static bool started;
-    struct rnnd_hdf_guard guard = {NULL, NULL};
+    struct rnnd__hdf_guard guard = {NULL, NULL};
     pthread_mutex_lock(&library);
     /* A file that could not be closed, the disk being full, is one that the library's
        own exit handler crashes on. All others are closed by then. */
@@ -34,7 +34,7 @@ struct rnnd_hdf_guard rnnd__hdf_enter(void)
     return guard;
 }
 
-void rnnd__hdf_leave(struct rnnd_hdf_guard *guard)
+void rnnd__hdf_leave(struct rnnd__hdf_guard *guard)
 {
     H5Eset_auto2(H5E_DEFAULT, guard->print, guard->data);
     pthread_mutex_unlock(&library);
@@ -87,42 +87,42 @@ static void library_says(char text[REASON])
     }
 }
 
-int rnnd__hdf_fail(const struct rnnd_hdf *file, const char *doing)
+int rnnd__hdf_fail(const struct rnnd__hdf *file, const char *doing)
 {
     char text[REASON];
     library_says(text);
-    return rnnd_fail(RNND_EFILE, "%s: %s: %s", file->path, doing, text);
+    return rnnd__fail(RNND_EFILE, "%s: %s: %s", file->path, doing, text);
 }
 
-int rnnd__hdf_fail_object(const struct rnnd_hdf *file, const char *object,
+int rnnd__hdf_fail_object(const struct rnnd__hdf *file, const char *object,
                           const char *doing)
 {
     char text[REASON];
     library_says(text);
-    return rnnd_fail(RNND_EFILE, "%s: %s%s: %s: %s", file->path, AT(object), doing,
+    return rnnd__fail(RNND_EFILE, "%s: %s%s: %s: %s", file->path, AT(object), doing,
                      text);
 }
 
-int rnnd__hdf_fail_attribute(const struct rnnd_hdf *file, const char *name,
+int rnnd__hdf_fail_attribute(const struct rnnd__hdf *file, const char *name,
                              const char *doing)
 {
     char text[REASON];
     library_says(text);
-    return rnnd_fail(RNND_EFILE, "%s: attribute %s: %s: %s", file->path, name, doing,
+    return rnnd__fail(RNND_EFILE, "%s: attribute %s: %s: %s", file->path, name, doing,
                      text);
 }
 
 /* ---- open and close */
 
-int rnnd__hdf_handle(const char *path, struct rnnd_hdf **out)
+int rnnd__hdf_handle(const char *path, struct rnnd__hdf **out)
 {
-    struct rnnd_hdf *file;
-    RNND_TRY(rnnd_new(1, sizeof *file, "a file handle", (void **)&file));
+    struct rnnd__hdf *file;
+    RNND_TRY(rnnd__new(1, sizeof *file, "a file handle", (void **)&file));
     file->id = -1;
     file->path = strdup(path);
     if (!file->path) {
         free(file);
-        return rnnd_fail_memory(strlen(path), "a file name");
+        return rnnd__fail_memory(strlen(path), "a file name");
     }
     *out = file;
     return 0;
@@ -157,18 +157,18 @@ static int open_readable(const char *path, int *fd, off_t *size)
     struct stat info;
     *fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
     if (*fd < 0 || fstat(*fd, &info) != 0)
-        return rnnd_fail(RNND_EFILE, "%s: %s", path, strerror(errno));
+        return rnnd__fail(RNND_EFILE, "%s: %s", path, strerror(errno));
     if (S_ISDIR(info.st_mode))
-        return rnnd_fail(RNND_EFILE, "%s: a folder, not an HDF5 file", path);
+        return rnnd__fail(RNND_EFILE, "%s: a folder, not an HDF5 file", path);
     if (!S_ISREG(info.st_mode))
-        return rnnd_fail(RNND_EFILE, "%s: not a regular file", path);
+        return rnnd__fail(RNND_EFILE, "%s: not a regular file", path);
     if (info.st_size == 0)
-        return rnnd_fail(RNND_EFILE, "%s: an empty file, not an HDF5 file", path);
+        return rnnd__fail(RNND_EFILE, "%s: an empty file, not an HDF5 file", path);
     *size = info.st_size;
     return 0;
 }
 
-bool rnnd_hdf_mentions(const char *path, const char *text)
+bool rnnd__hdf_mentions(const char *path, const char *text)
 {
     enum { PART = 1 << 20 };
     OWNED char *part = malloc(PART);
@@ -185,7 +185,7 @@ bool rnnd_hdf_mentions(const char *path, const char *text)
     return found;
 }
 
-static int open_file(struct rnnd_hdf *file, int fd)
+static int open_file(struct rnnd__hdf *file, int fd)
 {
     GUARD;
     haddr_t end;
@@ -195,19 +195,19 @@ static int open_file(struct rnnd_hdf *file, int fd)
         return rnnd__hdf_fail(file, "cannot be opened");
     htri_t is_hdf5 = access < 0 ? -1 : H5Fis_hdf5(file->path);
     if (is_hdf5 == 0)
-        return rnnd_fail(RNND_EFILE, "%s: not an HDF5 file", file->path);
+        return rnnd__fail(RNND_EFILE, "%s: not an HDF5 file", file->path);
     if (is_hdf5 > 0)
         file->id = H5Fopen(file->path, H5F_ACC_RDONLY, access);
     if (file->id < 0 || H5Fget_eoa(file->id, &end) < 0)
         return rnnd__hdf_fail(file, "cannot be opened");
     if (!file->sealed && rnnd__hdf_broken_seal(fd, (off_t)end))
-        return rnnd_fail(RNND_EFILE, "%s: damaged: its end is cut off", file->path);
+        return rnnd__fail(RNND_EFILE, "%s: damaged: its end is cut off", file->path);
     return 0;
 }
 
-int rnnd_hdf_open(const char *path, struct rnnd_hdf **out)
+int rnnd__hdf_open(const char *path, struct rnnd__hdf **out)
 {
-    struct rnnd_hdf *file = NULL;
+    struct rnnd__hdf *file = NULL;
     int status, fd = -1;
     off_t size;
     RNND_TRY_GOTO(open_readable(path, &fd, &size));
@@ -217,13 +217,13 @@ int rnnd_hdf_open(const char *path, struct rnnd_hdf **out)
     *out = file;
     file = NULL;
 done:
-    rnnd_hdf_close(file);
+    rnnd__hdf_close(file);
     if (fd >= 0)
         close(fd);
     return status;
 }
 
-void rnnd_hdf_close(struct rnnd_hdf *file)
+void rnnd__hdf_close(struct rnnd__hdf *file)
 {
     if (!file)
         return;
@@ -239,12 +239,12 @@ void rnnd_hdf_close(struct rnnd_hdf *file)
     free(file);
 }
 
-const char *rnnd_hdf_path(const struct rnnd_hdf *file)
+const char *rnnd__hdf_path(const struct rnnd__hdf *file)
 {
     return file->path;
 }
 
-bool rnnd_hdf_is_sealed(const struct rnnd_hdf *file)
+bool rnnd__hdf_is_sealed(const struct rnnd__hdf *file)
 {
     return file->sealed;
 }
@@ -252,7 +252,7 @@ bool rnnd_hdf_is_sealed(const struct rnnd_hdf *file)
 /* ---- objects */
 
 /* Whether all links of a path exist; negative where that cannot be told. */
-static htri_t is_there(struct rnnd_hdf *file, const char *object)
+static htri_t is_there(struct rnnd__hdf *file, const char *object)
 {
     OWNED char *name = strdup(object);
     htri_t there = name ? 1 : -1;
@@ -268,13 +268,13 @@ static htri_t is_there(struct rnnd_hdf *file, const char *object)
 }
 
 /* What cannot be looked up counts as present: reading it then says why. */
-bool rnnd_hdf_has(struct rnnd_hdf *file, const char *object)
+bool rnnd__hdf_has(struct rnnd__hdf *file, const char *object)
 {
     GUARD;
     return is_there(file, object) != 0;
 }
 
-enum rnnd_hdf_kind rnnd__hdf_kind(hid_t type)
+enum rnnd__hdf_kind rnnd__hdf_kind_of(hid_t type)
 {
     switch (H5Tget_class(type)) {
     case H5T_ENUM: /* booleans of h5py */
@@ -285,34 +285,34 @@ enum rnnd_hdf_kind rnnd__hdf_kind(hid_t type)
     }
 }
 
-static int measure(struct rnnd_hdf *file, const char *object, struct rnnd_hdf_array *a)
+static int measure(struct rnnd__hdf *file, const char *object, struct rnnd__hdf_array *a)
 {
     hsize_t dim[H5S_MAX_RANK];
     int64_t bytes =
         8 * (int64_t)H5Tget_size(a->type); /* also when read as a wider type */
     if (H5Sget_simple_extent_type(a->space) == H5S_NULL)
-        return rnnd_fail(RNND_EDATA, "%s: %s%s: holds nothing (null dataspace)",
+        return rnnd__fail(RNND_EDATA, "%s: %s%s: holds nothing (null dataspace)",
                          file->path, AT(object));
-    a->shape.kind = rnnd__hdf_kind(a->type);
+    a->shape.kind = rnnd__hdf_kind_of(a->type);
     a->shape.rank = H5Sget_simple_extent_dims(a->space, dim, NULL);
     if (a->shape.rank < 0)
         return rnnd__hdf_fail_object(file, object, "cannot be read");
     if (a->shape.rank > RNND_HDF_MAX_RANK)
-        return rnnd_fail(RNND_EDATA, "%s: %s%s: %d dimensions, at most %d are known",
+        return rnnd__fail(RNND_EDATA, "%s: %s%s: %d dimensions, at most %d are known",
                          file->path, AT(object), a->shape.rank, RNND_HDF_MAX_RANK);
     a->width = 1;
     for (int d = 0; d < a->shape.rank; d++) {
         a->shape.dim[d] = (int64_t)dim[d];
         if (dim[d] > INT64_MAX ||
             __builtin_mul_overflow(bytes, a->shape.dim[d], &bytes))
-            return rnnd_fail(RNND_EDATA, "%s: %s%s: impossible size", file->path,
+            return rnnd__fail(RNND_EDATA, "%s: %s%s: impossible size", file->path,
                              AT(object));
         a->width *= d ? a->shape.dim[d] : 1;
     }
     return 0;
 }
 
-void rnnd__hdf_drop_array(struct rnnd_hdf_array *array)
+void rnnd__hdf_drop_array(struct rnnd__hdf_array *array)
 {
     rnnd__hdf_drop_id(&array->space);
     rnnd__hdf_drop_id(&array->type);
@@ -336,35 +336,35 @@ static int lacking_filter(hid_t array, char *name, size_t size)
     return 0;
 }
 
-int rnnd__hdf_fail_values(const struct rnnd_hdf *file, const char *object, hid_t array)
+int rnnd__hdf_fail_values(const struct rnnd__hdf *file, const char *object, hid_t array)
 {
     char text[REASON], name[64] = "";
     library_says(text);
     int filter = lacking_filter(array, name, sizeof name);
     if (filter)
-        return rnnd_fail(
+        return rnnd__fail(
             RNND_EDATA,
             "%s: %s%s: cannot be read: written through filter %d%s%s, which "
             "this HDF5 library lacks; gzip can be read anywhere",
             file->path, AT(object), filter, *name ? " " : "", name);
-    return rnnd_fail(RNND_EFILE, "%s: %s%s: cannot be read: %s", file->path, AT(object),
+    return rnnd__fail(RNND_EFILE, "%s: %s%s: cannot be read: %s", file->path, AT(object),
                      text);
 }
 
-int rnnd__hdf_array(struct rnnd_hdf *file, const char *object,
-                    struct rnnd_hdf_array *out)
+int rnnd__hdf_array_of(struct rnnd__hdf *file, const char *object,
+                    struct rnnd__hdf_array *out)
 {
     HELD_ARRAY a = NO_ARRAY;
     htri_t there = is_there(file, object);
     if (there < 0)
         return rnnd__hdf_fail_object(file, object, "cannot be looked up");
     if (there == 0)
-        return rnnd_fail(RNND_EDATA, "%s: %s%s: missing", file->path, AT(object));
+        return rnnd__fail(RNND_EDATA, "%s: %s%s: missing", file->path, AT(object));
     HELD any = H5Oopen(file->id, object, H5P_DEFAULT);
     if (any < 0)
         return rnnd__hdf_fail_object(file, object, "cannot be opened");
     if (H5Iget_type(any) != H5I_DATASET)
-        return rnnd_fail(RNND_EDATA, "%s: %s%s: not an array", file->path, AT(object));
+        return rnnd__fail(RNND_EDATA, "%s: %s%s: not an array", file->path, AT(object));
     a.id = any;
     any = -1;
     a.type = H5Dget_type(a.id);
@@ -373,21 +373,21 @@ int rnnd__hdf_array(struct rnnd_hdf *file, const char *object,
         return rnnd__hdf_fail_object(file, object, "cannot be read");
     RNND_TRY(measure(file, object, &a));
     *out = a;
-    a = (struct rnnd_hdf_array)NO_ARRAY;
+    a = (struct rnnd__hdf_array)NO_ARRAY;
     return 0;
 }
 
-int rnnd_hdf_shape(struct rnnd_hdf *file, const char *object,
-                   struct rnnd_hdf_shape *out)
+int rnnd__hdf_shape(struct rnnd__hdf *file, const char *object,
+                   struct rnnd__hdf_shape *out)
 {
     GUARD;
     HELD_ARRAY a = NO_ARRAY;
-    RNND_TRY(rnnd__hdf_array(file, object, &a));
+    RNND_TRY(rnnd__hdf_array_of(file, object, &a));
     *out = a.shape;
     return 0;
 }
 
-hid_t rnnd__hdf_memory_type(enum rnnd_hdf_type type)
+hid_t rnnd__hdf_memory_type(enum rnnd__hdf_type type)
 {
     switch (type) {
     case RNND_I32: return H5T_NATIVE_INT32;
@@ -399,11 +399,11 @@ hid_t rnnd__hdf_memory_type(enum rnnd_hdf_type type)
     return -1;
 }
 
-int rnnd_hdf_has_checksum(struct rnnd_hdf *file, const char *object, bool *out)
+int rnnd__hdf_has_checksum(struct rnnd__hdf *file, const char *object, bool *out)
 {
     GUARD;
     HELD_ARRAY a = NO_ARRAY;
-    RNND_TRY(rnnd__hdf_array(file, object, &a));
+    RNND_TRY(rnnd__hdf_array_of(file, object, &a));
     HELD made = H5Dget_create_plist(a.id);
     int filters = made < 0 ? -1 : H5Pget_nfilters(made);
     if (filters < 0)
@@ -441,20 +441,20 @@ static herr_t list_link(hid_t group, const char *name, const H5L_info_t *info,
         return -1;
     if (H5Iget_type(id) != H5I_DATASET)
         return 0;
-    list->status = rnnd_grow(list->count + 1, sizeof *list->name, "object names",
+    list->status = rnnd__grow(list->count + 1, sizeof *list->name, "object names",
                              (void **)&list->name);
     if (list->status < 0)
         return 1;
     const char *between = list->group[strlen(list->group) - 1] == '/' ? "" : "/";
     if (asprintf(&list->name[list->count], "%s%s%s", list->group, between, name) < 0) {
-        list->status = rnnd_fail_memory(strlen(name), "object names");
+        list->status = rnnd__fail_memory(strlen(name), "object names");
         return 1;
     }
     list->count++;
     return 0;
 }
 
-static int list_arrays(struct rnnd_hdf *file, struct listing *list)
+static int list_arrays(struct rnnd__hdf *file, struct listing *list)
 {
     GUARD;
     if (H5Lvisit_by_name(file->id, list->group, H5_INDEX_NAME, H5_ITER_INC, list_link,
@@ -463,7 +463,7 @@ static int list_arrays(struct rnnd_hdf *file, struct listing *list)
     return list->status;
 }
 
-int rnnd_hdf_each(struct rnnd_hdf *file, const char *group,
+int rnnd__hdf_each(struct rnnd__hdf *file, const char *group,
                   int (*visit)(void *context, const char *object), void *context)
 {
     struct listing list = {.group = group};

@@ -13,92 +13,92 @@
 
 #include "rnn_dist.h"
 
-struct rnnd_hdf;
+struct rnnd__hdf;
 
-enum rnnd_hdf_kind { RNND_HDF_INT, RNND_HDF_FLOAT, RNND_HDF_STRING, RNND_HDF_OTHER };
+enum rnnd__hdf_kind { RNND_HDF_INT, RNND_HDF_FLOAT, RNND_HDF_STRING, RNND_HDF_OTHER };
 
-struct rnnd_hdf_shape {
-    enum rnnd_hdf_kind kind;
+struct rnnd__hdf_shape {
+    enum rnnd__hdf_kind kind;
     int rank;
     int64_t dim[4];
 };
 
 /* What an array is in memory. */
-enum rnnd_hdf_type { RNND_I32, RNND_I64, RNND_F32, RNND_F64, RNND_U8 };
+enum rnnd__hdf_type { RNND_I32, RNND_I64, RNND_F32, RNND_F64, RNND_U8 };
 
 /* ---- reading */
 
 /* Whether the first or the last MiB of a file, HDF5 or not, holds a text: what a
    file was that is too damaged to be opened. */
-bool rnnd_hdf_mentions(const char *path, const char *text);
+bool rnnd__hdf_mentions(const char *path, const char *text);
 
 /* EFILE: missing, unreadable, a folder, not HDF5, truncated, damaged. */
-RNND_CHECKED int rnnd_hdf_open(const char *path, struct rnnd_hdf **out);
+RNND_CHECKED int rnnd__hdf_open(const char *path, struct rnnd__hdf **out);
 /* Also drops a file that was created and not committed. NULL is accepted. */
-void rnnd_hdf_close(struct rnnd_hdf *file);
-const char *rnnd_hdf_path(const struct rnnd_hdf *file);
+void rnnd__hdf_close(struct rnnd__hdf *file);
+const char *rnnd__hdf_path(const struct rnnd__hdf *file);
 /* Whether the file that was opened has a checksum over all of it. */
-bool rnnd_hdf_is_sealed(const struct rnnd_hdf *file);
-bool rnnd_hdf_has(struct rnnd_hdf *file, const char *object);
+bool rnnd__hdf_is_sealed(const struct rnnd__hdf *file);
+bool rnnd__hdf_has(struct rnnd__hdf *file, const char *object);
 /* EDATA where there is no such dataset or it has more than 4 dimensions. */
-RNND_CHECKED int rnnd_hdf_shape(struct rnnd_hdf *file, const char *object,
-                                struct rnnd_hdf_shape *out);
+RNND_CHECKED int rnnd__hdf_shape(struct rnnd__hdf *file, const char *object,
+                                struct rnnd__hdf_shape *out);
 /* Rows first .. first+count-1 (of the first dimension), converted to type; integers
    that do not fit are EDATA with their index. A checksum that does not hold is
    EFILE. */
-RNND_CHECKED int rnnd_hdf_read(struct rnnd_hdf *file, const char *object, int64_t first,
-                               int64_t count, enum rnnd_hdf_type type, void *out);
+RNND_CHECKED int rnnd__hdf_read(struct rnnd__hdf *file, const char *object, int64_t first,
+                               int64_t count, enum rnnd__hdf_type type, void *out);
 /* Where the rows of an array lie, one after the other: bytes before the first, and
    bytes of each. False where they do not, but in chunks, in another file, or
    nowhere. */
-bool rnnd_hdf_place(struct rnnd_hdf *file, const char *object, int64_t *offset,
+bool rnnd__hdf_place(struct rnnd__hdf *file, const char *object, int64_t *offset,
                     int64_t *row);
 /* These bytes of the file will be read soon: the system may begin to. */
-void rnnd_hdf_ahead(struct rnnd_hdf *file, int64_t offset, int64_t bytes);
+void rnnd__hdf_ahead(struct rnnd__hdf *file, int64_t offset, int64_t bytes);
 /* A one-dimensional array of strings, fixed or variable: *out is one malloc'ed block
    (pointers, then texts), taken by the caller; *count its length. */
-RNND_CHECKED int rnnd_hdf_read_strings(struct rnnd_hdf *file, const char *object,
+RNND_CHECKED int rnnd__hdf_read_strings(struct rnnd__hdf *file, const char *object,
                                        char ***out, int64_t *count);
 /* Whether an array carries a checksum of its own. */
-RNND_CHECKED int rnnd_hdf_has_checksum(struct rnnd_hdf *file, const char *object,
+RNND_CHECKED int rnnd__hdf_has_checksum(struct rnnd__hdf *file, const char *object,
                                        bool *out);
 /* Calls visit for every dataset below group ("/" = all), in name order; stops at a
    failure. */
-RNND_CHECKED int rnnd_hdf_each(struct rnnd_hdf *file, const char *group,
+RNND_CHECKED int rnnd__hdf_each(struct rnnd__hdf *file, const char *group,
                                int (*visit)(void *context, const char *object),
                                void *context);
 
 /* Attributes of the root group. has: without failing. String: malloc'ed, taken. */
-bool rnnd_hdf_has_attribute(struct rnnd_hdf *file, const char *name);
-RNND_CHECKED int rnnd_hdf_get_int(struct rnnd_hdf *file, const char *name,
+bool rnnd__hdf_has_attribute(struct rnnd__hdf *file, const char *name);
+RNND_CHECKED int rnnd__hdf_get_int(struct rnnd__hdf *file, const char *name,
                                   int64_t *out);
-RNND_CHECKED int rnnd_hdf_get_double(struct rnnd_hdf *file, const char *name,
+RNND_CHECKED int rnnd__hdf_get_double(struct rnnd__hdf *file, const char *name,
                                      double *out);
-RNND_CHECKED int rnnd_hdf_get_string(struct rnnd_hdf *file, const char *name,
+RNND_CHECKED int rnnd__hdf_get_string(struct rnnd__hdf *file, const char *name,
                                      char **out);
 
 /* ---- writing */
 
 /* A new file beside path, under the temporary name PATH.tmp-PID. */
-RNND_CHECKED int rnnd_hdf_create(const char *path, struct rnnd_hdf **out);
+RNND_CHECKED int rnnd__hdf_create(const char *path, struct rnnd__hdf **out);
 /* Flush, close, seal, fsync, rename to path, fsync the folder; the handle is gone in
    any case. EFILE also where any write before it failed. */
-RNND_CHECKED int rnnd_hdf_commit(struct rnnd_hdf *file);
+RNND_CHECKED int rnnd__hdf_commit(struct rnnd__hdf *file);
 /* An array of rank dims, groups on the way are made. data NULL: filled with zero, to be
    written in slices. checksum: chunked with Fletcher-32, else contiguous. */
-RNND_CHECKED int rnnd_hdf_write(struct rnnd_hdf *file, const char *object,
-                                enum rnnd_hdf_type type, int rank, const int64_t *dim,
+RNND_CHECKED int rnnd__hdf_write(struct rnnd__hdf *file, const char *object,
+                                enum rnnd__hdf_type type, int rank, const int64_t *dim,
                                 bool checksum, const void *data);
-RNND_CHECKED int rnnd_hdf_write_rows(struct rnnd_hdf *file, const char *object,
+RNND_CHECKED int rnnd__hdf_write_rows(struct rnnd__hdf *file, const char *object,
                                      int64_t first, int64_t count,
-                                     enum rnnd_hdf_type type, const void *data);
-RNND_CHECKED int rnnd_hdf_write_strings(struct rnnd_hdf *file, const char *object,
+                                     enum rnnd__hdf_type type, const void *data);
+RNND_CHECKED int rnnd__hdf_write_strings(struct rnnd__hdf *file, const char *object,
                                         const char *const *text, int64_t count);
-RNND_CHECKED int rnnd_hdf_set_int(struct rnnd_hdf *file, const char *name,
+RNND_CHECKED int rnnd__hdf_set_int(struct rnnd__hdf *file, const char *name,
                                   int64_t value);
-RNND_CHECKED int rnnd_hdf_set_double(struct rnnd_hdf *file, const char *name,
+RNND_CHECKED int rnnd__hdf_set_double(struct rnnd__hdf *file, const char *name,
                                      double value);
-RNND_CHECKED int rnnd_hdf_set_string(struct rnnd_hdf *file, const char *name,
+RNND_CHECKED int rnnd__hdf_set_string(struct rnnd__hdf *file, const char *name,
                                      const char *value);
 
 #endif

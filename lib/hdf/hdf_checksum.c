@@ -27,21 +27,21 @@ struct seal {
 static int hash_file(int fd, const char *path, uint64_t length, uint64_t *out)
 {
     enum { BLOCK = 1 << 20 };
-    struct rnnd_hash hash;
+    struct rnnd__hash hash;
     OWNED void *block = NULL;
-    RNND_TRY(rnnd_new(1, BLOCK, "reading", &block));
-    rnnd_hash_start(&hash);
+    RNND_TRY(rnnd__new(1, BLOCK, "reading", &block));
+    rnnd__hash_start(&hash);
     while (hash.bytes < length) {
         uint64_t left = length - hash.bytes;
         ssize_t n = pread(fd, block, left < BLOCK ? left : BLOCK, (off_t)hash.bytes);
         if (n < 0 && errno == EINTR)
             continue;
         if (n <= 0)
-            return rnnd_fail(RNND_EFILE, "%s: cannot be read: %s", path,
+            return rnnd__fail(RNND_EFILE, "%s: cannot be read: %s", path,
                              n < 0 ? strerror(errno) : "it became shorter");
-        rnnd_hash_add(&hash, block, (size_t)n);
+        rnnd__hash_add(&hash, block, (size_t)n);
     }
-    *out = rnnd_hash_end(&hash);
+    *out = rnnd__hash_end(&hash);
     return 0;
 }
 
@@ -51,7 +51,7 @@ int rnnd__hdf_write_seal(int fd, const char *path)
     uint64_t hash;
     off_t end = lseek(fd, 0, SEEK_END);
     if (end < 0)
-        return rnnd_fail(RNND_EFILE, "%s: cannot be written: %s", path,
+        return rnnd__fail(RNND_EFILE, "%s: cannot be written: %s", path,
                          strerror(errno));
     RNND_TRY(hash_file(fd, path, (uint64_t)end, &hash));
     memcpy(seal.name, seal_name, sizeof seal.name);
@@ -59,7 +59,7 @@ int rnnd__hdf_write_seal(int fd, const char *path)
     seal.hash = htole64(hash);
     errno = ENOSPC; /* what a short write means */
     if (write(fd, &seal, sizeof seal) != sizeof seal)
-        return rnnd_fail(RNND_EFILE, "%s: cannot be written: %s", path,
+        return rnnd__fail(RNND_EFILE, "%s: cannot be written: %s", path,
                          strerror(errno));
     return 0;
 }
@@ -76,12 +76,12 @@ int rnnd__hdf_check_seal(int fd, const char *path, off_t size, bool *sealed)
         return 0;
     }
     if (le64toh(seal.length) != length)
-        return rnnd_fail(RNND_EFILE, "%s: damaged: %llu bytes were sealed, it has %llu",
+        return rnnd__fail(RNND_EFILE, "%s: damaged: %llu bytes were sealed, it has %llu",
                          path, (unsigned long long)le64toh(seal.length),
                          (unsigned long long)length);
     RNND_TRY(hash_file(fd, path, length, &hash));
     if (hash != le64toh(seal.hash))
-        return rnnd_fail(RNND_EFILE,
+        return rnnd__fail(RNND_EFILE,
                          "%s: damaged: the checksum over the file does not hold", path);
     *sealed = true;
     return 0;

@@ -21,11 +21,11 @@ static const size_t memory_size[] = {
 };
 
 /* AS_ASKED where the asked type holds every value of the stored one. */
-static enum wide wide_for(hid_t stored, enum rnnd_hdf_type want)
+static enum wide wide_for(hid_t stored, enum rnnd__hdf_type want)
 {
     size_t size = H5Tget_size(stored), room = memory_size[want];
     bool want_float = want == RNND_F32 || want == RNND_F64;
-    if (rnnd__hdf_kind(stored) == RNND_HDF_FLOAT)
+    if (rnnd__hdf_kind_of(stored) == RNND_HDF_FLOAT)
         return want_float && size <= (want == RNND_F64 ? SIZE_MAX : 4) ? AS_ASKED
                                                                        : WIDE_FLOAT;
     if (want_float)
@@ -38,7 +38,7 @@ static enum wide wide_for(hid_t stored, enum rnnd_hdf_type want)
     return fits ? AS_ASKED : is_signed ? WIDE_INT : WIDE_UINT;
 }
 
-static hid_t wide_type(enum wide wide, enum rnnd_hdf_type want)
+static hid_t wide_type(enum wide wide, enum rnnd__hdf_type want)
 {
     switch (wide) {
     case WIDE_INT: return H5T_NATIVE_INT64;
@@ -57,7 +57,7 @@ union value {
 };
 
 /* What is wrong with a value, or NULL, and the value then in *out. */
-static const char *to_int(enum wide wide, union value v, enum rnnd_hdf_type want,
+static const char *to_int(enum wide wide, union value v, enum rnnd__hdf_type want,
                           int64_t *out)
 {
     int64_t low = want == RNND_U8 ? 0 : want == RNND_I32 ? INT32_MIN : INT64_MIN;
@@ -81,7 +81,7 @@ static const char *to_int(enum wide wide, union value v, enum rnnd_hdf_type want
 }
 
 /* The same, stored as element i of an array. */
-static const char *narrow(enum wide wide, union value v, enum rnnd_hdf_type want,
+static const char *narrow(enum wide wide, union value v, enum rnnd__hdf_type want,
                           int64_t i, void *out)
 {
     int64_t whole = 0;
@@ -104,15 +104,15 @@ static const char *narrow(enum wide wide, union value v, enum rnnd_hdf_type want
 
 /* A read under way. */
 struct reading {
-    struct rnnd_hdf *file;
+    struct rnnd__hdf *file;
     const char *object;
-    const struct rnnd_hdf_array *array;
-    enum rnnd_hdf_type want;
+    const struct rnnd__hdf_array *array;
+    enum rnnd__hdf_type want;
     enum wide wide;
 };
 
 /* "[3, 5]" of an element, counted from the array's first. */
-static const char *index_text(const struct rnnd_hdf_shape *shape, int64_t element,
+static const char *index_text(const struct rnnd__hdf_shape *shape, int64_t element,
                               char text[128])
 {
     int64_t at[RNND_HDF_MAX_RANK];
@@ -138,13 +138,13 @@ static int fail_value(const struct reading *r, union value v, int64_t element,
         snprintf(value, sizeof value, "%llu", (unsigned long long)v.u);
     else
         snprintf(value, sizeof value, "%lld", (long long)v.i);
-    return rnnd_fail(RNND_EDATA, "%s: %s%s%s = %s: %s", r->file->path, AT(r->object),
+    return rnnd__fail(RNND_EDATA, "%s: %s%s%s = %s: %s", r->file->path, AT(r->object),
                      index_text(&r->array->shape, element, index), value, wrong);
 }
 
 static int read_rows(const struct reading *r, int64_t first, int64_t count, void *out)
 {
-    const struct rnnd_hdf_array *a = r->array;
+    const struct rnnd__hdf_array *a = r->array;
     hsize_t start[RNND_HDF_MAX_RANK] = {(hsize_t)first};
     hsize_t size[RNND_HDF_MAX_RANK] = {(hsize_t)count};
     hsize_t elements = (hsize_t)(count * a->width);
@@ -168,7 +168,7 @@ static int read_narrowed(const struct reading *r, int64_t first, int64_t count,
     if (block > count)
         block = count;
     RNND_TRY(
-        rnnd_new((size_t)(block * width), sizeof *values, "reading", (void **)&values));
+        rnnd__new((size_t)(block * width), sizeof *values, "reading", (void **)&values));
     for (int64_t done = 0; done < count; done += block) {
         int64_t rows = block < count - done ? block : count - done;
         char *to = (char *)out + (size_t)(done * width) * memory_size[r->want];
@@ -182,19 +182,19 @@ static int read_narrowed(const struct reading *r, int64_t first, int64_t count,
     return 0;
 }
 
-int rnnd_hdf_read(struct rnnd_hdf *file, const char *object, int64_t first,
-                  int64_t count, enum rnnd_hdf_type type, void *out)
+int rnnd__hdf_read(struct rnnd__hdf *file, const char *object, int64_t first,
+                  int64_t count, enum rnnd__hdf_type type, void *out)
 {
     GUARD;
     HELD_ARRAY a = NO_ARRAY;
-    RNND_TRY(rnnd__hdf_array(file, object, &a));
+    RNND_TRY(rnnd__hdf_array_of(file, object, &a));
     if (a.shape.kind != RNND_HDF_INT && a.shape.kind != RNND_HDF_FLOAT)
-        return rnnd_fail(RNND_EDATA, "%s: %s%s: %s, where numbers are wanted",
+        return rnnd__fail(RNND_EDATA, "%s: %s%s: %s, where numbers are wanted",
                          file->path, AT(object),
                          a.shape.kind == RNND_HDF_STRING ? "texts" : "compounds");
     int64_t rows = a.shape.rank ? a.shape.dim[0] : 1;
     if (first < 0 || count < 0 || first > rows || count > rows - first)
-        return rnnd_fail(RNND_EDATA,
+        return rnnd__fail(RNND_EDATA,
                          "%s: %s%s: rows %lld to %lld are asked for, it has %lld",
                          file->path, AT(object), (long long)first,
                          (long long)(first + count - 1), (long long)rows);
@@ -207,12 +207,12 @@ int rnnd_hdf_read(struct rnnd_hdf *file, const char *object, int64_t first,
 
 /* ---- reading ahead */
 
-bool rnnd_hdf_place(struct rnnd_hdf *file, const char *object, int64_t *offset,
+bool rnnd__hdf_place(struct rnnd__hdf *file, const char *object, int64_t *offset,
                     int64_t *row)
 {
     GUARD;
     HELD_ARRAY a = NO_ARRAY;
-    if (rnnd__hdf_array(file, object, &a) < 0)
+    if (rnnd__hdf_array_of(file, object, &a) < 0)
         return false;
     haddr_t at = H5Dget_offset(a.id); /* of contiguous arrays only */
     if (at == HADDR_UNDEF || at > INT64_MAX)
@@ -223,7 +223,7 @@ bool rnnd_hdf_place(struct rnnd_hdf *file, const char *object, int64_t *offset,
 }
 
 /* Advice: what the system makes of it shows in the time only. */
-void rnnd_hdf_ahead(struct rnnd_hdf *file, int64_t offset, int64_t bytes)
+void rnnd__hdf_ahead(struct rnnd__hdf *file, int64_t offset, int64_t bytes)
 {
     GUARD;
     void *fd;
@@ -256,7 +256,7 @@ static int join_texts(const char *const *text, const size_t *length, int64_t cou
     char **block;
     for (int64_t i = 0; i < count; i++)
         bytes += length[i] + 1;
-    RNND_TRY(rnnd_new(1, bytes, "texts", (void **)&block));
+    RNND_TRY(rnnd__new(1, bytes, "texts", (void **)&block));
     char *to = (char *)(block + count);
     for (int64_t i = 0; i < count; i++) {
         block[i] = to;
@@ -284,7 +284,7 @@ static int read_fixed(const struct text_source *from, const char **text, size_t 
     size_t size = H5Tget_size(from->type);
     H5T_str_t pad = H5Tget_strpad(from->type);
     OWNED char *field = NULL;
-    RNND_TRY(rnnd_new((size_t)from->count, size, "texts", (void **)&field));
+    RNND_TRY(rnnd__new((size_t)from->count, size, "texts", (void **)&field));
     if (read_source(from, from->type, field) < 0)
         return 1;
     for (int64_t i = 0; i < from->count; i++) {
@@ -298,7 +298,7 @@ static int read_variable(const struct text_source *from, const char **text,
                          size_t *length, char ***out)
 {
     OWNED char **field = NULL;
-    RNND_TRY(rnnd_new((size_t)from->count, sizeof *field, "texts", (void **)&field));
+    RNND_TRY(rnnd__new((size_t)from->count, sizeof *field, "texts", (void **)&field));
     HELD type = H5Tcopy(H5T_C_S1);
     if (type < 0 || H5Tset_size(type, H5T_VARIABLE) < 0 ||
         H5Tset_cset(type, H5Tget_cset(from->type)) < 0 ||
@@ -318,23 +318,23 @@ static int read_texts(const struct text_source *from, char ***out)
 {
     OWNED const char **text = NULL;
     OWNED size_t *length = NULL;
-    RNND_TRY(rnnd_new((size_t)from->count, sizeof *text, "texts", (void **)&text));
-    RNND_TRY(rnnd_new((size_t)from->count, sizeof *length, "texts", (void **)&length));
+    RNND_TRY(rnnd__new((size_t)from->count, sizeof *text, "texts", (void **)&text));
+    RNND_TRY(rnnd__new((size_t)from->count, sizeof *length, "texts", (void **)&length));
     return H5Tis_variable_str(from->type) > 0 ? read_variable(from, text, length, out)
                                               : read_fixed(from, text, length, out);
 }
 
-int rnnd_hdf_read_strings(struct rnnd_hdf *file, const char *object, char ***out,
+int rnnd__hdf_read_strings(struct rnnd__hdf *file, const char *object, char ***out,
                           int64_t *count)
 {
     GUARD;
     HELD_ARRAY a = NO_ARRAY;
-    RNND_TRY(rnnd__hdf_array(file, object, &a));
+    RNND_TRY(rnnd__hdf_array_of(file, object, &a));
     if (a.shape.kind != RNND_HDF_STRING)
-        return rnnd_fail(RNND_EDATA, "%s: %s%s: texts are wanted here", file->path,
+        return rnnd__fail(RNND_EDATA, "%s: %s%s: texts are wanted here", file->path,
                          AT(object));
     if (a.shape.rank != 1)
-        return rnnd_fail(RNND_EDATA, "%s: %s%s: %d dimensions, 1 is wanted", file->path,
+        return rnnd__fail(RNND_EDATA, "%s: %s%s: %d dimensions, 1 is wanted", file->path,
                          AT(object), a.shape.rank);
     struct text_source from = {a.id, a.type, a.space, false, a.shape.dim[0]};
     int status = read_texts(&from, out);
@@ -347,33 +347,33 @@ int rnnd_hdf_read_strings(struct rnnd_hdf *file, const char *object, char ***out
 
 /* ---- attributes of the root group */
 
-bool rnnd_hdf_has_attribute(struct rnnd_hdf *file, const char *name)
+bool rnnd__hdf_has_attribute(struct rnnd__hdf *file, const char *name)
 {
     GUARD;
     return H5Aexists(file->id, name) != 0;
 }
 
 /* Opens an attribute that holds one value; its parts are HELD by the caller. */
-static int open_attribute(struct rnnd_hdf *file, const char *name, hid_t *attribute,
+static int open_attribute(struct rnnd__hdf *file, const char *name, hid_t *attribute,
                           hid_t *type, hid_t *space)
 {
     htri_t there = H5Aexists(file->id, name);
     if (there == 0)
-        return rnnd_fail(RNND_EDATA, "%s: attribute %s: missing", file->path, name);
+        return rnnd__fail(RNND_EDATA, "%s: attribute %s: missing", file->path, name);
     *attribute = there < 0 ? -1 : H5Aopen(file->id, name, H5P_DEFAULT);
     *type = *attribute < 0 ? -1 : H5Aget_type(*attribute);
     *space = *type < 0 ? -1 : H5Aget_space(*attribute);
     if (*space < 0)
         return rnnd__hdf_fail_attribute(file, name, "cannot be read");
     if (H5Sget_simple_extent_npoints(*space) != 1)
-        return rnnd_fail(RNND_EDATA, "%s: attribute %s: one value is wanted",
+        return rnnd__fail(RNND_EDATA, "%s: attribute %s: one value is wanted",
                          file->path, name);
     return 0;
 }
 
 /* As an integer or as a float; which of the two is asked for by the one that is not
    NULL. */
-static int get_number(struct rnnd_hdf *file, const char *name, int64_t *whole,
+static int get_number(struct rnnd__hdf *file, const char *name, int64_t *whole,
                       double *real)
 {
     HELD attribute = -1;
@@ -381,16 +381,16 @@ static int get_number(struct rnnd_hdf *file, const char *name, int64_t *whole,
     HELD space = -1;
     union value v = {0};
     RNND_TRY(open_attribute(file, name, &attribute, &type, &space));
-    enum rnnd_hdf_kind kind = rnnd__hdf_kind(type);
+    enum rnnd__hdf_kind kind = rnnd__hdf_kind_of(type);
     if (kind != RNND_HDF_INT && kind != RNND_HDF_FLOAT)
-        return rnnd_fail(RNND_EDATA, "%s: attribute %s: a number is wanted", file->path,
+        return rnnd__fail(RNND_EDATA, "%s: attribute %s: a number is wanted", file->path,
                          name);
-    enum rnnd_hdf_type want = whole ? RNND_I64 : RNND_F64;
+    enum rnnd__hdf_type want = whole ? RNND_I64 : RNND_F64;
     enum wide wide = wide_for(type, want);
     if (H5Aread(attribute, wide_type(wide, want), &v) < 0)
         return rnnd__hdf_fail_attribute(file, name, "cannot be read");
     if (whole && to_int(wide == AS_ASKED ? WIDE_INT : wide, v, RNND_I64, &v.i))
-        return rnnd_fail(RNND_EDATA, "%s: attribute %s: a (64-bit) integer is wanted",
+        return rnnd__fail(RNND_EDATA, "%s: attribute %s: a (64-bit) integer is wanted",
                          file->path, name);
     if (whole)
         *whole = v.i;
@@ -399,27 +399,27 @@ static int get_number(struct rnnd_hdf *file, const char *name, int64_t *whole,
     return 0;
 }
 
-int rnnd_hdf_get_int(struct rnnd_hdf *file, const char *name, int64_t *out)
+int rnnd__hdf_get_int(struct rnnd__hdf *file, const char *name, int64_t *out)
 {
     GUARD;
     return get_number(file, name, out, NULL);
 }
 
-int rnnd_hdf_get_double(struct rnnd_hdf *file, const char *name, double *out)
+int rnnd__hdf_get_double(struct rnnd__hdf *file, const char *name, double *out)
 {
     GUARD;
     return get_number(file, name, NULL, out);
 }
 
-static int get_text(struct rnnd_hdf *file, const char *name, char **out)
+static int get_text(struct rnnd__hdf *file, const char *name, char **out)
 {
     HELD attribute = -1;
     HELD type = -1;
     HELD space = -1;
     OWNED char **text = NULL;
     RNND_TRY(open_attribute(file, name, &attribute, &type, &space));
-    if (rnnd__hdf_kind(type) != RNND_HDF_STRING)
-        return rnnd_fail(RNND_EDATA, "%s: attribute %s: a text is wanted", file->path,
+    if (rnnd__hdf_kind_of(type) != RNND_HDF_STRING)
+        return rnnd__fail(RNND_EDATA, "%s: attribute %s: a text is wanted", file->path,
                          name);
     struct text_source from = {attribute, type, space, true, 1};
     int status = read_texts(&from, &text);
@@ -428,12 +428,12 @@ static int get_text(struct rnnd_hdf *file, const char *name, char **out)
     RNND_TRY(status);
     char *copy = strdup(text[0]);
     if (!copy)
-        return rnnd_fail_memory(strlen(text[0]), "a text");
+        return rnnd__fail_memory(strlen(text[0]), "a text");
     *out = copy;
     return 0;
 }
 
-int rnnd_hdf_get_string(struct rnnd_hdf *file, const char *name, char **out)
+int rnnd__hdf_get_string(struct rnnd__hdf *file, const char *name, char **out)
 {
     GUARD;
     return get_text(file, name, out);

@@ -16,7 +16,7 @@
 
 enum { RNND_HDF_MAX_RANK = 4 };
 
-struct rnnd_hdf {
+struct rnnd__hdf {
     hid_t id;
     char *path;   /* as given, for messages */
     char *target; /* what it will be called, links followed; NULL when reading */
@@ -28,18 +28,18 @@ struct rnnd_hdf {
 /* ---- the library: one caller at a time, silent; ids and memory that go by
    themselves */
 
-struct rnnd_hdf_guard {
+struct rnnd__hdf_guard {
     H5E_auto2_t print;
     void *data;
 };
 
-struct rnnd_hdf_guard rnnd__hdf_enter(void);
-void rnnd__hdf_leave(struct rnnd_hdf_guard *guard);
+struct rnnd__hdf_guard rnnd__hdf_enter(void);
+void rnnd__hdf_leave(struct rnnd__hdf_guard *guard);
 void rnnd__hdf_drop_id(hid_t *id);
 void rnnd__hdf_drop_memory(void *pointer);
 
 #define GUARD                                                                       \
-    struct rnnd_hdf_guard guard __attribute__((cleanup(rnnd__hdf_leave), unused)) = \
+    struct rnnd__hdf_guard guard __attribute__((cleanup(rnnd__hdf_leave), unused)) = \
         rnnd__hdf_enter()
 #define HELD  __attribute__((cleanup(rnnd__hdf_drop_id))) hid_t
 #define OWNED __attribute__((cleanup(rnnd__hdf_drop_memory)))
@@ -50,40 +50,40 @@ void rnnd__hdf_drop_memory(void *pointer);
 /* "/name" for both "/name" and "name", as arguments of "%s%s" */
 #define AT(object) ((object)[0] == '/' ? "" : "/"), (object)
 
-RNND_CHECKED int rnnd__hdf_fail(const struct rnnd_hdf *file, const char *doing);
-RNND_CHECKED int rnnd__hdf_fail_object(const struct rnnd_hdf *file, const char *object,
+RNND_CHECKED int rnnd__hdf_fail(const struct rnnd__hdf *file, const char *doing);
+RNND_CHECKED int rnnd__hdf_fail_object(const struct rnnd__hdf *file, const char *object,
                                        const char *doing);
 /* Values of an array that cannot be read: EDATA where it is a filter that is
    missing. */
-RNND_CHECKED int rnnd__hdf_fail_values(const struct rnnd_hdf *file, const char *object,
+RNND_CHECKED int rnnd__hdf_fail_values(const struct rnnd__hdf *file, const char *object,
                                        hid_t array);
-RNND_CHECKED int rnnd__hdf_fail_attribute(const struct rnnd_hdf *file, const char *name,
+RNND_CHECKED int rnnd__hdf_fail_attribute(const struct rnnd__hdf *file, const char *name,
                                           const char *doing);
 
 /* ---- files and objects */
 
-RNND_CHECKED int rnnd__hdf_handle(const char *path, struct rnnd_hdf **out);
+RNND_CHECKED int rnnd__hdf_handle(const char *path, struct rnnd__hdf **out);
 /* Properties of opening a file, for reading and for writing; -1 on failure. */
 hid_t rnnd__hdf_access(void);
-enum rnnd_hdf_kind rnnd__hdf_kind(hid_t type);
+enum rnnd__hdf_kind rnnd__hdf_kind_of(hid_t type);
 /* An array that is open, and what it is. */
-struct rnnd_hdf_array {
+struct rnnd__hdf_array {
     hid_t id, type, space;
-    struct rnnd_hdf_shape shape;
+    struct rnnd__hdf_shape shape;
     int64_t width; /* elements a row */
 };
 
-void rnnd__hdf_drop_array(struct rnnd_hdf_array *array);
-#define HELD_ARRAY __attribute__((cleanup(rnnd__hdf_drop_array))) struct rnnd_hdf_array
+void rnnd__hdf_drop_array(struct rnnd__hdf_array *array);
+#define HELD_ARRAY __attribute__((cleanup(rnnd__hdf_drop_array))) struct rnnd__hdf_array
 #define NO_ARRAY                          \
     {                                     \
         .id = -1, .type = -1, .space = -1 \
     }
 
 /* EDATA where there is none, or of too many dimensions. */
-RNND_CHECKED int rnnd__hdf_array(struct rnnd_hdf *file, const char *object,
-                                 struct rnnd_hdf_array *out);
-hid_t rnnd__hdf_memory_type(enum rnnd_hdf_type type);
+RNND_CHECKED int rnnd__hdf_array_of(struct rnnd__hdf *file, const char *object,
+                                 struct rnnd__hdf_array *out);
+hid_t rnnd__hdf_memory_type(enum rnnd__hdf_type type);
 
 /* ---- seals */
 

@@ -17,9 +17,9 @@ static const char unwritten[] = "cannot be written";
 
 /* ---- create and commit */
 
-static int fail_system(const struct rnnd_hdf *file, const char *doing)
+static int fail_system(const struct rnnd__hdf *file, const char *doing)
 {
-    return rnnd_fail(RNND_EFILE, "%s: %s: %s", file->path, doing, strerror(errno));
+    return rnnd__fail(RNND_EFILE, "%s: %s: %s", file->path, doing, strerror(errno));
 }
 
 /* Properties for making something that does not note when: the same contents then
@@ -34,17 +34,17 @@ static hid_t timeless(hid_t class)
     return taken;
 }
 
-static int create_file(struct rnnd_hdf *file)
+static int create_file(struct rnnd__hdf *file)
 {
     struct stat info;
-    RNND_TRY(rnnd_file_target(file->path, &file->target));
+    RNND_TRY(rnnd__file_target(file->path, &file->target));
     if (!file->target)
-        return rnnd_fail(RNND_EFILE, "%s: %s: it is %s", file->path, unwritten,
+        return rnnd__fail(RNND_EFILE, "%s: %s: it is %s", file->path, unwritten,
                          stat(file->path, &info) == 0 && S_ISDIR(info.st_mode)
                              ? "a folder" : "not a regular file");
     if (asprintf(&file->temp, "%s.tmp-%ld", file->target, (long)getpid()) < 0) {
         file->temp = NULL;
-        return rnnd_fail_memory(strlen(file->path), "a file name");
+        return rnnd__fail_memory(strlen(file->path), "a file name");
     }
     /* The system says better than HDF5 what is wrong with a path. */
     int fd = open(file->temp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
@@ -59,13 +59,13 @@ static int create_file(struct rnnd_hdf *file)
     return file->id < 0 ? rnnd__hdf_fail(file, unwritten) : 0;
 }
 
-int rnnd_hdf_create(const char *path, struct rnnd_hdf **out)
+int rnnd__hdf_create(const char *path, struct rnnd__hdf **out)
 {
-    struct rnnd_hdf *file;
+    struct rnnd__hdf *file;
     RNND_TRY(rnnd__hdf_handle(path, &file));
     int status = create_file(file);
     if (status < 0) {
-        rnnd_hdf_close(file);
+        rnnd__hdf_close(file);
         return status;
     }
     *out = file;
@@ -73,11 +73,11 @@ int rnnd_hdf_create(const char *path, struct rnnd_hdf **out)
 }
 
 /* So that the new name survives too. */
-static int sync_folder(const struct rnnd_hdf *file)
+static int sync_folder(const struct rnnd__hdf *file)
 {
     OWNED char *folder = strdup(file->target);
     if (!folder)
-        return rnnd_fail_memory(strlen(file->target), "a file name");
+        return rnnd__fail_memory(strlen(file->target), "a file name");
     char *slash = strrchr(folder, '/');
     if (slash)
         slash[slash == folder] = 0;
@@ -90,11 +90,11 @@ static int sync_folder(const struct rnnd_hdf *file)
     return status;
 }
 
-static int finish_file(struct rnnd_hdf *file)
+static int finish_file(struct rnnd__hdf *file)
 {
     GUARD;
     if (file->failed)
-        return rnnd_fail(RNND_EFILE, "%s: not written, since a part of it failed",
+        return rnnd__fail(RNND_EFILE, "%s: not written, since a part of it failed",
                          file->path);
     if (H5Fflush(file->id, H5F_SCOPE_GLOBAL) < 0)
         return rnnd__hdf_fail(file, unwritten);
@@ -103,7 +103,7 @@ static int finish_file(struct rnnd_hdf *file)
     return H5Fclose(id) < 0 ? rnnd__hdf_fail(file, unwritten) : 0;
 }
 
-int rnnd_hdf_commit(struct rnnd_hdf *file)
+int rnnd__hdf_commit(struct rnnd__hdf *file)
 {
     int status, fd = -1;
     RNND_TRY_GOTO(finish_file(file));
@@ -121,12 +121,12 @@ int rnnd_hdf_commit(struct rnnd_hdf *file)
 done:
     if (fd >= 0)
         close(fd);
-    rnnd_hdf_close(file);
+    rnnd__hdf_close(file);
     return status;
 }
 
 /* Any failure of a write is kept for commit(). */
-static int keep(struct rnnd_hdf *file, int status)
+static int keep(struct rnnd__hdf *file, int status)
 {
     if (status < 0)
         file->failed = true;
@@ -135,7 +135,7 @@ static int keep(struct rnnd_hdf *file, int status)
 
 /* ---- arrays */
 
-static hid_t file_type(enum rnnd_hdf_type type)
+static hid_t file_type(enum rnnd__hdf_type type)
 {
     switch (type) {
     case RNND_I32: return H5T_STD_I32LE;
@@ -175,12 +175,12 @@ static herr_t set_chunks(hid_t make, const struct array *a)
 }
 
 /* The groups on the way to an object. */
-static int make_groups(struct rnnd_hdf *file, const char *object)
+static int make_groups(struct rnnd__hdf *file, const char *object)
 {
     OWNED char *name = strdup(object);
     HELD make = timeless(H5P_GROUP_CREATE);
     if (!name)
-        return rnnd_fail_memory(strlen(object), "an object name");
+        return rnnd__fail_memory(strlen(object), "an object name");
     for (char *slash = name; make >= 0 && (slash = strchr(slash + 1, '/'));
          *slash = '/') {
         *slash = 0;
@@ -194,7 +194,7 @@ static int make_groups(struct rnnd_hdf *file, const char *object)
     return make < 0 ? rnnd__hdf_fail_object(file, object, unwritten) : 0;
 }
 
-static int make_array(struct rnnd_hdf *file, const char *object, const struct array *a,
+static int make_array(struct rnnd__hdf *file, const char *object, const struct array *a,
                       hid_t space, hid_t *out)
 {
     HELD make = timeless(H5P_DATASET_CREATE);
@@ -210,14 +210,14 @@ static int make_array(struct rnnd_hdf *file, const char *object, const struct ar
     return bad < 0 || *out < 0 ? rnnd__hdf_fail_object(file, object, unwritten) : 0;
 }
 
-static int close_array(struct rnnd_hdf *file, const char *object, hid_t *set)
+static int close_array(struct rnnd__hdf *file, const char *object, hid_t *set)
 {
     hid_t id = *set;
     *set = -1;
     return H5Dclose(id) < 0 ? rnnd__hdf_fail_object(file, object, unwritten) : 0;
 }
 
-static int write_array(struct rnnd_hdf *file, const char *object, const struct array *a)
+static int write_array(struct rnnd__hdf *file, const char *object, const struct array *a)
 {
     hsize_t dim[RNND_HDF_MAX_RANK];
     for (int d = 0; d < a->rank; d++)
@@ -231,7 +231,7 @@ static int write_array(struct rnnd_hdf *file, const char *object, const struct a
     return close_array(file, object, &set);
 }
 
-int rnnd_hdf_write(struct rnnd_hdf *file, const char *object, enum rnnd_hdf_type type,
+int rnnd__hdf_write(struct rnnd__hdf *file, const char *object, enum rnnd__hdf_type type,
                    int rank, const int64_t *dim, bool checksum, const void *data)
 {
     GUARD;
@@ -240,13 +240,13 @@ int rnnd_hdf_write(struct rnnd_hdf *file, const char *object, enum rnnd_hdf_type
     return keep(file, write_array(file, object, &a));
 }
 
-static int write_rows(struct rnnd_hdf *file, const char *object, int64_t first,
-                      int64_t count, enum rnnd_hdf_type type, const void *data)
+static int write_rows(struct rnnd__hdf *file, const char *object, int64_t first,
+                      int64_t count, enum rnnd__hdf_type type, const void *data)
 {
     HELD_ARRAY a = NO_ARRAY;
-    RNND_TRY(rnnd__hdf_array(file, object, &a));
+    RNND_TRY(rnnd__hdf_array_of(file, object, &a));
     if (a.shape.rank < 1 || first < 0 || count < 0 || count > a.shape.dim[0] - first)
-        return rnnd_fail(RNND_EFILE, "%s: %s%s: rows %lld to %lld do not exist",
+        return rnnd__fail(RNND_EFILE, "%s: %s%s: rows %lld to %lld do not exist",
                          file->path, AT(object), (long long)first,
                          (long long)(first + count - 1));
     hsize_t start[RNND_HDF_MAX_RANK] = {(hsize_t)first};
@@ -265,8 +265,8 @@ static int write_rows(struct rnnd_hdf *file, const char *object, int64_t first,
     return close_array(file, object, &a.id);
 }
 
-int rnnd_hdf_write_rows(struct rnnd_hdf *file, const char *object, int64_t first,
-                        int64_t count, enum rnnd_hdf_type type, const void *data)
+int rnnd__hdf_write_rows(struct rnnd__hdf *file, const char *object, int64_t first,
+                        int64_t count, enum rnnd__hdf_type type, const void *data)
 {
     GUARD;
     return keep(file, write_rows(file, object, first, count, type, data));
@@ -288,7 +288,7 @@ static hid_t text_type(size_t size)
 
 /* Fields of one size with a checksum, unless a long text would blow up all the
    others. */
-static int write_texts(struct rnnd_hdf *file, const char *object,
+static int write_texts(struct rnnd__hdf *file, const char *object,
                        const char *const *text, int64_t count)
 {
     size_t longest = 1, total = 0, bytes;
@@ -305,7 +305,7 @@ static int write_texts(struct rnnd_hdf *file, const char *object,
     OWNED char *field = NULL;
     struct array a = {type, type, 1, &count, fixed, text};
     if (fixed) {
-        RNND_TRY(rnnd_new((size_t)count, longest, "texts", (void **)&field));
+        RNND_TRY(rnnd__new((size_t)count, longest, "texts", (void **)&field));
         for (int64_t i = 0; i < count; i++)
             memcpy(field + (size_t)i * longest, text[i], strlen(text[i]));
         a.data = field;
@@ -313,7 +313,7 @@ static int write_texts(struct rnnd_hdf *file, const char *object,
     return write_array(file, object, &a);
 }
 
-int rnnd_hdf_write_strings(struct rnnd_hdf *file, const char *object,
+int rnnd__hdf_write_strings(struct rnnd__hdf *file, const char *object,
                            const char *const *text, int64_t count)
 {
     GUARD;
@@ -322,7 +322,7 @@ int rnnd_hdf_write_strings(struct rnnd_hdf *file, const char *object,
 
 /* ---- attributes of the root group */
 
-static int write_attribute(struct rnnd_hdf *file, const char *name, hid_t stored,
+static int write_attribute(struct rnnd__hdf *file, const char *name, hid_t stored,
                            hid_t type, const void *value)
 {
     HELD space = H5Screate(H5S_SCALAR);
@@ -338,26 +338,26 @@ static int write_attribute(struct rnnd_hdf *file, const char *name, hid_t stored
     return H5Aclose(id) < 0 ? rnnd__hdf_fail_attribute(file, name, unwritten) : 0;
 }
 
-static int put_attribute(struct rnnd_hdf *file, const char *name, hid_t stored,
+static int put_attribute(struct rnnd__hdf *file, const char *name, hid_t stored,
                          hid_t type, const void *value)
 {
     return keep(file, write_attribute(file, name, stored, type, value));
 }
 
-int rnnd_hdf_set_int(struct rnnd_hdf *file, const char *name, int64_t value)
+int rnnd__hdf_set_int(struct rnnd__hdf *file, const char *name, int64_t value)
 {
     GUARD;
     return put_attribute(file, name, H5T_STD_I64LE, H5T_NATIVE_INT64, &value);
 }
 
-int rnnd_hdf_set_double(struct rnnd_hdf *file, const char *name, double value)
+int rnnd__hdf_set_double(struct rnnd__hdf *file, const char *name, double value)
 {
     GUARD;
     return put_attribute(file, name, H5T_IEEE_F64LE, H5T_NATIVE_DOUBLE, &value);
 }
 
 /* Of variable length: what h5py gives back as str. */
-int rnnd_hdf_set_string(struct rnnd_hdf *file, const char *name, const char *value)
+int rnnd__hdf_set_string(struct rnnd__hdf *file, const char *name, const char *value)
 {
     GUARD;
     HELD type = text_type(H5T_VARIABLE);

@@ -12,7 +12,7 @@
 
 enum { CHUNK_ELEMENTS = 1 << 21 };
 
-int64_t rnnd_head_chunk(int64_t rows, int64_t outputs)
+int64_t rnnd__head_chunk(int64_t rows, int64_t outputs)
 {
     int64_t fit = CHUNK_ELEMENTS / outputs;
     fit = fit > 64 ? fit : 64;
@@ -25,11 +25,11 @@ static bool int_targets(enum rnnd_task task)
     return task == RNND_CLASSIFY || task == RNND_TAG || task == RNND_LM;
 }
 
-static void forward(const struct rnnd_head *h, const struct rnnd_params *par,
-                    int64_t rows, struct rnnd_buf x)
+static void forward(const struct rnnd__head *h, const struct rnnd__params *par,
+                    int64_t rows, struct rnnd__buf x)
 {
-    const struct rnnd_backend_ops *op = par->be->ops;
-    struct rnnd_matmul s = {.tb = true,
+    const struct rnnd__backend_ops *op = par->be->ops;
+    struct rnnd__matmul s = {.tb = true,
                             .m = rows,
                             .n = h->outputs,
                             .k = h->in,
@@ -37,14 +37,14 @@ static void forward(const struct rnnd_head *h, const struct rnnd_params *par,
                             .lda = h->in,
                             .ldb = h->in,
                             .ldc = h->outputs};
-    op->matmul(par->be, &s, h->scores, x, rnnd_at(par->value, h->weight));
-    op->add_bias(par->be, rows, h->outputs, h->scores, rnnd_at(par->value, h->bias));
+    op->matmul(par->be, &s, h->scores, x, rnnd__at(par->value, h->weight));
+    op->add_bias(par->be, rows, h->outputs, h->scores, rnnd__at(par->value, h->bias));
 }
 
-static void loss(const struct rnnd_head *h, const struct rnnd_params *par, int64_t rows,
-                 struct rnnd_buf sums, struct rnnd_buf target)
+static void loss(const struct rnnd__head *h, const struct rnnd__params *par, int64_t rows,
+                 struct rnnd__buf sums, struct rnnd__buf target)
 {
-    const struct rnnd_backend_ops *op = par->be->ops;
+    const struct rnnd__backend_ops *op = par->be->ops;
     if (int_targets(h->task))
         op->softmax_ce(par->be, rows, h->outputs, h->scores, sums, target);
     else if (h->task == RNND_MULTILABEL)
@@ -54,11 +54,11 @@ static void loss(const struct rnnd_head *h, const struct rnnd_params *par, int64
 }
 
 /* The scores hold their gradient now. */
-static void backward(const struct rnnd_head *h, const struct rnnd_params *par,
-                     int64_t rows, struct rnnd_buf dx, struct rnnd_buf x)
+static void backward(const struct rnnd__head *h, const struct rnnd__params *par,
+                     int64_t rows, struct rnnd__buf dx, struct rnnd__buf x)
 {
-    const struct rnnd_backend_ops *op = par->be->ops;
-    struct rnnd_matmul weights = {.ta = true,
+    const struct rnnd__backend_ops *op = par->be->ops;
+    struct rnnd__matmul weights = {.ta = true,
                                   .m = h->outputs,
                                   .n = h->in,
                                   .k = rows,
@@ -67,35 +67,35 @@ static void backward(const struct rnnd_head *h, const struct rnnd_params *par,
                                   .lda = h->outputs,
                                   .ldb = h->in,
                                   .ldc = h->in};
-    struct rnnd_matmul inputs = {.m = rows, .n = h->in, .k = h->outputs, .alpha = 1,
+    struct rnnd__matmul inputs = {.m = rows, .n = h->in, .k = h->outputs, .alpha = 1,
                                  .lda = h->outputs, .ldb = h->in, .ldc = h->in};
-    op->matmul(par->be, &weights, rnnd_at(par->grad, h->weight), h->scores, x);
-    op->col_sum(par->be, rows, h->outputs, rnnd_at(par->grad, h->bias), h->scores);
-    op->matmul(par->be, &inputs, dx, h->scores, rnnd_at(par->value, h->weight));
+    op->matmul(par->be, &weights, rnnd__at(par->grad, h->weight), h->scores, x);
+    op->col_sum(par->be, rows, h->outputs, rnnd__at(par->grad, h->bias), h->scores);
+    op->matmul(par->be, &inputs, dx, h->scores, rnnd__at(par->value, h->weight));
 }
 
-void rnnd_head_loss(const struct rnnd_head *h, const struct rnnd_params *par,
-                    int64_t rows, struct rnnd_buf sums, struct rnnd_buf dx,
-                    struct rnnd_buf x, struct rnnd_buf target, bool gradient)
+void rnnd__head_loss(const struct rnnd__head *h, const struct rnnd__params *par,
+                    int64_t rows, struct rnnd__buf sums, struct rnnd__buf dx,
+                    struct rnnd__buf x, struct rnnd__buf target, bool gradient)
 {
     int64_t width = int_targets(h->task) ? 1 : h->outputs;
     for (int64_t r = 0, n; r < rows; r += n) {
         n = rows - r < h->chunk ? rows - r : h->chunk;
-        struct rnnd_buf xr = rnnd_at(x, r * h->in);
+        struct rnnd__buf xr = rnnd__at(x, r * h->in);
         forward(h, par, n, xr);
-        loss(h, par, n, sums, rnnd_at(target, r * width));
+        loss(h, par, n, sums, rnnd__at(target, r * width));
         if (gradient)
-            backward(h, par, n, rnnd_at(dx, r * h->in), xr);
+            backward(h, par, n, rnnd__at(dx, r * h->in), xr);
     }
 }
 
-int rnnd_head_scores(const struct rnnd_head *h, const struct rnnd_params *par,
-                     int64_t rows, float *out, struct rnnd_buf x)
+int rnnd__head_scores(const struct rnnd__head *h, const struct rnnd__params *par,
+                     int64_t rows, float *out, struct rnnd__buf x)
 {
     for (int64_t r = 0, n; r < rows; r += n) {
         n = rows - r < h->chunk ? rows - r : h->chunk;
-        forward(h, par, n, rnnd_at(x, r * h->in));
-        RNND_TRY(rnnd_device_download(par->be, out + r * h->outputs, h->scores,
+        forward(h, par, n, rnnd__at(x, r * h->in));
+        RNND_TRY(rnnd__device_download(par->be, out + r * h->outputs, h->scores,
                                       (size_t)(n * h->outputs) * 4));
     }
     return 0;

@@ -15,27 +15,27 @@
 
 /* ---- parameters ------------------------------------------------------------------ */
 
-static int64_t add(struct rnnd_params *par, const char *name, int64_t rows,
+static int64_t add(struct rnnd__params *par, const char *name, int64_t rows,
                    int64_t cols, double bound)
 {
-    struct rnnd_param p = {.rows = rows, .cols = cols, .initial = RNND_UNIFORM,
+    struct rnnd__param p = {.rows = rows, .cols = cols, .initial = RNND_UNIFORM,
                            .bound = bound};
     snprintf(p.name, sizeof p.name, "%s", name);
-    return rnnd_params_add(par, &p, -1);
+    return rnnd__params_add(par, &p, -1);
 }
 
 static void add_layer(struct rnnd_model *m, int l)
 {
-    struct rnnd_recurrent *r = &m->layer[l];
-    int64_t H = m->spec.hidden, GH = rnnd_cell_gates(m->spec.cell) * H;
+    struct rnnd__recurrent *r = &m->layer[l];
+    int64_t H = m->spec.hidden, GH = rnnd__cell_gates(m->spec.cell) * H;
     double bound = 1 / sqrt((double)H);
     r->cell = m->spec.cell;
     r->H = H;
     r->D = m->D;
     r->in = m->spec.inputs;
     if (l > 0)
-        r->in = rnnd_model_width(m);
-    else if (rnnd_model_reads_tokens(m))
+        r->in = rnnd__model_width(m);
+    else if (rnnd__model_reads_tokens(m))
         r->in = m->spec.embed;
     for (int d = 0; d < r->D; d++) {
         const char *suffix = d ? "_reverse" : "";
@@ -53,33 +53,33 @@ static void add_layer(struct rnnd_model *m, int l)
 
 static void add_embedding(struct rnnd_model *m)
 {
-    struct rnnd_param p = {.name = "embed.weight", .rows = m->spec.vocab,
+    struct rnnd__param p = {.name = "embed.weight", .rows = m->spec.vocab,
                            .cols = m->spec.embed, .initial = RNND_NORMAL};
     if (m->spec.tie_weights) {
         p.initial = RNND_UNIFORM;
         p.bound = 1 / sqrt((double)m->spec.hidden);
     }
-    m->embed_weight = rnnd_params_add(&m->params, &p, -1);
+    m->embed_weight = rnnd__params_add(&m->params, &p, -1);
     if (!m->spec.tie_weights)
         return;
     snprintf(p.name, sizeof p.name, "head.weight");
-    m->head.weight = rnnd_params_add(&m->params, &p, m->embed_weight);
+    m->head.weight = rnnd__params_add(&m->params, &p, m->embed_weight);
 }
 
 /* In the order in which the backward pass finishes them. */
 static void add_all(struct rnnd_model *m)
 {
-    struct rnnd_head *h = &m->head;
-    double bound = 1 / sqrt((double)rnnd_model_width(m));
+    struct rnnd__head *h = &m->head;
+    double bound = 1 / sqrt((double)rnnd__model_width(m));
     h->task = m->spec.task;
-    h->in = rnnd_model_width(m);
+    h->in = rnnd__model_width(m);
     h->outputs = m->spec.outputs;
     if (!m->spec.tie_weights)
         h->weight = add(&m->params, "head.weight", h->outputs, h->in, bound);
     h->bias = add(&m->params, "head.bias", h->outputs, 0, bound);
     for (int l = (int)m->spec.layers - 1; l >= 0; l--)
         add_layer(m, l);
-    if (rnnd_model_reads_tokens(m))
+    if (rnnd__model_reads_tokens(m))
         add_embedding(m);
 }
 
@@ -90,19 +90,19 @@ static int check_sizes(const struct rnnd_model_spec *s)
     static const double most = 0x1p40; /* parameters; 4 TiB */
     int64_t in = s->vocab ? s->embed : s->inputs;
     double width = (double)s->hidden * (s->bidirectional ? 2 : 1);
-    double gates = rnnd_cell_gates(s->cell) * width;
+    double gates = rnnd__cell_gates(s->cell) * width;
     double count = (double)s->vocab * (double)s->embed + (double)s->outputs * width +
                    gates * ((double)in + (double)(s->layers - 1) * width +
                             (double)s->layers * (double)s->hidden);
     if (s->outputs < 1)
-        return rnnd_fail(RNND_EUSAGE, "a model needs a task with at least one output");
+        return rnnd__fail(RNND_EUSAGE, "a model needs a task with at least one output");
     if (s->hidden < 1 || in < 1)
-        return rnnd_fail(RNND_EDATA, "a model of %lld inputs and %lld hidden units",
+        return rnnd__fail(RNND_EDATA, "a model of %lld inputs and %lld hidden units",
                          (long long)in, (long long)s->hidden);
     if (count > most)
-        return rnnd_fail(RNND_EDATA, "a model of %.3g parameters is too large", count);
+        return rnnd__fail(RNND_EDATA, "a model of %.3g parameters is too large", count);
     if (s->tie_weights && (s->vocab != s->outputs || (double)s->embed != width))
-        return rnnd_fail(RNND_EDATA,
+        return rnnd__fail(RNND_EDATA,
                          "a tied matrix is [%lld, %lld] as embedding and [%lld, %.0f] "
                          "as output layer",
                          (long long)s->vocab, (long long)s->embed,
@@ -116,24 +116,24 @@ int rnnd_model_new(struct rnnd_backend *be, const struct rnnd_model_spec *spec,
     struct rnnd_model *m = NULL;
     int status = 0;
     if (spec->layers < 1 || spec->layers > RNND_MAX_LAYERS)
-        return rnnd_fail(RNND_EUSAGE, "%lld layers: there may be 1 to %d",
+        return rnnd__fail(RNND_EUSAGE, "%lld layers: there may be 1 to %d",
                          (long long)spec->layers, RNND_MAX_LAYERS);
     RNND_TRY(check_sizes(spec));
-    RNND_TRY_GOTO(rnnd_new(1, sizeof *m, "model", (void **)&m));
+    RNND_TRY_GOTO(rnnd__new(1, sizeof *m, "model", (void **)&m));
     m->be = be;
     m->spec = *spec;
     m->D = spec->bidirectional ? 2 : 1;
     int most = (int)spec->layers * 8 + 4;
-    RNND_TRY_GOTO(rnnd_new((size_t)most, sizeof(struct rnnd_param), "parameter table",
+    RNND_TRY_GOTO(rnnd__new((size_t)most, sizeof(struct rnnd__param), "parameter table",
                            (void **)&m->params.list));
     add_all(m);
-    RNND_TRY_GOTO(rnnd_params_alloc(&m->params, be));
-    RNND_TRY_GOTO(rnnd_device_alloc(be, &m->sums, sizeof(struct rnnd_sums) / 4));
-    be->ops->zero(be, m->sums, sizeof(struct rnnd_sums));
+    RNND_TRY_GOTO(rnnd__params_alloc(&m->params, be));
+    RNND_TRY_GOTO(rnnd__device_alloc(be, &m->sums, sizeof(struct rnnd__sums) / 4));
+    be->ops->zero(be, m->sums, sizeof(struct rnnd__sums));
     if (spec->normalize) {
         size_t I = (size_t)spec->inputs;
-        RNND_TRY_GOTO(rnnd_new(I, sizeof(float), "input.mean", (void **)&m->mean));
-        RNND_TRY_GOTO(rnnd_new(I, sizeof(float), "input.std", (void **)&m->std));
+        RNND_TRY_GOTO(rnnd__new(I, sizeof(float), "input.mean", (void **)&m->mean));
+        RNND_TRY_GOTO(rnnd__new(I, sizeof(float), "input.std", (void **)&m->std));
         for (size_t i = 0; i < I; i++)
             m->std[i] = 1;
     }
@@ -146,10 +146,10 @@ done:
 
 int rnnd_model_init(struct rnnd_model *m, uint64_t seed)
 {
-    return rnnd_params_init(&m->params, seed);
+    return rnnd__params_init(&m->params, seed);
 }
 
-const struct rnnd_params *rnnd_model_params(const struct rnnd_model *m)
+const struct rnnd__params *rnnd__model_params(const struct rnnd_model *m)
 {
     return &m->params;
 }
@@ -169,7 +169,7 @@ int64_t rnnd_model_parameters(const struct rnnd_model *m)
     int64_t count = 0;
     for (int i = 0; i < m->params.listed; i++)
         if (!m->spec.tie_weights || strcmp(m->params.list[i].name, "head.weight") != 0)
-            count += rnnd_param_size(&m->params.list[i]);
+            count += rnnd__param_size(&m->params.list[i]);
     return count;
 }
 
@@ -187,10 +187,10 @@ int rnnd_model_set_classes(struct rnnd_model *m, const char *const *text, int64_
     if (!text || count != m->spec.outputs)
         return 0;
     RNND_TRY(
-        rnnd_new((size_t)count, sizeof *m->classes, "classes", (void **)&m->classes));
+        rnnd__new((size_t)count, sizeof *m->classes, "classes", (void **)&m->classes));
     for (int64_t k = 0; k < count; k++)
         if (!(m->classes[k] = strdup(text[k])))
-            return rnnd_fail_memory(strlen(text[k]), "classes");
+            return rnnd__fail_memory(strlen(text[k]), "classes");
     return 0;
 }
 
@@ -219,45 +219,45 @@ static float *host_values(const struct rnnd_model *m, const char *name)
 }
 
 static int find(const struct rnnd_model *m, const char *name,
-                const struct rnnd_param **out)
+                const struct rnnd__param **out)
 {
-    *out = rnnd_params_find(&m->params, name);
-    return *out ? 0 : rnnd_fail(RNND_EUSAGE, "the model has no parameter %s", name);
+    *out = rnnd__params_find(&m->params, name);
+    return *out ? 0 : rnnd__fail(RNND_EUSAGE, "the model has no parameter %s", name);
 }
 
 int rnnd_model_get(struct rnnd_model *m, const char *name, float *out)
 {
     const float *host = host_values(m, name);
-    const struct rnnd_param *p;
+    const struct rnnd__param *p;
     if (host) {
         memcpy(out, host, (size_t)m->spec.inputs * 4);
         return 0;
     }
     RNND_TRY(find(m, name, &p));
-    return rnnd_device_download(m->be, out, rnnd_at(m->params.value, p->offset),
-                                (size_t)rnnd_param_size(p) * 4);
+    return rnnd__device_download(m->be, out, rnnd__at(m->params.value, p->offset),
+                                (size_t)rnnd__param_size(p) * 4);
 }
 
 int rnnd_model_set(struct rnnd_model *m, const char *name, const float *in)
 {
     float *host = host_values(m, name);
-    const struct rnnd_param *p;
+    const struct rnnd__param *p;
     if (host) {
         memcpy(host, in, (size_t)m->spec.inputs * 4);
         return 0;
     }
     RNND_TRY(find(m, name, &p));
-    m->be->ops->upload(m->be, rnnd_at(m->params.value, p->offset), in,
-                       (size_t)rnnd_param_size(p) * 4);
-    return rnnd_device_sync(m->be);
+    m->be->ops->upload(m->be, rnnd__at(m->params.value, p->offset), in,
+                       (size_t)rnnd__param_size(p) * 4);
+    return rnnd__device_sync(m->be);
 }
 
 int rnnd_model_get_gradient(struct rnnd_model *m, const char *name, float *out)
 {
-    const struct rnnd_param *p;
+    const struct rnnd__param *p;
     RNND_TRY(find(m, name, &p));
-    return rnnd_device_download(m->be, out, rnnd_at(m->params.grad, p->offset),
-                                (size_t)rnnd_param_size(p) * 4);
+    return rnnd__device_download(m->be, out, rnnd__at(m->params.grad, p->offset),
+                                (size_t)rnnd__param_size(p) * 4);
 }
 
 bool rnnd_model_parameter(const struct rnnd_model *m, int i, const char **name,
@@ -265,7 +265,7 @@ bool rnnd_model_parameter(const struct rnnd_model *m, int i, const char **name,
 {
     static const char *const extra[] = {"input.mean", "input.std"};
     if (i < m->params.listed) {
-        const struct rnnd_param *p = &m->params.list[i];
+        const struct rnnd__param *p = &m->params.list[i];
         *name = p->name;
         *rows = p->rows;
         *cols = p->cols;
@@ -283,11 +283,11 @@ bool rnnd_model_parameter(const struct rnnd_model *m, int i, const char **name,
 /* ---- workspace ------------------------------------------------------------------- */
 
 /* In evaluation layers share buffers: what is freed is forgotten everywhere. */
-static void free_once(struct rnnd_model *m, struct rnnd_buf buf)
+static void free_once(struct rnnd_model *m, struct rnnd__buf buf)
 {
     for (int l = 0; l < m->spec.layers; l++) {
-        struct rnnd_recurrent *r = &m->layer[l];
-        struct rnnd_buf *all[] = {&r->gates[0], &r->gates[1], &r->keep[0], &r->keep[1],
+        struct rnnd__recurrent *r = &m->layer[l];
+        struct rnnd__buf *all[] = {&r->gates[0], &r->gates[1], &r->keep[0], &r->keep[1],
                                   &r->y};
         for (size_t i = 0; i < sizeof all / sizeof *all; i++)
             if (all[i]->dev == buf.dev)
@@ -299,19 +299,19 @@ static void free_once(struct rnnd_model *m, struct rnnd_buf buf)
 static void free_workspace(struct rnnd_model *m)
 {
     for (int l = 0; l < m->spec.layers; l++) {
-        struct rnnd_recurrent *r = &m->layer[l];
+        struct rnnd__recurrent *r = &m->layer[l];
         for (int d = 0; d < m->D; d++) {
             free_once(m, r->gates[d]);
             free_once(m, r->keep[d]);
         }
         free_once(m, r->y);
-        rnnd_device_free(m->be, &m->dropped[l]);
+        rnnd__device_free(m->be, &m->dropped[l]);
     }
-    struct rnnd_buf *rest[] = {&m->embedded,   &m->pooled,     &m->argmax,
+    struct rnnd__buf *rest[] = {&m->embedded,   &m->pooled,     &m->argmax,
                                &m->dpooled,    &m->dy,         &m->dx,
                                &m->scratch[0], &m->scratch[1], &m->head.scores};
     for (size_t i = 0; i < sizeof rest / sizeof *rest; i++)
-        rnnd_device_free(m->be, rest[i]);
+        rnnd__device_free(m->be, rest[i]);
     m->room = (struct rnnd_limits){0, 0, 0};
 }
 
@@ -320,8 +320,8 @@ void rnnd_model_free(struct rnnd_model *m)
     if (!m)
         return;
     free_workspace(m);
-    rnnd_device_free(m->be, &m->sums);
-    rnnd_params_clear(&m->params);
+    rnnd__device_free(m->be, &m->sums);
+    rnnd__params_clear(&m->params);
     free_classes(m);
     free(m->mean);
     free(m->std);
@@ -332,26 +332,26 @@ void rnnd_model_free(struct rnnd_model *m)
    set of gates and two of outputs in turn. */
 static int alloc_layers(struct rnnd_model *m, int64_t R, bool training)
 {
-    int64_t H = m->spec.hidden, GH = rnnd_cell_gates(m->spec.cell) * H;
+    int64_t H = m->spec.hidden, GH = rnnd__cell_gates(m->spec.cell) * H;
     bool keeps = m->spec.cell == RNND_LSTM || m->spec.cell == RNND_GRU;
     for (int l = 0; l < m->spec.layers; l++) {
-        struct rnnd_recurrent *r = &m->layer[l];
+        struct rnnd__recurrent *r = &m->layer[l];
         for (int d = 0; d < m->D; d++) {
             if (!training && l > 0) {
                 r->gates[d] = m->layer[0].gates[d];
                 r->keep[d] = m->layer[0].keep[d];
                 continue;
             }
-            RNND_TRY(rnnd_device_alloc(m->be, &r->gates[d], R * GH));
+            RNND_TRY(rnnd__device_alloc(m->be, &r->gates[d], R * GH));
             if (keeps)
-                RNND_TRY(rnnd_device_alloc(m->be, &r->keep[d], R * H));
+                RNND_TRY(rnnd__device_alloc(m->be, &r->keep[d], R * H));
         }
         if (!training && l > 1)
             r->y = m->layer[l - 2].y;
         else
-            RNND_TRY(rnnd_device_alloc(m->be, &r->y, R * rnnd_model_width(m)));
-        if (training && rnnd_model_dropout_after(m, l) > 0)
-            RNND_TRY(rnnd_device_alloc(m->be, &m->dropped[l], R * rnnd_model_width(m)));
+            RNND_TRY(rnnd__device_alloc(m->be, &r->y, R * rnnd__model_width(m)));
+        if (training && rnnd__model_dropout_after(m, l) > 0)
+            RNND_TRY(rnnd__device_alloc(m->be, &m->dropped[l], R * rnnd__model_width(m)));
     }
     return 0;
 }
@@ -359,29 +359,29 @@ static int alloc_layers(struct rnnd_model *m, int64_t R, bool training)
 static int alloc_workspace(struct rnnd_model *m, const struct rnnd_limits *room,
                            bool training)
 {
-    int64_t R = room->rows, N = room->sequences, W = rnnd_model_width(m);
-    int64_t head_rows = rnnd_model_is_stepwise(m) ? R : N;
+    int64_t R = room->rows, N = room->sequences, W = rnnd__model_width(m);
+    int64_t head_rows = rnnd__model_is_stepwise(m) ? R : N;
     RNND_TRY(alloc_layers(m, R, training));
-    if (rnnd_model_reads_tokens(m))
-        RNND_TRY(rnnd_device_alloc(m->be, &m->embedded, R * m->spec.embed));
-    if (!rnnd_model_is_stepwise(m)) {
-        RNND_TRY(rnnd_device_alloc(m->be, &m->pooled, N * W));
-        RNND_TRY(rnnd_device_alloc(m->be, &m->argmax, N * W));
-        RNND_TRY(rnnd_device_alloc(m->be, &m->dpooled, N * W));
+    if (rnnd__model_reads_tokens(m))
+        RNND_TRY(rnnd__device_alloc(m->be, &m->embedded, R * m->spec.embed));
+    if (!rnnd__model_is_stepwise(m)) {
+        RNND_TRY(rnnd__device_alloc(m->be, &m->pooled, N * W));
+        RNND_TRY(rnnd__device_alloc(m->be, &m->argmax, N * W));
+        RNND_TRY(rnnd__device_alloc(m->be, &m->dpooled, N * W));
     }
     if (training) {
         int64_t widest =
-            rnnd_model_reads_tokens(m) && m->spec.embed > W ? m->spec.embed : W;
-        RNND_TRY(rnnd_device_alloc(m->be, &m->dy, R * widest));
-        RNND_TRY(rnnd_device_alloc(m->be, &m->dx, R * widest));
+            rnnd__model_reads_tokens(m) && m->spec.embed > W ? m->spec.embed : W;
+        RNND_TRY(rnnd__device_alloc(m->be, &m->dy, R * widest));
+        RNND_TRY(rnnd__device_alloc(m->be, &m->dx, R * widest));
     }
-    m->head.chunk = rnnd_head_chunk(head_rows, m->spec.outputs);
+    m->head.chunk = rnnd__head_chunk(head_rows, m->spec.outputs);
     RNND_TRY(
-        rnnd_device_alloc(m->be, &m->head.scores, m->head.chunk * m->spec.outputs));
+        rnnd__device_alloc(m->be, &m->head.scores, m->head.chunk * m->spec.outputs));
     size_t bytes = m->be->ops->rnn_scratch(m->be, m->spec.cell, m->spec.hidden, N, R);
     for (int d = 0; d < m->D; d++)
         RNND_TRY(
-            rnnd_device_alloc(m->be, &m->scratch[d], (int64_t)((bytes + 3) / 4)));
+            rnnd__device_alloc(m->be, &m->scratch[d], (int64_t)((bytes + 3) / 4)));
     return 0;
 }
 
@@ -398,7 +398,7 @@ int rnnd_model_reserve(struct rnnd_model *m, const struct rnnd_limits *limits,
                                larger(limits->rows, m->room.rows)};
     bool enough = m->room_for_training || !training;
     if (enough && memcmp(&room, &m->room, sizeof room) == 0
-        && !rnnd_buf_is_null(m->scratch[0]))
+        && !rnnd__buf_is_null(m->scratch[0]))
         return 0;
     free_workspace(m);
     m->room_for_training = training || m->room_for_training;

@@ -12,10 +12,10 @@ struct rnnd_model {
     struct rnnd_backend *be;
     struct rnnd_model_spec spec;
     int D;                         /* directions */
-    struct rnnd_params params;
+    struct rnnd__params params;
     int64_t embed_weight;          /* offset, token input only */
-    struct rnnd_recurrent layer[RNND_MAX_LAYERS];
-    struct rnnd_head head;
+    struct rnnd__recurrent layer[RNND_MAX_LAYERS];
+    struct rnnd__head head;
     float *mean, *std;             /* host [I], with normalize */
     char **classes;                /* [O] owned, NULL = unnamed */
 
@@ -25,40 +25,40 @@ struct rnnd_model {
     /* workspace, sized by reserve */
     struct rnnd_limits room;
     bool room_for_training;
-    struct rnnd_buf sums;          /* struct rnnd_sums */
-    struct rnnd_buf embedded;      /* [R,E] */
-    struct rnnd_buf
+    struct rnnd__buf sums;          /* struct rnnd__sums */
+    struct rnnd__buf embedded;      /* [R,E] */
+    struct rnnd__buf
         dropped[RNND_MAX_LAYERS]; /* [R,D*H] outputs after dropout, where p > 0 */
-    struct rnnd_buf pooled, argmax, dpooled;  /* [N,D*H], sequence tasks */
-    struct rnnd_buf dy, dx;        /* [R, max(D*H,E)] gradients between layers */
-    struct rnnd_buf scratch[2];    /* of the time loop, a direction */
+    struct rnnd__buf pooled, argmax, dpooled;  /* [N,D*H], sequence tasks */
+    struct rnnd__buf dy, dx;        /* [R, max(D*H,E)] gradients between layers */
+    struct rnnd__buf scratch[2];    /* of the time loop, a direction */
 };
 
 /* Whether the model reads tokens rather than features. */
-static inline bool rnnd_model_reads_tokens(const struct rnnd_model *m)
+static inline bool rnnd__model_reads_tokens(const struct rnnd_model *m)
 {
     return m->spec.inputs == 0;
 }
 
 /* Whether scores belong to steps rather than sequences. */
-static inline bool rnnd_model_is_stepwise(const struct rnnd_model *m)
+static inline bool rnnd__model_is_stepwise(const struct rnnd_model *m)
 {
     return rnnd_task_is_stepwise(m->spec.task);
 }
 
 /* Columns of a layer's output. */
-static inline int64_t rnnd_model_width(const struct rnnd_model *m)
+static inline int64_t rnnd__model_width(const struct rnnd_model *m)
 {
     return m->D * m->spec.hidden;
 }
 
 /* The share of outputs of layer l that dropout takes in training: between layers, and
    of the top layer where the head reads it step by step. */
-static inline double rnnd_model_dropout_after(const struct rnnd_model *m, int l)
+static inline double rnnd__model_dropout_after(const struct rnnd_model *m, int l)
 {
     if (l < m->spec.layers - 1)
         return m->spec.dropout;
-    return rnnd_model_is_stepwise(m) ? m->spec.dropout_head : 0;
+    return rnnd__model_is_stepwise(m) ? m->spec.dropout_head : 0;
 }
 
 /* Hidden states of rows: current, next, marked; each [L*D, rows, H]. */
@@ -67,7 +67,7 @@ enum { RNND_STATE_MARKED = 2 };
 struct rnnd_state {
     struct rnnd_model *model;
     int64_t rows;
-    struct rnnd_buf h[3], c[3];    /* c: LSTM only */
+    struct rnnd__buf h[3], c[3];    /* c: LSTM only */
     int current;                   /* 0 or 1; the other is the next */
 };
 

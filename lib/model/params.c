@@ -13,41 +13,41 @@
 
 enum { ALIGNMENT = 16 }; /* elements: 64 bytes */
 
-int64_t rnnd_params_add(struct rnnd_params *params, const struct rnnd_param *proto,
+int64_t rnnd__params_add(struct rnnd__params *params, const struct rnnd__param *proto,
                         int64_t tied)
 {
-    struct rnnd_param *p = &params->list[params->listed++];
+    struct rnnd__param *p = &params->list[params->listed++];
     *p = *proto;
     p->offset = tied >= 0 ? tied : params->count;
     if (tied < 0) {
-        int64_t end = params->count + rnnd_param_size(p);
+        int64_t end = params->count + rnnd__param_size(p);
         params->count = (end + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
     }
     return p->offset;
 }
 
-int rnnd_params_alloc(struct rnnd_params *params, struct rnnd_backend *be)
+int rnnd__params_alloc(struct rnnd__params *params, struct rnnd_backend *be)
 {
     size_t bytes = (size_t)params->count * 4;
     params->be = be;
-    RNND_TRY(rnnd_device_alloc(be, &params->value, params->count));
-    RNND_TRY(rnnd_device_alloc(be, &params->grad, params->count));
+    RNND_TRY(rnnd__device_alloc(be, &params->value, params->count));
+    RNND_TRY(rnnd__device_alloc(be, &params->grad, params->count));
     be->ops->zero(be, params->value, bytes);
     be->ops->zero(be, params->grad, bytes);
     return 0;
 }
 
-void rnnd_params_clear(struct rnnd_params *params)
+void rnnd__params_clear(struct rnnd__params *params)
 {
     if (params->be) {
-        rnnd_device_free(params->be, &params->value);
-        rnnd_device_free(params->be, &params->grad);
+        rnnd__device_free(params->be, &params->value);
+        rnnd__device_free(params->be, &params->grad);
     }
     free(params->list);
     memset(params, 0, sizeof *params);
 }
 
-const struct rnnd_param *rnnd_params_find(const struct rnnd_params *params,
+const struct rnnd__param *rnnd__params_find(const struct rnnd__params *params,
                                           const char *name)
 {
     for (int i = 0; i < params->listed; i++)
@@ -63,16 +63,16 @@ static double normal(uint32_t a, uint32_t b)
     return sqrt(-2 * log(u)) * cos(2 * M_PI * v);
 }
 
-static void fill(float *value, const struct rnnd_param *p, uint64_t key)
+static void fill(float *value, const struct rnnd__param *p, uint64_t key)
 {
-    int64_t size = rnnd_param_size(p);
+    int64_t size = rnnd__param_size(p);
     for (int64_t e = 0; e < size; e += 2) {
-        struct rnnd_random r = rnnd_philox(key, (uint32_t)e, (uint32_t)(e >> 32), 0, 0);
+        struct rnnd__random r = rnnd__philox(key, (uint32_t)e, (uint32_t)(e >> 32), 0, 0);
         for (int64_t k = 0; k < 2 && e + k < size; k++) {
             uint32_t a = r.word[2 * k], b = r.word[2 * k + 1];
             value[e + k] = p->initial == RNND_NORMAL
                                ? (float)normal(a, b)
-                               : (float)(p->bound * (2 * (double)rnnd_uniform(a) - 1));
+                               : (float)(p->bound * (2 * (double)rnnd__uniform(a) - 1));
         }
     }
 }
@@ -86,21 +86,21 @@ static uint64_t name_key(const char *name)
     return key;
 }
 
-int rnnd_params_init(struct rnnd_params *params, uint64_t seed)
+int rnnd__params_init(struct rnnd__params *params, uint64_t seed)
 {
     struct rnnd_backend *be = params->be;
     void *host = NULL;
-    RNND_TRY(rnnd_new((size_t)params->count, sizeof(float), "initial values", &host));
+    RNND_TRY(rnnd__new((size_t)params->count, sizeof(float), "initial values", &host));
     int64_t filled = -1;
     for (int i = 0; i < params->listed; i++) {
-        const struct rnnd_param *p = &params->list[i];
+        const struct rnnd__param *p = &params->list[i];
         if (p->offset > filled)
             fill((float *)host + p->offset, p,
-                 rnnd_random_key(seed, RNND_FOR_INIT, 0, name_key(p->name)));
+                 rnnd__random_key(seed, RNND_FOR_INIT, 0, name_key(p->name)));
         filled = p->offset > filled ? p->offset : filled;
     }
     be->ops->upload(be, params->value, host, (size_t)params->count * 4);
-    int status = rnnd_device_sync(be);
+    int status = rnnd__device_sync(be);
     free(host);
     return status;
 }

@@ -12,43 +12,43 @@
 #include "backend.h"
 #include "rnn_dist.h"
 
-enum rnnd_initial { RNND_UNIFORM, RNND_NORMAL };
+enum rnnd__initial { RNND_UNIFORM, RNND_NORMAL };
 
-struct rnnd_param {
+struct rnnd__param {
     char name[48];                 /* PyTorch's */
     int64_t rows, cols;            /* cols 0: a vector of rows elements */
     int64_t offset;                /* in the arena */
-    enum rnnd_initial initial;
+    enum rnnd__initial initial;
     double bound;                  /* of the uniform distribution */
 };
 
-struct rnnd_params {
+struct rnnd__params {
     struct rnnd_backend *be;
-    struct rnnd_buf value, grad;   /* [count] */
+    struct rnnd__buf value, grad;   /* [count] */
     int64_t count; /* gaps between parameters included; they stay zero */
-    struct rnnd_param *list; /* [listed], in arena order; tied names share an offset */
+    struct rnnd__param *list; /* [listed], in arena order; tied names share an offset */
     int listed;
 };
 
-const struct rnnd_params *rnnd_model_params(const struct rnnd_model *model);
+const struct rnnd__params *rnnd__model_params(const struct rnnd_model *model);
 
-static inline int64_t rnnd_param_size(const struct rnnd_param *p)
+static inline int64_t rnnd__param_size(const struct rnnd__param *p)
 {
     return p->rows * (p->cols ? p->cols : 1);
 }
 
 /* Appends a parameter and returns its offset; tied: shares the offset given, else
    -1. */
-int64_t rnnd_params_add(struct rnnd_params *params, const struct rnnd_param *proto,
+int64_t rnnd__params_add(struct rnnd__params *params, const struct rnnd__param *proto,
                         int64_t tied);
 /* Allocates the arenas, zeroed. */
-RNND_CHECKED int rnnd_params_alloc(struct rnnd_params *params, struct rnnd_backend *be);
-void rnnd_params_clear(struct rnnd_params *params);
+RNND_CHECKED int rnnd__params_alloc(struct rnnd__params *params, struct rnnd_backend *be);
+void rnnd__params_clear(struct rnnd__params *params);
 /* Fills the values: each parameter from its own Philox stream, keyed by its name (of
    tied ones the first), so that a layer more leaves the others' values as they are. */
-RNND_CHECKED int rnnd_params_init(struct rnnd_params *params, uint64_t seed);
+RNND_CHECKED int rnnd__params_init(struct rnnd__params *params, uint64_t seed);
 /* NULL where there is none of this name. */
-const struct rnnd_param *rnnd_params_find(const struct rnnd_params *params,
+const struct rnnd__param *rnnd__params_find(const struct rnnd__params *params,
                                           const char *name);
 
 #endif

@@ -11,20 +11,20 @@
 #include "base/status.h"
 #include "base/timeline.h"
 
-static const struct rnnd_buf none = {NULL};
+static const struct rnnd__buf none = {NULL};
 
-static struct rnnd_buf state_at(const struct rnnd_state *s, const struct rnnd_buf *half,
+static struct rnnd__buf state_at(const struct rnnd_state *s, const struct rnnd__buf *half,
                                 int which, int place, int64_t row)
 {
-    return rnnd_buf_is_null(half[which])
+    return rnnd__buf_is_null(half[which])
                ? none
-               : rnnd_at(half[which], (place * s->rows + row) * s->model->spec.hidden);
+               : rnnd__at(half[which], (place * s->rows + row) * s->model->spec.hidden);
 }
 
-static struct rnnd_layer_state layer_state(const struct rnnd_model *m,
+static struct rnnd__layer_state layer_state(const struct rnnd_model *m,
                                            const struct rnnd_pass *pass, int l)
 {
-    struct rnnd_layer_state s = {
+    struct rnnd__layer_state s = {
         {none, none}, {none, none}, {none, none}, {none, none}};
     const struct rnnd_state *state = pass->state;
     for (int d = 0; state && d < m->D; d++) {
@@ -37,8 +37,8 @@ static struct rnnd_layer_state layer_state(const struct rnnd_model *m,
     return s;
 }
 
-static void drop(const struct rnnd_model *m, const struct rnnd_dropout *mask,
-                 struct rnnd_buf out, struct rnnd_buf in)
+static void drop(const struct rnnd_model *m, const struct rnnd__dropout *mask,
+                 struct rnnd__buf out, struct rnnd__buf in)
 {
     if (mask->p > 0)
         m->be->ops->dropout(m->be, mask, out, in);
@@ -46,37 +46,37 @@ static void drop(const struct rnnd_model *m, const struct rnnd_dropout *mask,
 
 /* Dropout masks of one place in the stack: 0 the embedding, 1+l layer l, 1+L the
    head. */
-static struct rnnd_dropout mask_at(const struct rnnd_model *m,
+static struct rnnd__dropout mask_at(const struct rnnd_model *m,
                                    const struct rnnd_batch *batch,
                                    const struct rnnd_pass *pass, int place, double p)
 {
-    return (struct rnnd_dropout){
+    return (struct rnnd__dropout){
         .p = p,
         .kind = m->spec.dropout_kind,
         .batch = &batch->packed,
-        .key = rnnd_random_key(pass->seed, RNND_FOR_DROPOUT, place,
+        .key = rnnd__random_key(pass->seed, RNND_FOR_DROPOUT, place,
                                (uint64_t)pass->update),
-        .cols = place == 0 ? m->spec.embed : rnnd_model_width(m),
-        .by_sequence = place > m->spec.layers && !rnnd_model_is_stepwise(m)};
+        .cols = place == 0 ? m->spec.embed : rnnd__model_width(m),
+        .by_sequence = place > m->spec.layers && !rnnd__model_is_stepwise(m)};
 }
 
 /* The mask after layer l: that of the head's input is the last. */
-static struct rnnd_dropout mask_after(const struct rnnd_model *m,
+static struct rnnd__dropout mask_after(const struct rnnd_model *m,
                                       const struct rnnd_batch *batch,
                                       const struct rnnd_pass *pass, int l)
 {
     int place = l == m->spec.layers - 1 ? l + 2 : l + 1;
-    return mask_at(m, batch, pass, place, rnnd_model_dropout_after(m, l));
+    return mask_at(m, batch, pass, place, rnnd__model_dropout_after(m, l));
 }
 
-static struct rnnd_dropout mask_of_embedding(const struct rnnd_model *m,
+static struct rnnd__dropout mask_of_embedding(const struct rnnd_model *m,
                                              const struct rnnd_batch *batch,
                                              const struct rnnd_pass *pass)
 {
     return mask_at(m, batch, pass, 0, m->spec.dropout_embed);
 }
 
-static struct rnnd_dropout mask_of_pooled(const struct rnnd_model *m,
+static struct rnnd__dropout mask_of_pooled(const struct rnnd_model *m,
                                           const struct rnnd_batch *batch,
                                           const struct rnnd_pass *pass)
 {
@@ -84,25 +84,25 @@ static struct rnnd_dropout mask_of_pooled(const struct rnnd_model *m,
 }
 
 /* What layer l hands up, after dropout in training. */
-static struct rnnd_buf layer_output(const struct rnnd_model *m, int l, bool training)
+static struct rnnd__buf layer_output(const struct rnnd_model *m, int l, bool training)
 {
-    bool dropped = training && rnnd_model_dropout_after(m, l) > 0;
+    bool dropped = training && rnnd__model_dropout_after(m, l) > 0;
     return dropped ? m->dropped[l] : m->layer[l].y;
 }
 
 /* What layer l reads. */
-static struct rnnd_buf layer_input(const struct rnnd_model *m,
+static struct rnnd__buf layer_input(const struct rnnd_model *m,
                                    const struct rnnd_batch *batch, int l, bool training)
 {
     if (l == 0)
-        return rnnd_model_reads_tokens(m) ? m->embedded : batch->inputs;
+        return rnnd__model_reads_tokens(m) ? m->embedded : batch->inputs;
     return layer_output(m, l - 1, training);
 }
 
 /* What the head reads, [N or R, D*H]. */
-static struct rnnd_buf head_input(const struct rnnd_model *m, bool training)
+static struct rnnd__buf head_input(const struct rnnd_model *m, bool training)
 {
-    if (!rnnd_model_is_stepwise(m))
+    if (!rnnd__model_is_stepwise(m))
         return m->pooled;
     return layer_output(m, (int)m->spec.layers - 1, training);
 }
@@ -110,41 +110,41 @@ static struct rnnd_buf head_input(const struct rnnd_model *m, bool training)
 static void embed(struct rnnd_model *m, struct rnnd_batch *batch,
                   const struct rnnd_pass *pass, bool training)
 {
-    double mark = rnnd_timeline_now();
+    double mark = rnnd__timeline_now();
     m->be->ops->embed_gather(m->be, batch->packed.R, m->spec.embed, m->embedded,
-                             rnnd_at(m->params.value, m->embed_weight), batch->inputs);
-    struct rnnd_dropout mask = mask_of_embedding(m, batch, pass);
+                             rnnd__at(m->params.value, m->embed_weight), batch->inputs);
+    struct rnnd__dropout mask = mask_of_embedding(m, batch, pass);
     if (training)
         drop(m, &mask, m->embedded, m->embedded);
-    rnnd_timeline_mark(RNND_WORK_EMBEDDING, false, -1, mark);
+    rnnd__timeline_mark(RNND_WORK_EMBEDDING, false, -1, mark);
 }
 
 static void layer_forward(struct rnnd_model *m, struct rnnd_batch *batch,
                           const struct rnnd_pass *pass, int l, bool training)
 {
-    double mark = rnnd_timeline_now();
-    struct rnnd_layer_state state = layer_state(m, pass, l);
-    rnnd_recurrent_forward(&m->layer[l], &m->params, &batch->packed,
+    double mark = rnnd__timeline_now();
+    struct rnnd__layer_state state = layer_state(m, pass, l);
+    rnnd__recurrent_forward(&m->layer[l], &m->params, &batch->packed,
                            layer_input(m, batch, l, training), &state, m->scratch);
-    struct rnnd_dropout mask = mask_after(m, batch, pass, l);
+    struct rnnd__dropout mask = mask_after(m, batch, pass, l);
     if (training)
         drop(m, &mask, m->dropped[l], m->layer[l].y);
-    rnnd_timeline_mark(RNND_WORK_RECURRENT, false, l, mark);
+    rnnd__timeline_mark(RNND_WORK_RECURRENT, false, l, mark);
 }
 
 static void forward(struct rnnd_model *m, struct rnnd_batch *batch,
                     const struct rnnd_pass *pass, bool training)
 {
     int layers = (int)m->spec.layers;
-    if (rnnd_model_reads_tokens(m))
+    if (rnnd__model_reads_tokens(m))
         embed(m, batch, pass, training);
     for (int l = 0; l < layers; l++)
         layer_forward(m, batch, pass, l, training);
-    if (rnnd_model_is_stepwise(m))
+    if (rnnd__model_is_stepwise(m))
         return;
-    struct rnnd_pooling pooling = {m->spec.pool, m->D, m->spec.hidden, &batch->packed};
+    struct rnnd__pooling pooling = {m->spec.pool, m->D, m->spec.hidden, &batch->packed};
     m->be->ops->pool(m->be, &pooling, m->pooled, m->argmax, m->layer[layers - 1].y);
-    struct rnnd_dropout mask = mask_of_pooled(m, batch, pass);
+    struct rnnd__dropout mask = mask_of_pooled(m, batch, pass);
     if (training)
         drop(m, &mask, m->pooled, m->pooled);
 }
@@ -159,7 +159,7 @@ static int64_t layer_end(const struct rnnd_model *m, int l)
 {
     if (l > 0)
         return m->layer[l - 1].w_ih[0];
-    return rnnd_model_reads_tokens(m) ? m->embed_weight : m->params.count;
+    return rnnd__model_reads_tokens(m) ? m->embed_weight : m->params.count;
 }
 
 int rnnd_model_announce(struct rnnd_model *m)
@@ -178,19 +178,19 @@ int rnnd_model_announce(struct rnnd_model *m)
 static void head_backward(struct rnnd_model *m, struct rnnd_batch *batch,
                           const struct rnnd_pass *pass)
 {
-    const struct rnnd_backend_ops *op = m->be->ops;
-    const struct rnnd_packed *p = &batch->packed;
+    const struct rnnd__backend_ops *op = m->be->ops;
+    const struct rnnd__packed *p = &batch->packed;
     int top = (int)m->spec.layers - 1;
-    if (rnnd_model_is_stepwise(m)) {
-        rnnd_head_loss(&m->head, &m->params, p->R, m->sums, m->dy, head_input(m, true),
+    if (rnnd__model_is_stepwise(m)) {
+        rnnd__head_loss(&m->head, &m->params, p->R, m->sums, m->dy, head_input(m, true),
                        batch->targets, true);
-        struct rnnd_dropout mask = mask_after(m, batch, pass, top);
+        struct rnnd__dropout mask = mask_after(m, batch, pass, top);
         drop(m, &mask, m->dy, m->dy);
         return;
     }
-    struct rnnd_pooling pooling = {m->spec.pool, m->D, m->spec.hidden, p};
-    struct rnnd_dropout mask = mask_of_pooled(m, batch, pass);
-    rnnd_head_loss(&m->head, &m->params, p->N, m->sums, m->dpooled, m->pooled,
+    struct rnnd__pooling pooling = {m->spec.pool, m->D, m->spec.hidden, p};
+    struct rnnd__dropout mask = mask_of_pooled(m, batch, pass);
+    rnnd__head_loss(&m->head, &m->params, p->N, m->sums, m->dpooled, m->pooled,
                    batch->targets, true);
     drop(m, &mask, m->dpooled, m->dpooled);
     op->pool_backward(m->be, &pooling, m->dy, m->dpooled, m->argmax);
@@ -199,15 +199,15 @@ static void head_backward(struct rnnd_model *m, struct rnnd_batch *batch,
 static int embedding_backward(struct rnnd_model *m, struct rnnd_batch *batch,
                               const struct rnnd_pass *pass)
 {
-    const struct rnnd_backend_ops *op = m->be->ops;
-    double mark = rnnd_timeline_now();
-    struct rnnd_dropout mask = mask_of_embedding(m, batch, pass);
-    RNND_TRY(rnnd_batch_sort_tokens(batch));
+    const struct rnnd__backend_ops *op = m->be->ops;
+    double mark = rnnd__timeline_now();
+    struct rnnd__dropout mask = mask_of_embedding(m, batch, pass);
+    RNND_TRY(rnnd__batch_sort_tokens(batch));
     drop(m, &mask, m->dy, m->dy);
     op->embed_scatter_add(m->be, m->spec.embed,
-                          rnnd_at(m->params.grad, m->embed_weight), m->dy,
+                          rnnd__at(m->params.grad, m->embed_weight), m->dy,
                           &batch->segments);
-    rnnd_timeline_mark(RNND_WORK_EMBEDDING, true, -1, mark);
+    rnnd__timeline_mark(RNND_WORK_EMBEDDING, true, -1, mark);
     return announce(m, pass->last, m->embed_weight, m->params.count);
 }
 
@@ -215,40 +215,40 @@ static int embedding_backward(struct rnnd_model *m, struct rnnd_batch *batch,
 static void layer_backward(struct rnnd_model *m, struct rnnd_batch *batch,
                            const struct rnnd_pass *pass, int l)
 {
-    double mark = rnnd_timeline_now();
-    struct rnnd_layer_state state = layer_state(m, pass, l);
-    bool below = l > 0 || rnnd_model_reads_tokens(m);
-    rnnd_recurrent_backward(&m->layer[l], &m->params, &batch->packed,
+    double mark = rnnd__timeline_now();
+    struct rnnd__layer_state state = layer_state(m, pass, l);
+    bool below = l > 0 || rnnd__model_reads_tokens(m);
+    rnnd__recurrent_backward(&m->layer[l], &m->params, &batch->packed,
                             below ? m->dx : none, m->dy, layer_input(m, batch, l, true),
                             &state, m->scratch);
-    struct rnnd_buf swap = m->dy;
+    struct rnnd__buf swap = m->dy;
     m->dy = m->dx;
     m->dx = swap;
     if (l > 0) {
-        struct rnnd_dropout mask = mask_after(m, batch, pass, l - 1);
+        struct rnnd__dropout mask = mask_after(m, batch, pass, l - 1);
         drop(m, &mask, m->dy, m->dy);
     }
-    rnnd_timeline_mark(RNND_WORK_RECURRENT, true, l, mark);
+    rnnd__timeline_mark(RNND_WORK_RECURRENT, true, l, mark);
 }
 
 static int backward(struct rnnd_model *m, struct rnnd_batch *batch,
                     const struct rnnd_pass *pass)
 {
-    double mark = rnnd_timeline_now();
+    double mark = rnnd__timeline_now();
     head_backward(m, batch, pass);
-    rnnd_timeline_mark(RNND_WORK_HEAD, false, -1, mark);
+    rnnd__timeline_mark(RNND_WORK_HEAD, false, -1, mark);
     RNND_TRY(announce(m, pass->last, 0, m->layer[m->spec.layers - 1].w_ih[0]));
     for (int l = (int)m->spec.layers - 1; l >= 0; l--) {
         layer_backward(m, batch, pass, l);
         RNND_TRY(announce(m, pass->last, m->layer[l].w_ih[0], layer_end(m, l)));
     }
-    return rnnd_model_reads_tokens(m) ? embedding_backward(m, batch, pass) : 0;
+    return rnnd__model_reads_tokens(m) ? embedding_backward(m, batch, pass) : 0;
 }
 
 static int reserve_for(struct rnnd_model *m, const struct rnnd_batch *batch,
                        bool training)
 {
-    const struct rnnd_packed *p = &batch->packed;
+    const struct rnnd__packed *p = &batch->packed;
     struct rnnd_limits need = {p->N, p->T, p->R};
     return rnnd_model_reserve(m, &need, training);
 }
@@ -264,10 +264,10 @@ int rnnd_model_gradient(struct rnnd_model *m, struct rnnd_batch *batch,
 int rnnd_model_evaluate(struct rnnd_model *m, struct rnnd_batch *batch,
                         const struct rnnd_pass *pass)
 {
-    int64_t rows = rnnd_model_is_stepwise(m) ? batch->packed.R : batch->packed.N;
+    int64_t rows = rnnd__model_is_stepwise(m) ? batch->packed.R : batch->packed.N;
     RNND_TRY(reserve_for(m, batch, false));
     forward(m, batch, pass, false);
-    rnnd_head_loss(&m->head, &m->params, rows, m->sums, none, head_input(m, false),
+    rnnd__head_loss(&m->head, &m->params, rows, m->sums, none, head_input(m, false),
                    batch->targets, false);
     return 0;
 }
@@ -276,16 +276,16 @@ int rnnd_model_scores(struct rnnd_model *m, struct rnnd_batch *batch,
                       const struct rnnd_pass *pass, float *out)
 {
     static const struct rnnd_pass from_zero;
-    int64_t rows = rnnd_model_is_stepwise(m) ? batch->packed.R : batch->packed.N;
+    int64_t rows = rnnd__model_is_stepwise(m) ? batch->packed.R : batch->packed.N;
     RNND_TRY(reserve_for(m, batch, false));
     forward(m, batch, pass ? pass : &from_zero, false);
-    return rnnd_head_scores(&m->head, &m->params, rows, out, head_input(m, false));
+    return rnnd__head_scores(&m->head, &m->params, rows, out, head_input(m, false));
 }
 
 int rnnd_model_take_loss(struct rnnd_model *m, struct rnnd_loss *out)
 {
-    struct rnnd_sums sums;
-    RNND_TRY(rnnd_device_download(m->be, &sums, m->sums, sizeof sums));
+    struct rnnd__sums sums;
+    RNND_TRY(rnnd__device_download(m->be, &sums, m->sums, sizeof sums));
     m->be->ops->zero(m->be, m->sums, sizeof sums);
     *out = (struct rnnd_loss){sums.loss, sums.targets, sums.correct};
     return 0;

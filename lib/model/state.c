@@ -18,13 +18,13 @@ int rnnd_state_new(struct rnnd_model *m, int64_t sequences, struct rnnd_state **
 {
     struct rnnd_state *s = NULL;
     int status = 0;
-    RNND_TRY_GOTO(rnnd_new(1, sizeof *s, "hidden states", (void **)&s));
+    RNND_TRY_GOTO(rnnd__new(1, sizeof *s, "hidden states", (void **)&s));
     s->model = m;
     s->rows = sequences;
     for (int k = 0; k <= RNND_STATE_MARKED; k++) {
-        RNND_TRY_GOTO(rnnd_device_alloc(m->be, &s->h[k], state_elements(s)));
+        RNND_TRY_GOTO(rnnd__device_alloc(m->be, &s->h[k], state_elements(s)));
         if (m->spec.cell == RNND_LSTM)
-            RNND_TRY_GOTO(rnnd_device_alloc(m->be, &s->c[k], state_elements(s)));
+            RNND_TRY_GOTO(rnnd__device_alloc(m->be, &s->c[k], state_elements(s)));
     }
     rnnd_state_zero(s);
     *out = s;
@@ -39,8 +39,8 @@ void rnnd_state_free(struct rnnd_state *s)
     if (!s)
         return;
     for (int k = 0; k <= RNND_STATE_MARKED; k++) {
-        rnnd_device_free(s->model->be, &s->h[k]);
-        rnnd_device_free(s->model->be, &s->c[k]);
+        rnnd__device_free(s->model->be, &s->h[k]);
+        rnnd__device_free(s->model->be, &s->c[k]);
     }
     free(s);
 }
@@ -48,10 +48,10 @@ void rnnd_state_free(struct rnnd_state *s)
 void rnnd_state_zero(struct rnnd_state *s)
 {
     size_t bytes = (size_t)state_elements(s) * 4;
-    const struct rnnd_backend_ops *op = s->model->be->ops;
+    const struct rnnd__backend_ops *op = s->model->be->ops;
     for (int k = 0; k <= RNND_STATE_MARKED; k++) {
         op->zero(s->model->be, s->h[k], bytes);
-        if (!rnnd_buf_is_null(s->c[k]))
+        if (!rnnd__buf_is_null(s->c[k]))
             op->zero(s->model->be, s->c[k], bytes);
     }
 }
@@ -66,7 +66,7 @@ static void copy(struct rnnd_state *s, int to, int from)
     struct rnnd_backend *be = s->model->be;
     size_t bytes = (size_t)state_elements(s) * 4;
     be->ops->copy(be, s->h[to], s->h[from], bytes);
-    if (!rnnd_buf_is_null(s->c[to]))
+    if (!rnnd__buf_is_null(s->c[to]))
         be->ops->copy(be, s->c[to], s->c[from], bytes);
 }
 
@@ -84,10 +84,10 @@ int rnnd_state_get(struct rnnd_state *s, float *h, float *c)
 {
     struct rnnd_backend *be = s->model->be;
     size_t bytes = (size_t)state_elements(s) * 4;
-    RNND_TRY(rnnd_device_download(be, h, s->h[s->current], bytes));
-    if (rnnd_buf_is_null(s->c[s->current]))
+    RNND_TRY(rnnd__device_download(be, h, s->h[s->current], bytes));
+    if (rnnd__buf_is_null(s->c[s->current]))
         return 0;
-    return rnnd_device_download(be, c, s->c[s->current], bytes);
+    return rnnd__device_download(be, c, s->c[s->current], bytes);
 }
 
 int rnnd_state_set(struct rnnd_state *s, const float *h, const float *c)
@@ -95,7 +95,7 @@ int rnnd_state_set(struct rnnd_state *s, const float *h, const float *c)
     struct rnnd_backend *be = s->model->be;
     size_t bytes = (size_t)state_elements(s) * 4;
     be->ops->upload(be, s->h[s->current], h, bytes);
-    if (!rnnd_buf_is_null(s->c[s->current]))
+    if (!rnnd__buf_is_null(s->c[s->current]))
         be->ops->upload(be, s->c[s->current], c, bytes);
-    return rnnd_device_sync(be);
+    return rnnd__device_sync(be);
 }

@@ -14,12 +14,12 @@
 #include "base/status.h"
 
 struct rnnd_optim {
-    const struct rnnd_params *params;
+    const struct rnnd__params *params;
     enum rnnd_optimizer kind;
     double momentum, beta1, beta2, eps, decay, clip;
     int64_t steps;
     int moments;
-    struct rnnd_buf moment[2];
+    struct rnnd__buf moment[2];
 };
 
 int rnnd_optim_new(struct rnnd_model *model, const struct rnnd_options *opt,
@@ -27,8 +27,8 @@ int rnnd_optim_new(struct rnnd_model *model, const struct rnnd_options *opt,
 {
     struct rnnd_optim *o = NULL;
     int status = 0;
-    RNND_TRY_GOTO(rnnd_new(1, sizeof *o, "optimizer", (void **)&o));
-    o->params = rnnd_model_params(model);
+    RNND_TRY_GOTO(rnnd__new(1, sizeof *o, "optimizer", (void **)&o));
+    o->params = rnnd__model_params(model);
     o->kind = opt->optimizer;
     o->momentum = opt->momentum;
     o->beta1 = opt->beta1;
@@ -39,7 +39,7 @@ int rnnd_optim_new(struct rnnd_model *model, const struct rnnd_options *opt,
     o->moments = o->kind == RNND_SGD ? o->momentum > 0 : 2;
     struct rnnd_backend *be = o->params->be;
     for (int i = 0; i < o->moments; i++) {
-        RNND_TRY_GOTO(rnnd_device_alloc(be, &o->moment[i], o->params->count));
+        RNND_TRY_GOTO(rnnd__device_alloc(be, &o->moment[i], o->params->count));
         be->ops->zero(be, o->moment[i], (size_t)o->params->count * 4);
     }
     *out = o;
@@ -54,22 +54,22 @@ void rnnd_optim_free(struct rnnd_optim *o)
     if (!o)
         return;
     for (int i = 0; i < o->moments; i++)
-        rnnd_device_free(o->params->be, &o->moment[i]);
+        rnnd__device_free(o->params->be, &o->moment[i]);
     free(o);
 }
 
 static void apply(struct rnnd_optim *o, double lr, double gscale)
 {
-    const struct rnnd_params *p = o->params;
-    const struct rnnd_backend_ops *op = p->be->ops;
+    const struct rnnd__params *p = o->params;
+    const struct rnnd__backend_ops *op = p->be->ops;
     if (o->kind == RNND_SGD) {
-        struct rnnd_sgd sgd = {.n = p->count, .lr = lr, .momentum = o->momentum,
+        struct rnnd__sgd sgd = {.n = p->count, .lr = lr, .momentum = o->momentum,
                                .decay = o->decay, .gscale = gscale,
                                .first = o->steps == 1};
         op->sgd(p->be, &sgd, p->value, p->grad, o->moment[0]);
         return;
     }
-    struct rnnd_adam adam = {.n = p->count,
+    struct rnnd__adam adam = {.n = p->count,
                              .lr = lr,
                              .beta1 = o->beta1,
                              .beta2 = o->beta2,
@@ -81,7 +81,7 @@ static void apply(struct rnnd_optim *o, double lr, double gscale)
     op->adam(p->be, &adam, p->value, p->grad, o->moment[0], o->moment[1]);
 }
 
-static void drop_gradients(const struct rnnd_params *p)
+static void drop_gradients(const struct rnnd__params *p)
 {
     p->be->ops->zero(p->be, p->grad, (size_t)p->count * 4);
 }
@@ -89,13 +89,13 @@ static void drop_gradients(const struct rnnd_params *p)
 int rnnd_optim_step(struct rnnd_optim *o, const struct rnnd_loss *loss, double lr,
                     double *grad_norm)
 {
-    const struct rnnd_params *p = o->params;
+    const struct rnnd__params *p = o->params;
     double squares;
-    RNND_TRY(rnnd_device_status(
+    RNND_TRY(rnnd__device_status(
         p->be, p->be->ops->sum_sq(p->be, p->count, &squares, p->grad)));
     if (!isfinite(loss->loss) || !isfinite(squares)) {
         drop_gradients(p);
-        return rnnd_fail(RNND_ENONFINITE, "the %s is not finite",
+        return rnnd__fail(RNND_ENONFINITE, "the %s is not finite",
                          isfinite(loss->loss) ? "gradient" : "loss");
     }
     if (loss->targets == 0) {
@@ -112,28 +112,28 @@ int rnnd_optim_step(struct rnnd_optim *o, const struct rnnd_loss *loss, double l
     return 0;
 }
 
-int rnnd_optim_moments(const struct rnnd_optim *o)
+int rnnd__optim_moments(const struct rnnd_optim *o)
 {
     return o->moments;
 }
 
-const char *rnnd_optim_moment_name(const struct rnnd_optim *o, int i)
+const char *rnnd__optim_moment_name(const struct rnnd_optim *o, int i)
 {
     static const char *const adam[] = {"exp_avg", "exp_avg_sq"};
     return o->kind == RNND_SGD ? "momentum_buffer" : adam[i];
 }
 
-struct rnnd_buf rnnd_optim_moment(const struct rnnd_optim *o, int i)
+struct rnnd__buf rnnd__optim_moment(const struct rnnd_optim *o, int i)
 {
     return o->moment[i];
 }
 
-int64_t rnnd_optim_step_count(const struct rnnd_optim *o)
+int64_t rnnd__optim_step_count(const struct rnnd_optim *o)
 {
     return o->steps;
 }
 
-void rnnd_optim_set_step_count(struct rnnd_optim *o, int64_t count)
+void rnnd__optim_set_step_count(struct rnnd_optim *o, int64_t count)
 {
     o->steps = count;
 }
@@ -141,15 +141,15 @@ void rnnd_optim_set_step_count(struct rnnd_optim *o, int64_t count)
 /* ---- schedules ------------------------------------------------------------------- */
 
 static double cosine_progress(const struct rnnd_options *opt,
-                              const struct rnnd_schedule_point *at)
+                              const struct rnnd__schedule_point *at)
 {
     double p = opt->max_updates ? (double)at->update / (double)opt->max_updates
                                 : ((double)at->epoch + at->part) / (double)opt->epochs;
     return p < 1 ? p : 1;
 }
 
-double rnnd_learning_rate(const struct rnnd_options *opt,
-                          const struct rnnd_schedule_point *at)
+double rnnd__learning_rate(const struct rnnd_options *opt,
+                          const struct rnnd__schedule_point *at)
 {
     double lr = opt->lr;
     switch (opt->lr_schedule) {
@@ -169,7 +169,7 @@ double rnnd_learning_rate(const struct rnnd_options *opt,
     return opt->warmup && warm < 1 ? lr * warm : lr;
 }
 
-bool rnnd_watch_epoch(struct rnnd_watch *w, double loss, double relative,
+bool rnnd__watch_epoch(struct rnnd__watch *w, double loss, double relative,
                       int64_t patience)
 {
     /* Before the first epoch any number is a gain. */

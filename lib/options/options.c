@@ -39,7 +39,7 @@
 
 #define AT(field) offsetof(struct rnnd_options, field)
 
-const struct rnnd_option rnnd__options[OPT_COUNT] = {
+const struct rnnd__option rnnd__options[OPT_COUNT] = {
 #define SWITCH(group, name, field, commands, life, help) \
     {group, name, RNND_SWITCH, AT(field), "no", NULL, NULL, commands, life, help},
 #define INTEGER(group, name, field, preset, range, arg, commands, life, help) \
@@ -57,7 +57,7 @@ static const char *const commands[] = {
     "train",  "eval",   "predict", "sample", "pack", "inspect", "export",
     "import", "report", "verify",  "bench",  "info", "help",    NULL};
 
-const char *rnnd_command_name(int index)
+const char *rnnd__command_name(int index)
 {
     int known = sizeof commands / sizeof *commands - 1;
     return index >= 0 && index < known ? commands[index] : NULL;
@@ -71,13 +71,13 @@ int rnnd__option_find(const char *name)
     return -1;
 }
 
-static void *field_of(struct rnnd_options *opt, const struct rnnd_option *option)
+static void *field_of(struct rnnd_options *opt, const struct rnnd__option *option)
 {
     return (char *)opt + option->offset;
 }
 
 static const void *value_of(const struct rnnd_options *opt,
-                            const struct rnnd_option *option)
+                            const struct rnnd__option *option)
 {
     return (const char *)opt + option->offset;
 }
@@ -104,7 +104,7 @@ int rnnd_options_init(struct rnnd_options *opt)
 void rnnd_options_clear(struct rnnd_options *opt)
 {
     for (int i = 0; i < OPT_COUNT; i++) {
-        const struct rnnd_option *option = &rnnd__options[i];
+        const struct rnnd__option *option = &rnnd__options[i];
         if (option->kind == RNND_TEXT) {
             char **text = field_of(opt, option);
             free(*text);
@@ -113,13 +113,13 @@ void rnnd_options_clear(struct rnnd_options *opt)
     }
 }
 
-bool rnnd_options_given(const struct rnnd_options *opt, const char *name)
+bool rnnd__options_given(const struct rnnd_options *opt, const char *name)
 {
     int i = rnnd__option_find(name);
     return i >= 0 && opt->given[i] != RNND_FROM_DEFAULT;
 }
 
-int rnnd_options_overlay(struct rnnd_options *opt, const struct rnnd_options *over)
+int rnnd__options_overlay(struct rnnd_options *opt, const struct rnnd_options *over)
 {
     for (int i = 0; i < OPT_COUNT; i++) {
         if (over->given[i] == RNND_FROM_DEFAULT)
@@ -165,7 +165,7 @@ static struct interval interval_of(const char *range)
 }
 
 /* "X > 0" from "(0, inf)", "0 <= P < 1" from "[0, 1)". */
-static void range_text(const struct rnnd_option *option, char *text, size_t size)
+static void range_text(const struct rnnd__option *option, char *text, size_t size)
 {
     struct interval v = interval_of(option->range);
     if (!strcmp(v.high, "inf"))
@@ -176,24 +176,24 @@ static void range_text(const struct rnnd_option *option, char *text, size_t size
                  v.high_open ? "<" : "<=", v.high);
 }
 
-static int fail_range(const struct rnnd_option *option, const char *value)
+static int fail_range(const struct rnnd__option *option, const char *value)
 {
     char range[96];
     range_text(option, range, sizeof range);
-    return rnnd_fail(RNND_EUSAGE, "--%s %s is out of range: %s", option->name, value,
+    return rnnd__fail(RNND_EUSAGE, "--%s %s is out of range: %s", option->name, value,
                      range);
 }
 
-static int fail_number(const struct rnnd_option *option, const char *value)
+static int fail_number(const struct rnnd__option *option, const char *value)
 {
     char range[96];
     range_text(option, range, sizeof range);
-    return rnnd_fail(RNND_EUSAGE, "--%s takes %s, %s, not \"%s\"", option->name,
+    return rnnd__fail(RNND_EUSAGE, "--%s takes %s, %s, not \"%s\"", option->name,
                      option->kind == RNND_INTEGER ? "a whole number" : "a number",
                      range, value);
 }
 
-static int parse_integer(const struct rnnd_option *option, const char *value,
+static int parse_integer(const struct rnnd__option *option, const char *value,
                          int64_t *out)
 {
     const char *digits = value + (*value == '-' || *value == '+');
@@ -210,7 +210,7 @@ static int parse_integer(const struct rnnd_option *option, const char *value,
     return 0;
 }
 
-static int parse_real(const struct rnnd_option *option, const char *value, double *out)
+static int parse_real(const struct rnnd__option *option, const char *value, double *out)
 {
     char *end;
     double number = strtod(value, &end);
@@ -226,7 +226,7 @@ static int parse_real(const struct rnnd_option *option, const char *value, doubl
     return 0;
 }
 
-void rnnd_real_text(double value, char text[32])
+void rnnd__real_text(double value, char text[32])
 {
     for (int digits = 15; digits <= 17; digits++) {
         snprintf(text, 32, "%.*g", digits, value);
@@ -266,12 +266,12 @@ static char *list_words(const char *words)
     return text;
 }
 
-static int parse_choice(const struct rnnd_option *option, const char *value, int *out)
+static int parse_choice(const struct rnnd__option *option, const char *value, int *out)
 {
     int index = word_index(option->arg, value);
     if (index < 0) {
         char *words = list_words(option->arg);
-        int status = rnnd_fail(RNND_EUSAGE, "--%s takes %s, not \"%s\"", option->name,
+        int status = rnnd__fail(RNND_EUSAGE, "--%s takes %s, not \"%s\"", option->name,
                                words ? words : option->arg, value);
         free(words);
         return status;
@@ -285,7 +285,7 @@ static int get_word(const char *words, int index, char **out)
     for (; index > 0; index--)
         words = strchr(words, '|') + 1;
     *out = index < 0 ? strdup("") : strndup(words, strcspn(words, "|"));
-    return *out ? 0 : rnnd_fail_memory(16, "the value of an option");
+    return *out ? 0 : rnnd__fail_memory(16, "the value of an option");
 }
 
 /* ---- one option */
@@ -300,17 +300,17 @@ union value {
 };
 
 /* An empty text is what get() says of a value that was never set. */
-static int parse_unset(const struct rnnd_option *option, union value *out)
+static int parse_unset(const struct rnnd__option *option, union value *out)
 {
     if (option->preset)
-        return rnnd_fail(RNND_EUSAGE, "--%s has no value", option->name);
+        return rnnd__fail(RNND_EUSAGE, "--%s has no value", option->name);
     memset(out, 0, sizeof *out);
     if (option->kind == RNND_CHOICE)
         out->choice = -1;
     return 0;
 }
 
-static int parse_value(const struct rnnd_option *option, const char *value,
+static int parse_value(const struct rnnd__option *option, const char *value,
                        union value *out)
 {
     if (!*value)
@@ -319,7 +319,7 @@ static int parse_value(const struct rnnd_option *option, const char *value,
     case RNND_SWITCH:
         out->yes = !strcmp(value, "yes");
         if (!out->yes && strcmp(value, "no"))
-            return rnnd_fail(RNND_EUSAGE, "--%s is yes or no, not \"%s\"", option->name,
+            return rnnd__fail(RNND_EUSAGE, "--%s is yes or no, not \"%s\"", option->name,
                              value);
         return 0;
     case RNND_INTEGER:
@@ -330,15 +330,15 @@ static int parse_value(const struct rnnd_option *option, const char *value,
         return parse_choice(option, value, &out->choice);
     case RNND_TEXT:
         out->text = strdup(value);
-        return out->text ? 0 : rnnd_fail_memory(strlen(value), option->name);
+        return out->text ? 0 : rnnd__fail_memory(strlen(value), option->name);
     }
     return 0;
 }
 
 int rnnd__option_set(struct rnnd_options *opt, int i, const char *value,
-                     enum rnnd_source source)
+                     enum rnnd__source source)
 {
-    const struct rnnd_option *option = &rnnd__options[i];
+    const struct rnnd__option *option = &rnnd__options[i];
     void *field = field_of(opt, option);
     union value v;
     RNND_TRY(parse_value(option, value, &v));
@@ -370,8 +370,8 @@ int rnnd__option_set(struct rnnd_options *opt, int i, const char *value,
     return 0;
 }
 
-int rnnd_options_set(struct rnnd_options *opt, const char *name, const char *value,
-                     enum rnnd_source source)
+int rnnd__options_set(struct rnnd_options *opt, const char *name, const char *value,
+                     enum rnnd__source source)
 {
     int i = rnnd__option_find(name);
     if (i < 0)
@@ -380,23 +380,23 @@ int rnnd_options_set(struct rnnd_options *opt, const char *name, const char *val
 }
 
 /* Of an option without a preset, 0 is "not set". */
-static void integer_text(const struct rnnd_option *option, int64_t value, char text[32])
+static void integer_text(const struct rnnd__option *option, int64_t value, char text[32])
 {
     text[0] = '\0';
     if (value || option->preset)
         snprintf(text, 32, "%" PRId64, value);
 }
 
-static void real_text(const struct rnnd_option *option, double value, char text[32])
+static void real_text(const struct rnnd__option *option, double value, char text[32])
 {
     text[0] = '\0';
     if (value != 0 || option->preset)
-        rnnd_real_text(value, text);
+        rnnd__real_text(value, text);
 }
 
 int rnnd__option_get(const struct rnnd_options *opt, int i, char **value)
 {
-    const struct rnnd_option *option = &rnnd__options[i];
+    const struct rnnd__option *option = &rnnd__options[i];
     const void *field = value_of(opt, option);
     char number[32] = "";
     const char *text = number;
@@ -420,12 +420,12 @@ int rnnd__option_get(const struct rnnd_options *opt, int i, char **value)
     }
     char *copy = strdup(text);
     if (!copy)
-        return rnnd_fail_memory(strlen(text), "the value of an option");
+        return rnnd__fail_memory(strlen(text), "the value of an option");
     *value = copy;
     return 0;
 }
 
-int rnnd_options_get(const struct rnnd_options *opt, const char *name, char **value)
+int rnnd__options_get(const struct rnnd_options *opt, const char *name, char **value)
 {
     int i = rnnd__option_find(name);
     if (i < 0)

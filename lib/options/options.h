@@ -8,7 +8,7 @@
 #include "rnn_dist.h"
 
 /* Commands, as bits: which options a command takes. */
-enum rnnd_command {
+enum rnnd__command {
     RNND_CMD_TRAIN = 1 << 0,
     RNND_CMD_EVAL = 1 << 1,
     RNND_CMD_PREDICT = 1 << 2,
@@ -25,37 +25,37 @@ enum rnnd_command {
 };
 
 /* Where a value came from; a later one wins over an earlier. */
-enum rnnd_source { RNND_FROM_DEFAULT, RNND_FROM_FILE, RNND_FROM_COMMAND_LINE };
+enum rnnd__source { RNND_FROM_DEFAULT, RNND_FROM_FILE, RNND_FROM_COMMAND_LINE };
 
 /* Parses arguments after the command word; operands (arguments that are no options) are
    left in argv[0 .. *operands-1], "--" ends options. --config files are read first.
    EUSAGE names the option and, where one is near, the option meant. */
-RNND_CHECKED int rnnd_options_parse(struct rnnd_options *opt, enum rnnd_command command,
+RNND_CHECKED int rnnd__options_parse(struct rnnd_options *opt, enum rnnd__command command,
                                     int argc, char **argv, int *operands);
 /* Reads "name = value" lines, switches as yes or no, "#" and ";" begin comments; a
    value in double quotes may hold escapes (\" \\ \n \xHH). path is for messages. What
    was given by a source that wins is checked and left alone. */
-RNND_CHECKED int rnnd_options_read_text(struct rnnd_options *opt, const char *text,
-                                        const char *path, enum rnnd_source source);
+RNND_CHECKED int rnnd__options_read_text(struct rnnd_options *opt, const char *text,
+                                        const char *path, enum rnnd__source source);
 /* The same of what a file says of its own model: what was given wins, unread. */
-RNND_CHECKED int rnnd_options_read_record(struct rnnd_options *opt, const char *text,
+RNND_CHECKED int rnnd__options_read_record(struct rnnd_options *opt, const char *text,
                                           const char *path);
-RNND_CHECKED int rnnd_options_read_file(struct rnnd_options *opt, const char *path);
+RNND_CHECKED int rnnd__options_read_file(struct rnnd_options *opt, const char *path);
 /* Sets one option from text. */
-RNND_CHECKED int rnnd_options_set(struct rnnd_options *opt, const char *name,
-                                  const char *value, enum rnnd_source source);
+RNND_CHECKED int rnnd__options_set(struct rnnd_options *opt, const char *name,
+                                  const char *value, enum rnnd__source source);
 /* The value of one option as text that set() reads back to the same bits; malloc'ed,
    taken. */
-RNND_CHECKED int rnnd_options_get(const struct rnnd_options *opt, const char *name,
+RNND_CHECKED int rnnd__options_get(const struct rnnd_options *opt, const char *name,
                                   char **value);
 /* Every option that was given to `over` is set in opt too, and counts as given
    there. */
-RNND_CHECKED int rnnd_options_overlay(struct rnnd_options *opt,
+RNND_CHECKED int rnnd__options_overlay(struct rnnd_options *opt,
                                       const struct rnnd_options *over);
 /* Whether an option was given by file or command line. */
-bool rnnd_options_given(const struct rnnd_options *opt, const char *name);
+bool rnnd__options_given(const struct rnnd_options *opt, const char *name);
 /* What a value is: where it is written as a JSON value, say. */
-enum rnnd_option_kind {
+enum rnnd__option_kind {
     RNND_SWITCH, /* yes, no */
     RNND_INTEGER,
     RNND_REAL,
@@ -66,47 +66,47 @@ enum rnnd_option_kind {
    the table: not what has no effect beside the others, nor what concerns one call only
    (config, json, progress, resume, run-dir, trace). Stops at a failure and returns
    it. */
-RNND_CHECKED int rnnd_options_each(const struct rnnd_options *opt,
+RNND_CHECKED int rnnd__options_each(const struct rnnd_options *opt,
                                    int (*visit)(void *context, const char *name,
-                                                enum rnnd_option_kind kind,
+                                                enum rnnd__option_kind kind,
                                                 const char *value),
                                    void *context);
 /* The same as "name = value" lines, for read_text; malloc'ed. */
-RNND_CHECKED int rnnd_options_text(const struct rnnd_options *opt, char **text);
+RNND_CHECKED int rnnd__options_text(const struct rnnd_options *opt, char **text);
 /* Refuses combinations of train options that make no sense, with the reason; task is
    the data's. Warns where they make little sense. */
-RNND_CHECKED int rnnd_options_check(const struct rnnd_options *opt,
+RNND_CHECKED int rnnd__options_check(const struct rnnd_options *opt,
                                     enum rnnd_task task);
 /* The part of that which needs no data: called before any file is opened, so that a
    usage error is found first. Device and precision are in it: EDEVICE for a device that
    this build does not have. */
-RNND_CHECKED int rnnd_options_check_early(const struct rnnd_options *opt);
+RNND_CHECKED int rnnd__options_check_early(const struct rnnd_options *opt);
 /* Options that make up a training run's identity: a change on resume is refused
    ("model", "plan"), else applied and logged. */
-enum rnnd_option_effect {
+enum rnnd__option_effect {
     RNND_EFFECT_NONE,
     RNND_EFFECT_TRAINING,
     RNND_EFFECT_IDENTITY
 };
-/* Calls visit for each option of rnnd_options_each(), in force in a or in b, whose
+/* Calls visit for each option of rnnd__options_each(), in force in a or in b, whose
    value differs; "unset" where there is none. */
-RNND_CHECKED int rnnd_options_diff(
+RNND_CHECKED int rnnd__options_diff(
     const struct rnnd_options *a, const struct rnnd_options *b,
-    int (*visit)(void *context, const char *name, enum rnnd_option_effect effect,
+    int (*visit)(void *context, const char *name, enum rnnd__option_effect effect,
                  const char *a_value, const char *b_value),
     void *context);
 /* The shortest text that reads as the same double. */
-void rnnd_real_text(double value, char text[32]);
+void rnnd__real_text(double value, char text[32]);
 /* The option part of --help of a command. */
-void rnnd_options_help(enum rnnd_command command, FILE *out);
+void rnnd__options_help(enum rnnd__command command, FILE *out);
 /* The options of a command, a name per line ("no-NAME" of switches left out). */
-void rnnd_options_list(enum rnnd_command command, FILE *out);
+void rnnd__options_list(enum rnnd__command command, FILE *out);
 /* The completion script for bash. */
-void rnnd_options_completion(FILE *out);
+void rnnd__options_completion(FILE *out);
 /* "train" and the like; NULL beyond the last command. index: the number of its bit. */
-const char *rnnd_command_name(int index);
+const char *rnnd__command_name(int index);
 /* Of some words (ended by NULL) the one that a mistyped word was meant to be, NULL if
    there is none. */
-const char *rnnd_options_nearest(const char *word, const char *const *words);
+const char *rnnd__options_nearest(const char *word, const char *const *words);
 
 #endif

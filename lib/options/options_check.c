@@ -130,14 +130,14 @@ const char *rnnd__option_idle(const struct rnnd_options *opt, int task, int i)
 static int warn_of_idle(const struct rnnd_options *opt, int task)
 {
     for (int i = 0; i < OPT_COUNT; i++) {
-        const struct rnnd_option *option = &rnnd__options[i];
+        const struct rnnd__option *option = &rnnd__options[i];
         const char *why = rnnd__option_idle(opt, task, i);
         if (!why || opt->given[i] == RNND_FROM_DEFAULT)
             continue;
         char *value;
         RNND_TRY(rnnd__option_get(opt, i, &value));
         if (strcmp(value, option->preset ? option->preset : ""))
-            rnnd_log_warn("--%s %s has no effect %s", option->name, value, why);
+            rnnd__log_warn("--%s %s has no effect %s", option->name, value, why);
         free(value);
     }
     return 0;
@@ -147,7 +147,7 @@ static int warn_of_idle(const struct rnnd_options *opt, int task)
 
 static int refuse(const char *reason)
 {
-    return rnnd_fail(RNND_EUSAGE, "%s", reason);
+    return rnnd__fail(RNND_EUSAGE, "%s", reason);
 }
 
 /* What the CPU and this version do not have. What a GPU has is found when it is
@@ -156,7 +156,7 @@ static int check_built(const struct rnnd_options *opt)
 {
     bool cpu = opt->device == RNND_DEVICE_CPU;
     if (cpu && (opt->precision == RNND_TF32 || opt->precision == RNND_BF16))
-        return rnnd_fail(RNND_EUSAGE,
+        return rnnd__fail(RNND_EUSAGE,
                          "--precision %s is for GPUs: the CPU computes in fp32",
                          opt->precision == RNND_TF32 ? "tf32" : "bf16");
     if (cpu && opt->comm == RNND_COMM_NCCL)
@@ -182,7 +182,7 @@ static int check_windows(const struct rnnd_options *opt)
     return 0;
 }
 
-int rnnd_options_check_early(const struct rnnd_options *opt)
+int rnnd__options_check_early(const struct rnnd_options *opt)
 {
     if (opt->given[OPT_batch] && opt->batch_tokens > 0 &&
         opt->given[OPT_batch] == opt->given[OPT_batch_tokens])
@@ -203,10 +203,10 @@ static int check_tied(const struct rnnd_options *opt, enum rnnd_task task)
     if (!opt->tie_weights)
         return 0;
     if (task != RNND_LM)
-        return rnnd_fail(RNND_EUSAGE, "--tie-weights is for task lm, and this is %s",
+        return rnnd__fail(RNND_EUSAGE, "--tie-weights is for task lm, and this is %s",
                          rnnd_task_name(task));
     if (opt->embed != opt->hidden)
-        return rnnd_fail(
+        return rnnd__fail(
             RNND_EUSAGE,
             "--tie-weights needs --embed equal to --hidden: they are %lld and %lld",
             (long long)opt->embed, (long long)opt->hidden);
@@ -223,10 +223,10 @@ static int check_task(const struct rnnd_options *opt, enum rnnd_task task)
     if (task == RNND_LM && opt->normalize)
         return refuse("--normalize on tokens: it is for features");
     if (opt->tbptt > 0 && !rnnd_task_is_stepwise(task))
-        return rnnd_fail(RNND_EUSAGE,
+        return rnnd__fail(RNND_EUSAGE,
                          "--tbptt with task %s: it has one target per sequence", name);
     if (opt->stream == RNND_STREAM_YES && task != RNND_LM)
-        return rnnd_fail(RNND_EUSAGE, "--stream yes is for task lm, and this is %s",
+        return rnnd__fail(RNND_EUSAGE, "--stream yes is for task lm, and this is %s",
                          name);
     if (streams(opt, task) && opt->windows == 0)
         return refuse(
@@ -235,9 +235,9 @@ static int check_task(const struct rnnd_options *opt, enum rnnd_task task)
     return check_tied(opt, task);
 }
 
-int rnnd_options_check(const struct rnnd_options *opt, enum rnnd_task task)
+int rnnd__options_check(const struct rnnd_options *opt, enum rnnd_task task)
 {
-    RNND_TRY(rnnd_options_check_early(opt));
+    RNND_TRY(rnnd__options_check_early(opt));
     RNND_TRY(check_task(opt, task));
     return warn_of_idle(opt, task);
 }

@@ -16,7 +16,7 @@
 /* What is known while inih goes through a text. */
 struct reading {
     struct rnnd_options *opt;
-    enum rnnd_source source;
+    enum rnnd__source source;
     bool given_wins; /* over what is written, whatever that is */
     const char *path;
     const char *rest;                   /* of the text */
@@ -59,7 +59,7 @@ static void begin_line(struct reading *r)
     bool pair = memchr(r->rest, '=', n) || memchr(r->rest, ':', n) || *r->rest == '[';
     if (n && !pair && r->status == 0)
         r->status =
-            rnnd_fail(RNND_EUSAGE, "%s:%d: \"%.*s\" is not of the form name = value",
+            rnnd__fail(RNND_EUSAGE, "%s:%d: \"%.*s\" is not of the form name = value",
                       r->path, r->line, (int)(n < 40 ? n : 40), r->rest);
 }
 
@@ -129,16 +129,16 @@ static int set_from_text(struct reading *r)
     if (i < 0 || !(rnnd__options[i].commands & RNND_CMD_TRAIN))
         return rnnd__option_unknown(r->name, RNND_CMD_TRAIN, "");
     if (i == OPT_config || i == OPT_help || i == OPT_version)
-        return rnnd_fail(RNND_EUSAGE, "%s does not belong in a configuration file",
+        return rnnd__fail(RNND_EUSAGE, "%s does not belong in a configuration file",
                          r->name);
     if (r->set_on[i]) /* which of the two is meant, nobody knows */
-        return rnnd_fail(RNND_EUSAGE, "%s is given twice, on line %d already", r->name,
+        return rnnd__fail(RNND_EUSAGE, "%s is given twice, on line %d already", r->name,
                          r->set_on[i]);
     r->set_on[i] = r->value_line;
     if (r->given_wins && r->opt->given[i] != RNND_FROM_DEFAULT)
         return 0;
     if (r->value[0] == '"' && !unquote(r->value))
-        return rnnd_fail(RNND_EUSAGE, "%s: the value in quotes is not well formed",
+        return rnnd__fail(RNND_EUSAGE, "%s: the value in quotes is not well formed",
                          r->name);
     return rnnd__option_set(r->opt, i, r->value, r->source);
 }
@@ -149,7 +149,7 @@ static void finish_value(struct reading *r)
     if (r->name && r->status == 0) {
         r->status = set_from_text(r);
         if (r->status < 0)
-            r->status = rnnd_fail(r->status, "%s:%d: %s", r->path, r->value_line,
+            r->status = rnnd__fail(r->status, "%s:%d: %s", r->path, r->value_line,
                                   rnnd_status_detail());
     }
     free(r->name);
@@ -190,10 +190,10 @@ static int take_value(void *context, const char *section, const char *name,
         fits = begin_value(r, name, value);
     }
     if (!fits && r->status == 0)
-        r->status = rnnd_fail_memory(strlen(value), r->path);
+        r->status = rnnd__fail_memory(strlen(value), r->path);
     if (*section && r->status == 0)
         r->status =
-            rnnd_fail(RNND_EUSAGE, "%s:%d: sections such as [%s] have no meaning here",
+            rnnd__fail(RNND_EUSAGE, "%s:%d: sections such as [%s] have no meaning here",
                       r->path, r->line, section);
     return r->status == 0;
 }
@@ -208,20 +208,20 @@ static int read_lines(struct reading *r, const char *text)
     finish_value(r);
     RNND_TRY(r->status);
     if (line != 0) /* no line that passed begin_line() */
-        return rnnd_fail(RNND_EUSAGE, "%s: a line is not of the form name = value",
+        return rnnd__fail(RNND_EUSAGE, "%s: a line is not of the form name = value",
                          r->path);
     rnnd__options_settle(r->opt);
     return 0;
 }
 
-int rnnd_options_read_text(struct rnnd_options *opt, const char *text, const char *path,
-                           enum rnnd_source source)
+int rnnd__options_read_text(struct rnnd_options *opt, const char *text, const char *path,
+                           enum rnnd__source source)
 {
     struct reading r = {.opt = opt, .source = source, .path = path};
     return read_lines(&r, text);
 }
 
-int rnnd_options_read_record(struct rnnd_options *opt, const char *text,
+int rnnd__options_read_record(struct rnnd_options *opt, const char *text,
                              const char *path)
 {
     struct reading r = {
@@ -236,7 +236,7 @@ static int read_all(FILE *file, const char *path, char **text, size_t *length)
     char *all = NULL;
     *length = 0;
     for (;;) {
-        int status = rnnd_grow(size + 1, 1, path, (void **)&all);
+        int status = rnnd__grow(size + 1, 1, path, (void **)&all);
         if (status < 0) {
             free(all);
             return status;
@@ -251,21 +251,21 @@ static int read_all(FILE *file, const char *path, char **text, size_t *length)
     return 0;
 }
 
-int rnnd_options_read_file(struct rnnd_options *opt, const char *path)
+int rnnd__options_read_file(struct rnnd_options *opt, const char *path)
 {
     char *text = NULL;
     size_t length;
     FILE *file = fopen(path, "r");
     if (!file)
-        return rnnd_fail(RNND_EFILE, "cannot open %s: %s", path, strerror(errno));
+        return rnnd__fail(RNND_EFILE, "cannot open %s: %s", path, strerror(errno));
     int status = read_all(file, path, &text, &length);
     if (status == 0 && ferror(file))
-        status = rnnd_fail(RNND_EFILE, "cannot read %s: %s", path, strerror(errno));
+        status = rnnd__fail(RNND_EFILE, "cannot read %s: %s", path, strerror(errno));
     else if (status == 0 && strlen(text) != length)
         status =
-            rnnd_fail(RNND_EUSAGE, "%s is no text: it holds a NUL character", path);
+            rnnd__fail(RNND_EUSAGE, "%s is no text: it holds a NUL character", path);
     else if (status == 0)
-        status = rnnd_options_read_text(opt, text, path, RNND_FROM_FILE);
+        status = rnnd__options_read_text(opt, text, path, RNND_FROM_FILE);
     fclose(file);
     free(text);
     return status;

@@ -36,7 +36,7 @@ static void print_wrapped(FILE *out, int column, const char *text)
     putc('\n', out);
 }
 
-static void print_option(FILE *out, const struct rnnd_option *option)
+static void print_option(FILE *out, const struct rnnd__option *option)
 {
     bool has_default = option->preset && option->kind != RNND_SWITCH;
     char text[256];
@@ -49,12 +49,12 @@ static void print_option(FILE *out, const struct rnnd_option *option)
     print_wrapped(out, column, text);
 }
 
-void rnnd_options_help(enum rnnd_command command, FILE *out)
+void rnnd__options_help(enum rnnd__command command, FILE *out)
 {
     const char *group = "";
     bool switches = false;
     for (int i = 0; i < OPT_COUNT; i++) {
-        const struct rnnd_option *option = &rnnd__options[i];
+        const struct rnnd__option *option = &rnnd__options[i];
         if (!(option->commands & command))
             continue;
         if (strcmp(option->group, group))
@@ -67,7 +67,7 @@ void rnnd_options_help(enum rnnd_command command, FILE *out)
             switches ? "; --no-name\nturns a switch off." : ".");
 }
 
-void rnnd_options_list(enum rnnd_command command, FILE *out)
+void rnnd__options_list(enum rnnd__command command, FILE *out)
 {
     for (int i = 0; i < OPT_COUNT; i++)
         if (rnnd__options[i].commands & command)
@@ -79,10 +79,10 @@ void rnnd_options_list(enum rnnd_command command, FILE *out)
 static void complete_options(FILE *out)
 {
     fputs("    local options=\n    case $command in\n", out);
-    for (int bit = 0; rnnd_command_name(bit); bit++) {
-        fprintf(out, "    %s)\n        options='", rnnd_command_name(bit));
+    for (int bit = 0; rnnd__command_name(bit); bit++) {
+        fprintf(out, "    %s)\n        options='", rnnd__command_name(bit));
         for (int i = 0; i < OPT_COUNT; i++) {
-            const struct rnnd_option *option = &rnnd__options[i];
+            const struct rnnd__option *option = &rnnd__options[i];
             if (!(option->commands & 1u << bit))
                 continue;
             fprintf(out, "--%s ", option->name);
@@ -99,7 +99,7 @@ static void complete_values(FILE *out)
 {
     fputs("    case $prev in\n", out);
     for (int i = 0; i < OPT_COUNT; i++) {
-        const struct rnnd_option *option = &rnnd__options[i];
+        const struct rnnd__option *option = &rnnd__options[i];
         if (!option->arg)
             continue;
         fprintf(out, "    --%s) ", option->name);
@@ -119,7 +119,7 @@ static void complete_values(FILE *out)
     fputs("    *) return 1 ;;\n    esac\n", out);
 }
 
-void rnnd_options_completion(FILE *out)
+void rnnd__options_completion(FILE *out)
 {
     fputs("# bash completion for rnn_dist, made by: rnn_dist help --completion\n\n"
           "# The value of option $prev, if it takes one.\n"
@@ -143,8 +143,8 @@ void rnnd_options_completion(FILE *out)
           "    _rnn_dist_value \"$prev\" \"$cur\" && return\n"
           "    local commands='",
           out);
-    for (int bit = 0; rnnd_command_name(bit); bit++)
-        fprintf(out, "%s%s", bit ? " " : "", rnnd_command_name(bit));
+    for (int bit = 0; rnnd__command_name(bit); bit++)
+        fprintf(out, "%s%s", bit ? " " : "", rnnd__command_name(bit));
     fputs("'\n"
           "    local command=train\n"
           "    case \" $commands \" in *\" ${COMP_WORDS[1]} \"*) "

@@ -46,7 +46,7 @@ static int edit_distance(const char *a, const char *b)
     return last[m];
 }
 
-const char *rnnd_options_nearest(const char *word, const char *const *words)
+const char *rnnd__options_nearest(const char *word, const char *const *words)
 {
     const char *nearest = NULL;
     int least = INT_MAX;
@@ -68,11 +68,11 @@ const char *rnnd_options_nearest(const char *word, const char *const *words)
 static void name_commands(unsigned commands, char *text, size_t size)
 {
     unsigned known = 0, named = 0;
-    for (int bit = 0; rnnd_command_name(bit); bit++)
+    for (int bit = 0; rnnd__command_name(bit); bit++)
         known |= 1u << bit;
     commands &= known;
     text[0] = '\0';
-    for (int bit = 0; rnnd_command_name(bit); bit++) {
+    for (int bit = 0; rnnd__command_name(bit); bit++) {
         if (!(commands & 1u << bit))
             continue;
         named |= 1u << bit;
@@ -81,7 +81,7 @@ static void name_commands(unsigned commands, char *text, size_t size)
                  !used               ? ""
                  : named == commands ? " and "
                                      : ", ",
-                 rnnd_command_name(bit));
+                 rnnd__command_name(bit));
     }
 }
 
@@ -92,7 +92,7 @@ int rnnd__option_unknown(const char *name, unsigned command, const char *dash)
         char takers[160], here[32];
         name_commands(rnnd__options[known].commands, takers, sizeof takers);
         name_commands(command, here, sizeof here);
-        return rnnd_fail(RNND_EUSAGE, "%s%s is an option of %s, not of %s", dash, name,
+        return rnnd__fail(RNND_EUSAGE, "%s%s is an option of %s, not of %s", dash, name,
                          takers, here);
     }
     const char *names[OPT_COUNT + 1];
@@ -102,20 +102,20 @@ int rnnd__option_unknown(const char *name, unsigned command, const char *dash)
             names[count++] = rnnd__options[i].name;
     names[count] = NULL;
     bool no = !strncmp(name, "no-", 3);
-    const char *meant = rnnd_options_nearest(name, names);
+    const char *meant = rnnd__options_nearest(name, names);
     const char *prefix = "";
-    if (!meant && no && (meant = rnnd_options_nearest(name + 3, names)))
+    if (!meant && no && (meant = rnnd__options_nearest(name + 3, names)))
         prefix = "no-";
     if (!meant)
-        return rnnd_fail(RNND_EUSAGE, "unknown option %s%s", dash, name);
-    return rnnd_fail(RNND_EUSAGE, "unknown option %s%s; did you mean %s%s%s?", dash,
+        return rnnd__fail(RNND_EUSAGE, "unknown option %s%s", dash, name);
+    return rnnd__fail(RNND_EUSAGE, "unknown option %s%s; did you mean %s%s%s?", dash,
                      name, dash, prefix, meant);
 }
 
 /* ---- the command line */
 
 struct arguments {
-    enum rnnd_command command;
+    enum rnnd__command command;
     int argc, next;
     char **argv;
 };
@@ -124,7 +124,7 @@ static int set_switch(struct rnnd_options *opt, int i, bool on, const char *valu
 {
     const char *name = rnnd__options[i].name;
     if (value)
-        return rnnd_fail(RNND_EUSAGE, "--%s%s takes no value; --%s or --no-%s",
+        return rnnd__fail(RNND_EUSAGE, "--%s%s takes no value; --%s or --no-%s",
                          on ? "" : "no-", name, name, name);
     return rnnd__option_set(opt, i, on ? "yes" : "no", RNND_FROM_COMMAND_LINE);
 }
@@ -142,15 +142,15 @@ static bool is_option(const char *word)
 static int set_valued(struct rnnd_options *opt, struct arguments *args, int i,
                       const char *value)
 {
-    const struct rnnd_option *option = &rnnd__options[i];
+    const struct rnnd__option *option = &rnnd__options[i];
     if (!value && args->next < args->argc && !is_option(args->argv[args->next]))
         value = args->argv[args->next++];
     bool may_be_empty = i == OPT_prompt;
     if (!value || (!*value && !may_be_empty))
-        return rnnd_fail(RNND_EUSAGE, "--%s needs a value: %s", option->name,
+        return rnnd__fail(RNND_EUSAGE, "--%s needs a value: %s", option->name,
                          option->arg);
     if (i == OPT_config)
-        RNND_TRY(rnnd_options_read_file(opt, value));
+        RNND_TRY(rnnd__options_read_file(opt, value));
     return rnnd__option_set(opt, i, value, RNND_FROM_COMMAND_LINE);
 }
 
@@ -166,7 +166,7 @@ static int set_named(struct rnnd_options *opt, struct arguments *args, const cha
     if (i < 0 && !strncmp(name, "no-", 3)) {
         int positive = rnnd__option_find(name + 3);
         if (positive >= 0 && rnnd__options[positive].kind != RNND_SWITCH)
-            return rnnd_fail(RNND_EUSAGE, "--%s: --%s is no switch, it takes %s", name,
+            return rnnd__fail(RNND_EUSAGE, "--%s: --%s is no switch, it takes %s", name,
                              name + 3, rnnd__options[positive].arg);
         if (positive >= 0 && rnnd__options[positive].commands & args->command)
             return set_switch(opt, positive, false, value);
@@ -181,19 +181,19 @@ static int take_option(struct rnnd_options *opt, struct arguments *args,
                        const char *word)
 {
     if (word[1] != '-')
-        return rnnd_fail(RNND_EUSAGE, "unknown option %s; options are written --name",
+        return rnnd__fail(RNND_EUSAGE, "unknown option %s; options are written --name",
                          word);
     const char *equals = strchr(word, '=');
     char *name =
         equals ? strndup(word + 2, (size_t)(equals - word - 2)) : strdup(word + 2);
     if (!name)
-        return rnnd_fail_memory(strlen(word), "an option");
+        return rnnd__fail_memory(strlen(word), "an option");
     int status = set_named(opt, args, name, equals ? equals + 1 : NULL);
     free(name);
     return status;
 }
 
-int rnnd_options_parse(struct rnnd_options *opt, enum rnnd_command command, int argc,
+int rnnd__options_parse(struct rnnd_options *opt, enum rnnd__command command, int argc,
                        char **argv, int *operands)
 {
     struct arguments args = {command, argc, 0, argv};

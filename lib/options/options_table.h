@@ -12,7 +12,7 @@
 #include "options/options.h"
 
 /* One number an option: OPT_lr and the like, by its field. */
-enum rnnd_option_index {
+enum rnnd__option_index {
 #define SWITCH(group, name, field, commands, life, help) OPT_##field,
 #define INTEGER(group, name, field, preset, range, arg, commands, life, help) \
     OPT_##field,
@@ -32,28 +32,28 @@ _Static_assert(OPT_COUNT <= sizeof((struct rnnd_options *)0)->given,
                "struct rnnd_options has no room to say where each option came from");
 
 /* How long a value matters: what the words of options.def mean. */
-enum rnnd_option_life { IDENTITY, TRAINING, RUNTIME, CALL };
+enum rnnd__option_life { IDENTITY, TRAINING, RUNTIME, CALL };
 
-struct rnnd_option {
+struct rnnd__option {
     const char *group; /* heading in help */
     const char *name;
-    enum rnnd_option_kind kind;
+    enum rnnd__option_kind kind;
     size_t offset;      /* of the field in struct rnnd_options */
     const char *preset; /* NULL = none: 0, NULL, or -1 of a choice */
     const char *range;  /* NULL unless a number */
     const char *arg;    /* of a choice its words; NULL of a switch */
     unsigned commands;
-    enum rnnd_option_life life;
+    enum rnnd__option_life life;
     const char *help;
 };
 
-extern const struct rnnd_option rnnd__options[OPT_COUNT];
+extern const struct rnnd__option rnnd__options[OPT_COUNT];
 
 /* The index of an option by name, -1 = none. */
 int rnnd__option_find(const char *name);
 /* Sets option i; where messages call it "--name". */
 RNND_CHECKED int rnnd__option_set(struct rnnd_options *opt, int i, const char *value,
-                                  enum rnnd_source source);
+                                  enum rnnd__source source);
 /* Its value as malloc'ed text. */
 RNND_CHECKED int rnnd__option_get(const struct rnnd_options *opt, int i, char **value);
 /* Fails with the option that a misspelt one was meant to be, or with the commands that

@@ -13,14 +13,14 @@
 /* Kept with a run, and with an effect there. */
 static bool in_force(const struct rnnd_options *opt, int i)
 {
-    const struct rnnd_option *option = &rnnd__options[i];
+    const struct rnnd__option *option = &rnnd__options[i];
     return option->commands & RNND_CMD_TRAIN && option->life != CALL &&
            !rnnd__option_idle(opt, opt->task, i);
 }
 
-int rnnd_options_each(const struct rnnd_options *opt,
+int rnnd__options_each(const struct rnnd_options *opt,
                       int (*visit)(void *context, const char *name,
-                                   enum rnnd_option_kind kind, const char *value),
+                                   enum rnnd__option_kind kind, const char *value),
                       void *context)
 {
     for (int i = 0; i < OPT_COUNT; i++) {
@@ -66,7 +66,7 @@ static void write_quoted(FILE *out, const char *value)
     putc('"', out);
 }
 
-static int write_line(void *context, const char *name, enum rnnd_option_kind kind,
+static int write_line(void *context, const char *name, enum rnnd__option_kind kind,
                       const char *value)
 {
     FILE *out = context;
@@ -80,18 +80,18 @@ static int write_line(void *context, const char *name, enum rnnd_option_kind kin
     return 0;
 }
 
-int rnnd_options_text(const struct rnnd_options *opt, char **text)
+int rnnd__options_text(const struct rnnd_options *opt, char **text)
 {
     char *all = NULL;
     size_t size;
     FILE *out = open_memstream(&all, &size);
     if (!out)
-        return rnnd_fail_memory(0, "the options as text");
-    int status = rnnd_options_each(opt, write_line, out);
+        return rnnd__fail_memory(0, "the options as text");
+    int status = rnnd__options_each(opt, write_line, out);
     bool whole = !ferror(out);
     whole = fclose(out) == 0 && whole;
     if (status == 0 && !whole)
-        status = rnnd_fail_memory(size, "the options as text");
+        status = rnnd__fail_memory(size, "the options as text");
     if (status < 0) {
         free(all);
         return status;
@@ -102,13 +102,13 @@ int rnnd_options_text(const struct rnnd_options *opt, char **text)
 
 /* ---- differences */
 
-int rnnd_options_diff(const struct rnnd_options *a, const struct rnnd_options *b,
+int rnnd__options_diff(const struct rnnd_options *a, const struct rnnd_options *b,
                       int (*visit)(void *context, const char *name,
-                                   enum rnnd_option_effect effect, const char *a_value,
+                                   enum rnnd__option_effect effect, const char *a_value,
                                    const char *b_value),
                       void *context)
 {
-    static const enum rnnd_option_effect effects[] = {[IDENTITY] = RNND_EFFECT_IDENTITY,
+    static const enum rnnd__option_effect effects[] = {[IDENTITY] = RNND_EFFECT_IDENTITY,
                                                       [TRAINING] = RNND_EFFECT_TRAINING,
                                                       [RUNTIME] = RNND_EFFECT_NONE};
     for (int i = 0; i < OPT_COUNT; i++) {

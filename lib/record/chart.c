@@ -13,50 +13,50 @@ struct point {
     double x, y;
 };
 
-struct rnnd_chart {
+struct rnnd__chart {
     const char *title, *axis;
-    struct rnnd_list curve; /* struct rnnd_list of struct point */
+    struct rnnd__list curve; /* struct rnnd__list of struct point */
 };
 
 enum { WIDTH = 460, HEIGHT = 260, LEFT = 62, RIGHT = 12, TOP = 8, BOTTOM = 34 };
 enum { LINES = 5, POINTS = 600 }; /* about, of the grid; at most, of a curve */
 
-const char *rnnd_chart_colour(int i)
+const char *rnnd__chart_colour(int i)
 {
     static const char *const colour[] = {"#3572b0", "#d1602c", "#2f9156", "#a64ca6",
                                          "#b0902a", "#c23b55", "#3aa3a8", "#7a6a5a"};
     return colour[i % (int)(sizeof colour / sizeof *colour)];
 }
 
-int rnnd_chart_new(const char *title, const char *axis, struct rnnd_chart **out)
+int rnnd__chart_new(const char *title, const char *axis, struct rnnd__chart **out)
 {
-    struct rnnd_chart *chart = NULL;
-    RNND_TRY(rnnd_new(1, sizeof *chart, "a chart", (void **)&chart));
-    *chart = (struct rnnd_chart){title, axis, {.size = sizeof(struct rnnd_list)}};
+    struct rnnd__chart *chart = NULL;
+    RNND_TRY(rnnd__new(1, sizeof *chart, "a chart", (void **)&chart));
+    *chart = (struct rnnd__chart){title, axis, {.size = sizeof(struct rnnd__list)}};
     *out = chart;
     return 0;
 }
 
-static struct rnnd_list *curve_of(const struct rnnd_chart *chart, int64_t i)
+static struct rnnd__list *curve_of(const struct rnnd__chart *chart, int64_t i)
 {
-    return (struct rnnd_list *)chart->curve.at + i;
+    return (struct rnnd__list *)chart->curve.at + i;
 }
 
-int rnnd_chart_add(struct rnnd_chart *chart, int curve, double x, double y)
+int rnnd__chart_add(struct rnnd__chart *chart, int curve, double x, double y)
 {
     while (chart->curve.count <= curve) {
-        struct rnnd_list points = {.size = sizeof(struct point)};
-        RNND_TRY(rnnd_list_add(&chart->curve, &points, 1));
+        struct rnnd__list points = {.size = sizeof(struct point)};
+        RNND_TRY(rnnd__list_add(&chart->curve, &points, 1));
     }
     struct point point = {x, y};
-    return rnnd_list_add(curve_of(chart, curve), &point, 1);
+    return rnnd__list_add(curve_of(chart, curve), &point, 1);
 }
 
-void rnnd_chart_free(struct rnnd_chart *chart)
+void rnnd__chart_free(struct rnnd__chart *chart)
 {
     for (int64_t i = 0; i < chart->curve.count; i++)
-        rnnd_list_clear(curve_of(chart, i));
-    rnnd_list_clear(&chart->curve);
+        rnnd__list_clear(curve_of(chart, i));
+    rnnd__list_clear(&chart->curve);
     free(chart);
 }
 
@@ -94,11 +94,11 @@ static void round_out(struct range *r)
 }
 
 /* False where there is nothing to draw. */
-static bool ranges(const struct rnnd_chart *chart, struct range *x, struct range *y)
+static bool ranges(const struct rnnd__chart *chart, struct range *x, struct range *y)
 {
     *x = *y = (struct range){NAN, NAN, 0};
     for (int64_t i = 0; i < chart->curve.count; i++) {
-        const struct rnnd_list *curve = curve_of(chart, i);
+        const struct rnnd__list *curve = curve_of(chart, i);
         const struct point *p = curve->at;
         for (int64_t j = 0; j < curve->count; j++)
             if (isfinite(p[j].x) && isfinite(p[j].y)) {
@@ -167,7 +167,7 @@ static struct point mean(const struct point *p, int64_t count)
     return sum;
 }
 
-static void put_curve(const struct rnnd_list *curve, int number, const struct range *x,
+static void put_curve(const struct rnnd__list *curve, int number, const struct range *x,
                       const struct range *y, FILE *out)
 {
     int64_t each = (curve->count + POINTS - 1) / POINTS;
@@ -176,7 +176,7 @@ static void put_curve(const struct rnnd_list *curve, int number, const struct ra
     if (curve->count == 0)
         return;
     fprintf(out, "<path class=\"curve%s\" stroke=\"%s\" stroke-linecap=round d=\"",
-            number % 2 ? " thin" : "", rnnd_chart_colour(number / 2));
+            number % 2 ? " thin" : "", rnnd__chart_colour(number / 2));
     for (int64_t i = 0; i < curve->count; i += each) {
         struct point at =
             mean(p + i, curve->count - i < each ? curve->count - i : each);
@@ -191,7 +191,7 @@ static void put_curve(const struct rnnd_list *curve, int number, const struct ra
     fputs("\"/>\n", out);
 }
 
-void rnnd_chart_put(const struct rnnd_chart *chart, FILE *out)
+void rnnd__chart_put(const struct rnnd__chart *chart, FILE *out)
 {
     struct range x, y;
     if (!ranges(chart, &x, &y))

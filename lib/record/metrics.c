@@ -20,7 +20,7 @@
 #include <string.h>
 #include <unistd.h>
 
-struct rnnd_metrics_log {
+struct rnnd__metrics_log {
     int fd;
     char *path;
 };
@@ -50,7 +50,7 @@ static json_t *text(const char *value)
 }
 
 /* One option as a member of a JSON object. */
-static int add_option(void *context, const char *name, enum rnnd_option_kind kind,
+static int add_option(void *context, const char *name, enum rnnd__option_kind kind,
                       const char *value)
 {
     json_t *member = kind == RNND_SWITCH    ? json_boolean(!strcmp(value, "yes"))
@@ -58,7 +58,7 @@ static int add_option(void *context, const char *name, enum rnnd_option_kind kin
                      : kind == RNND_REAL    ? number(strtod(value, NULL))
                                             : text(value);
     if (json_object_set_new(context, name, member) < 0)
-        return rnnd_fail_memory(strlen(value), "a record");
+        return rnnd__fail_memory(strlen(value), "a record");
     return 0;
 }
 
@@ -68,16 +68,16 @@ static int add_result(json_t *record, const struct rnnd_metrics *result)
                 json_object_set_new(record, "targets", json_integer(result->targets));
     if (result->metric)
         fault |= json_object_set_new(record, result->metric, number(result->value));
-    return fault ? rnnd_fail_memory(0, "a record") : 0;
+    return fault ? rnnd__fail_memory(0, "a record") : 0;
 }
 
 /* ---- the log */
 
-int rnnd_metrics_open(const char *run_dir, struct rnnd_metrics_log **out)
+int rnnd__metrics_open(const char *run_dir, struct rnnd__metrics_log **out)
 {
-    struct rnnd_metrics_log *log = NULL;
-    RNND_TRY(rnnd_new(1, sizeof *log, "the metrics", (void **)&log));
-    int status = rnnd_run_dir_file(run_dir, "metrics.jsonl", &log->path);
+    struct rnnd__metrics_log *log = NULL;
+    RNND_TRY(rnnd__new(1, sizeof *log, "the metrics", (void **)&log));
+    int status = rnnd__run_dir_file(run_dir, "metrics.jsonl", &log->path);
     if (status < 0) {
         free(log);
         return status;
@@ -86,7 +86,7 @@ int rnnd_metrics_open(const char *run_dir, struct rnnd_metrics_log **out)
     log->fd =
         open(log->path, O_WRONLY | O_APPEND | O_CREAT | O_NONBLOCK | O_CLOEXEC, 0666);
     if (log->fd < 0) {
-        status = rnnd_file_fail("open", log->path);
+        status = rnnd__file_fail("open", log->path);
         free(log->path);
         free(log);
         return status;
@@ -95,7 +95,7 @@ int rnnd_metrics_open(const char *run_dir, struct rnnd_metrics_log **out)
     return 0;
 }
 
-void rnnd_metrics_close(struct rnnd_metrics_log *log)
+void rnnd__metrics_close(struct rnnd__metrics_log *log)
 {
     if (!log)
         return;
@@ -105,28 +105,28 @@ void rnnd_metrics_close(struct rnnd_metrics_log *log)
 }
 
 /* Appends a record, and takes it. */
-static int append(struct rnnd_metrics_log *log, json_t *record)
+static int append(struct rnnd__metrics_log *log, json_t *record)
 {
     char *line = record ? json_dumps(record, JSON_STYLE) : NULL;
     json_decref(record);
     if (!line)
-        return rnnd_fail_memory(0, "a record");
+        return rnnd__fail_memory(0, "a record");
     size_t length = strlen(line);
     line[length] = '\n'; /* in the place of the end */
-    int status = rnnd_file_append(log->fd, log->path, line, length + 1);
+    int status = rnnd__file_append(log->fd, log->path, line, length + 1);
     free(line);
     return status;
 }
 
-int rnnd_metrics_start(struct rnnd_metrics_log *log, const struct rnnd_start_record *r)
+int rnnd__metrics_start(struct rnnd__metrics_log *log, const struct rnnd__start_record *r)
 {
     json_t *config = json_object(), *devices = json_array();
-    int status = config && devices ? 0 : rnnd_fail_memory(0, "a record");
+    int status = config && devices ? 0 : rnnd__fail_memory(0, "a record");
     if (status == 0)
-        status = rnnd_options_each(r->opt, add_option, config);
+        status = rnnd__options_each(r->opt, add_option, config);
     for (int rank = 0; rank < r->ranks && status == 0; rank++)
         if (json_array_append_new(devices, text(r->devices[rank])) < 0)
-            status = rnnd_fail_memory(0, "a record");
+            status = rnnd__fail_memory(0, "a record");
     if (status < 0) {
         json_decref(config);
         json_decref(devices);
@@ -139,7 +139,7 @@ int rnnd_metrics_start(struct rnnd_metrics_log *log, const struct rnnd_start_rec
                             "parameters", (json_int_t)r->parameters));
 }
 
-int rnnd_metrics_train(struct rnnd_metrics_log *log, const struct rnnd_train_record *r)
+int rnnd__metrics_train(struct rnnd__metrics_log *log, const struct rnnd__train_record *r)
 {
     json_t *record = json_pack(
         "{s:s, s:I, s:I, s:o, s:I, s:o, s:o, s:o, s:o, s:o}", "event", "train",
@@ -155,7 +155,7 @@ int rnnd_metrics_train(struct rnnd_metrics_log *log, const struct rnnd_train_rec
     return append(log, record);
 }
 
-int rnnd_metrics_valid(struct rnnd_metrics_log *log, const struct rnnd_valid_record *r)
+int rnnd__metrics_valid(struct rnnd__metrics_log *log, const struct rnnd__valid_record *r)
 {
     json_t *record = json_pack("{s:s, s:I, s:I}", "event", "valid", "update",
                                (json_int_t)r->update, "epoch", (json_int_t)r->epoch);
@@ -167,19 +167,19 @@ int rnnd_metrics_valid(struct rnnd_metrics_log *log, const struct rnnd_valid_rec
     return append(log, record);
 }
 
-int rnnd_metrics_save(struct rnnd_metrics_log *log, int64_t update, const char *file)
+int rnnd__metrics_save(struct rnnd__metrics_log *log, int64_t update, const char *file)
 {
     return append(log, json_pack("{s:s, s:I, s:o}", "event", "save", "update",
                                  (json_int_t)update, "file", text(file)));
 }
 
-int rnnd_metrics_skip(struct rnnd_metrics_log *log, int64_t update, const char *reason)
+int rnnd__metrics_skip(struct rnnd__metrics_log *log, int64_t update, const char *reason)
 {
     return append(log, json_pack("{s:s, s:I, s:o}", "event", "skip", "update",
                                  (json_int_t)update, "reason", text(reason)));
 }
 
-int rnnd_metrics_end(struct rnnd_metrics_log *log, int status, int64_t updates,
+int rnnd__metrics_end(struct rnnd__metrics_log *log, int status, int64_t updates,
                      double seconds)
 {
     return append(log, json_pack("{s:s, s:i, s:I, s:o}", "event", "end", "status",
@@ -234,9 +234,9 @@ static int copy_lines(FILE *from, FILE *to, const char *to_path,
     }
     free(line);
     if (ferror(from))
-        return rnnd_file_fail("read what goes to", to_path);
+        return rnnd__file_fail("read what goes to", to_path);
     whole = whole && fflush(to) == 0 && fsync(fileno(to)) == 0;
-    return whole ? 0 : rnnd_file_fail("write", to_path);
+    return whole ? 0 : rnnd__file_fail("write", to_path);
 }
 
 /* A rename is safe once the folder is written. */
@@ -244,8 +244,8 @@ static int sync_folder(const char *run_dir)
 {
     int fd = open(run_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0)
-        return rnnd_file_fail("open", run_dir);
-    int status = fsync(fd) < 0 ? rnnd_file_fail("write", run_dir) : 0;
+        return rnnd__file_fail("open", run_dir);
+    int status = fsync(fd) < 0 ? rnnd__file_fail("write", run_dir) : 0;
     close(fd);
     return status;
 }
@@ -254,13 +254,13 @@ static int rewrite(const char *run_dir, FILE *from, const char *path,
                    const struct known *known)
 {
     char *temp;
-    RNND_TRY(rnnd_run_dir_file(run_dir, "metrics.jsonl.tmp", &temp));
+    RNND_TRY(rnnd__run_dir_file(run_dir, "metrics.jsonl.tmp", &temp));
     FILE *to = fopen(temp, "w");
-    int status = to ? copy_lines(from, to, temp, known) : rnnd_file_fail("open", temp);
+    int status = to ? copy_lines(from, to, temp, known) : rnnd__file_fail("open", temp);
     if (to && fclose(to) != 0 && status == 0)
-        status = rnnd_file_fail("write", temp);
+        status = rnnd__file_fail("write", temp);
     if (status == 0 && rename(temp, path) < 0)
-        status = rnnd_file_fail("replace", path);
+        status = rnnd__file_fail("replace", path);
     if (status < 0 && to)
         unlink(temp);
     free(temp);
@@ -268,13 +268,13 @@ static int rewrite(const char *run_dir, FILE *from, const char *path,
     return sync_folder(run_dir);
 }
 
-int rnnd_metrics_cut(const char *run_dir, int64_t update, int64_t validated)
+int rnnd__metrics_cut(const char *run_dir, int64_t update, int64_t validated)
 {
     struct known known = {update, validated};
     char *path;
     FILE *from = NULL;
-    RNND_TRY(rnnd_run_dir_file(run_dir, "metrics.jsonl", &path));
-    int status = rnnd_file_open(path, &from);
+    RNND_TRY(rnnd__run_dir_file(run_dir, "metrics.jsonl", &path));
+    int status = rnnd__file_open(path, &from);
     if (status == 0 && from)
         status = rewrite(run_dir, from, path, &known);
     if (from)
@@ -304,22 +304,22 @@ static void find_last(FILE *from, const char *const event[2], json_t *last[2])
     free(line);
 }
 
-int rnnd_metrics_result(const char *run_dir, char **json)
+int rnnd__metrics_result(const char *run_dir, char **json)
 {
     static const char *const events[2] = {"end", "valid"};
     char *path, *line = NULL;
     FILE *from = NULL;
     json_t *last[2] = {NULL, NULL};
-    RNND_TRY(rnnd_run_dir_file(run_dir, "metrics.jsonl", &path));
-    int status = rnnd_file_open(path, &from);
+    RNND_TRY(rnnd__run_dir_file(run_dir, "metrics.jsonl", &path));
+    int status = rnnd__file_open(path, &from);
     if (status == 0 && from)
         find_last(from, events, last);
     if (status == 0 && !last[0])
-        status = rnnd_fail(RNND_EFILE, "%s has no end record", path);
+        status = rnnd__fail(RNND_EFILE, "%s has no end record", path);
     if (status == 0 && last[1])
         json_object_set(last[0], "valid", last[1]);
     if (status == 0 && !(line = json_dumps(last[0], JSON_STYLE)))
-        status = rnnd_fail_memory(0, "a record");
+        status = rnnd__fail_memory(0, "a record");
     if (status == 0)
         *json = line;
     json_decref(last[0]);
@@ -339,22 +339,22 @@ static int text_of_object(const struct rnnd_metrics *result, char **out)
     RNND_TRY(status);
     int n = line ? asprintf(out, "%s\n", line) : -1;
     free(line);
-    return n < 0 ? rnnd_fail_memory(0, "a result") : 0;
+    return n < 0 ? rnnd__fail_memory(0, "a result") : 0;
 }
 
-int rnnd_metrics_text(const struct rnnd_metrics *result, bool json, char **out)
+int rnnd__metrics_text(const struct rnnd_metrics *result, bool json, char **out)
 {
     char loss[32], value[32], *lines;
     if (json)
         return text_of_object(result, out);
-    rnnd_real_text(result->loss, loss);
-    rnnd_real_text(result->value, value);
+    rnnd__real_text(result->loss, loss);
+    rnnd__real_text(result->value, value);
     bool metric = result->metric;
     int n = asprintf(&lines, "loss %s\ntargets %" PRId64 "\n%s%s%s%s", loss,
                      result->targets, metric ? result->metric : "", metric ? " " : "",
                      metric ? value : "", metric ? "\n" : "");
     if (n < 0)
-        return rnnd_fail_memory(0, "a result");
+        return rnnd__fail_memory(0, "a result");
     *out = lines;
     return 0;
 }

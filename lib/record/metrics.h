@@ -9,19 +9,19 @@
 
 #include "rnn_dist.h"
 
-struct rnnd_metrics_log;
+struct rnnd__metrics_log;
 
 /* Opens run_dir/metrics.jsonl for appending, made if it is not there. */
-RNND_CHECKED int rnnd_metrics_open(const char *run_dir, struct rnnd_metrics_log **out);
+RNND_CHECKED int rnnd__metrics_open(const char *run_dir, struct rnnd__metrics_log **out);
 /* Before opening it on resume: drops what the checkpoint of `update` does not know:
    records after it, `valid` records after `validated` (a validation that was made after
    it is made again), and `train` records that were written only because the run ended
    there (partial). Atomic. A file that is not there is no failure. */
-RNND_CHECKED int rnnd_metrics_cut(const char *run_dir, int64_t update,
+RNND_CHECKED int rnnd__metrics_cut(const char *run_dir, int64_t update,
                                   int64_t validated);
-void rnnd_metrics_close(struct rnnd_metrics_log *log);
+void rnnd__metrics_close(struct rnnd__metrics_log *log);
 
-struct rnnd_start_record {
+struct rnnd__start_record {
     const struct rnnd_options *opt; /* written as an object of the options in force */
     int64_t update; /* where this start goes on; 0 = from the beginning */
     int ranks;
@@ -29,7 +29,7 @@ struct rnnd_start_record {
     int64_t parameters;
 };
 
-struct rnnd_train_record {
+struct rnnd__train_record {
     int64_t update, epoch; /* epoch counts from 1, in all records */
     double loss;           /* mean over the targets since the last record */
     int64_t targets;
@@ -40,33 +40,33 @@ struct rnnd_train_record {
                      writes it whole; its sums stay in the checkpoint */
 };
 
-struct rnnd_valid_record {
+struct rnnd__valid_record {
     int64_t update, epoch;
     struct rnnd_metrics result;
 };
 
 /* Each appends one line; EFILE where that fails. */
-RNND_CHECKED int rnnd_metrics_start(struct rnnd_metrics_log *log,
-                                    const struct rnnd_start_record *record);
-RNND_CHECKED int rnnd_metrics_train(struct rnnd_metrics_log *log,
-                                    const struct rnnd_train_record *record);
-RNND_CHECKED int rnnd_metrics_valid(struct rnnd_metrics_log *log,
-                                    const struct rnnd_valid_record *record);
+RNND_CHECKED int rnnd__metrics_start(struct rnnd__metrics_log *log,
+                                    const struct rnnd__start_record *record);
+RNND_CHECKED int rnnd__metrics_train(struct rnnd__metrics_log *log,
+                                    const struct rnnd__train_record *record);
+RNND_CHECKED int rnnd__metrics_valid(struct rnnd__metrics_log *log,
+                                    const struct rnnd__valid_record *record);
 /* file: the checkpoint's name, its folder left out. */
-RNND_CHECKED int rnnd_metrics_save(struct rnnd_metrics_log *log, int64_t update,
+RNND_CHECKED int rnnd__metrics_save(struct rnnd__metrics_log *log, int64_t update,
                                    const char *file);
-RNND_CHECKED int rnnd_metrics_skip(struct rnnd_metrics_log *log, int64_t update,
+RNND_CHECKED int rnnd__metrics_skip(struct rnnd__metrics_log *log, int64_t update,
                                    const char *reason);
 /* status: what the program exits with, 0 or positive; seconds: of the whole run. */
-RNND_CHECKED int rnnd_metrics_end(struct rnnd_metrics_log *log, int status,
+RNND_CHECKED int rnnd__metrics_end(struct rnnd__metrics_log *log, int status,
                                   int64_t updates, double seconds);
 
 /* The last `end` record, with the last `valid` one in it as "valid", as one line of
    JSON without its newline; malloc'ed, taken. */
-RNND_CHECKED int rnnd_metrics_result(const char *run_dir, char **json);
+RNND_CHECKED int rnnd__metrics_result(const char *run_dir, char **json);
 /* The result of an evaluation: loss, targets and the metric, as "name value" lines or
    as one JSON object; malloc'ed, taken. */
-RNND_CHECKED int rnnd_metrics_text(const struct rnnd_metrics *result, bool json,
+RNND_CHECKED int rnnd__metrics_text(const struct rnnd_metrics *result, bool json,
                                    char **text);
 
 #endif

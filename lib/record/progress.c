@@ -18,16 +18,16 @@
 #include <time.h>
 #include <unistd.h>
 
-struct rnnd_meter {
+struct rnnd__meter {
     bool bar; /* else lines */
-    struct rnnd_progress_work work;
+    struct rnnd__progress_work work;
     double begun, drawn; /* clock */
     bool shown;          /* the bar stands on the terminal */
 };
 
 enum { CELLS = 12 }; /* of the bar */
 
-static struct rnnd_meter *on_terminal; /* the meter whose bar may stand there */
+static struct rnnd__meter *on_terminal; /* the meter whose bar may stand there */
 
 static double now(void)
 {
@@ -80,10 +80,10 @@ static double left_over_fresh(double total, double before, double at)
 }
 
 /* Seconds to go, to the nearer of the ends; NaN where not known. */
-static double time_left(const struct rnnd_meter *m,
-                        const struct rnnd_progress_point *at)
+static double time_left(const struct rnnd__meter *m,
+                        const struct rnnd__progress_point *at)
 {
-    const struct rnnd_progress_work *w = &m->work;
+    const struct rnnd__progress_work *w = &m->work;
     double by_steps = left_over_fresh(w->steps, w->steps_done, at->steps);
     double by_updates = left_over_fresh((double)w->updates, (double)w->updates_done,
                                         (double)at->update);
@@ -91,8 +91,8 @@ static double time_left(const struct rnnd_meter *m,
 }
 
 /* How much of the run is done, 0 to 1; negative where not known. */
-static double share_done(const struct rnnd_meter *m,
-                         const struct rnnd_progress_point *at)
+static double share_done(const struct rnnd__meter *m,
+                         const struct rnnd__progress_point *at)
 {
     double share = m->work.steps > 0 ? at->steps / m->work.steps : -1;
     if (m->work.updates > 0)
@@ -100,7 +100,7 @@ static double share_done(const struct rnnd_meter *m,
     return fmin(share, 1);
 }
 
-static void describe(const struct rnnd_meter *m, const struct rnnd_progress_point *at,
+static void describe(const struct rnnd__meter *m, const struct rnnd__progress_point *at,
                      char *text, size_t size)
 {
     char speed[16], left[24], lr[32];
@@ -136,7 +136,7 @@ static int draw_cells(double share, char text[CELLS + 16])
     return (int)(to - text) + snprintf(to, 15, "] %3d%%  ", (int)(100 * share));
 }
 
-static void draw(struct rnnd_meter *m, const struct rnnd_progress_point *at)
+static void draw(struct rnnd__meter *m, const struct rnnd__progress_point *at)
 {
     char line[512], words[256];
     int n = draw_cells(share_done(m, at), line);
@@ -151,23 +151,23 @@ static void draw(struct rnnd_meter *m, const struct rnnd_progress_point *at)
 
 /* ---- */
 
-int rnnd_progress_begin(enum rnnd_progress kind, const struct rnnd_progress_work *work,
-                        struct rnnd_meter **out)
+int rnnd__progress_begin(enum rnnd_progress kind, const struct rnnd__progress_work *work,
+                        struct rnnd__meter **out)
 {
-    struct rnnd_meter *m = NULL;
+    struct rnnd__meter *m = NULL;
     bool bar = kind == RNND_PROGRESS_BAR ||
                (kind == RNND_PROGRESS_AUTO && isatty(STDERR_FILENO));
     if (kind != RNND_PROGRESS_NONE) {
-        RNND_TRY(rnnd_new(1, sizeof *m, "progress", (void **)&m));
-        *m = (struct rnnd_meter){bar, *work, now(), -1, false};
+        RNND_TRY(rnnd__new(1, sizeof *m, "progress", (void **)&m));
+        *m = (struct rnnd__meter){bar, *work, now(), -1, false};
         on_terminal = bar ? m : NULL;
-        rnnd_log_before(bar ? take_away : NULL);
+        rnnd__log_before(bar ? take_away : NULL);
     }
     *out = m;
     return 0;
 }
 
-void rnnd_progress_update(struct rnnd_meter *m, const struct rnnd_progress_point *at,
+void rnnd__progress_update(struct rnnd__meter *m, const struct rnnd__progress_point *at,
                           bool logged)
 {
     if (!m)
@@ -182,7 +182,7 @@ void rnnd_progress_update(struct rnnd_meter *m, const struct rnnd_progress_point
     }
 }
 
-void rnnd_progress_valid(struct rnnd_meter *m, int64_t update, int64_t epoch,
+void rnnd__progress_valid(struct rnnd__meter *m, int64_t update, int64_t epoch,
                          const struct rnnd_metrics *result)
 {
     if (!m)
@@ -195,14 +195,14 @@ void rnnd_progress_valid(struct rnnd_meter *m, int64_t update, int64_t epoch,
     putc('\n', stderr);
 }
 
-void rnnd_progress_end(struct rnnd_meter *m)
+void rnnd__progress_end(struct rnnd__meter *m)
 {
     if (!m)
         return;
     take_away();
     if (on_terminal == m) {
         on_terminal = NULL;
-        rnnd_log_before(NULL);
+        rnnd__log_before(NULL);
     }
     free(m);
 }

@@ -10,9 +10,9 @@
 
 #include "rnn_dist.h"
 
-struct rnnd_meter;
+struct rnnd__meter;
 
-struct rnnd_progress_point {
+struct rnnd__progress_point {
     int64_t update;        /* updates done */
     int64_t epoch, epochs; /* under way, from 1; of how many */
     double steps;          /* time steps done, of those given to begin */
@@ -24,23 +24,23 @@ struct rnnd_progress_point {
 /* The work of a whole run, and what of it was done before this start. Time goes by
    steps; where the run is to end at a number of updates, by them, if that is sooner.
    0 = not known, no bound. */
-struct rnnd_progress_work {
+struct rnnd__progress_work {
     double steps, steps_done;
     int64_t updates, updates_done;
 };
 
 /* *out is NULL for "none". */
-RNND_CHECKED int rnnd_progress_begin(enum rnnd_progress kind,
-                                     const struct rnnd_progress_work *work,
-                                     struct rnnd_meter **out);
+RNND_CHECKED int rnnd__progress_begin(enum rnnd_progress kind,
+                                     const struct rnnd__progress_work *work,
+                                     struct rnnd__meter **out);
 /* After each update; it draws a few times a second. logged: a train record was written,
    which is when lines appear. */
-void rnnd_progress_update(struct rnnd_meter *meter,
-                          const struct rnnd_progress_point *at, bool logged);
+void rnnd__progress_update(struct rnnd__meter *meter,
+                          const struct rnnd__progress_point *at, bool logged);
 /* The result of a validation, one line. */
-void rnnd_progress_valid(struct rnnd_meter *meter, int64_t update, int64_t epoch,
+void rnnd__progress_valid(struct rnnd__meter *meter, int64_t update, int64_t epoch,
                          const struct rnnd_metrics *result);
 /* Takes the bar away, and frees the meter. */
-void rnnd_progress_end(struct rnnd_meter *meter);
+void rnnd__progress_end(struct rnnd__meter *meter);
 
 #endif

@@ -70,18 +70,18 @@ static int read_history(const char *run, struct history *h)
     size_t room = 0;
     ssize_t length;
     *h = (struct history){run, NULL, NULL, json_array(), json_array(), json_array()};
-    RNND_TRY(rnnd_run_dir_file(run, "metrics.jsonl", &path));
+    RNND_TRY(rnnd__run_dir_file(run, "metrics.jsonl", &path));
     FILE *file;
-    int status = rnnd_file_open(path, &file);
+    int status = rnnd__file_open(path, &file);
     if (status == 0 && !file)
-        status = rnnd_fail(RNND_EFILE, "%s: there is none; a run folder has one", path);
+        status = rnnd__fail(RNND_EFILE, "%s: there is none; a run folder has one", path);
     while (status == 0 && (length = getline(&line, &room, file)) > 0)
         keep(h, json_loadb(line, (size_t)length, 0, NULL));
     if (status == 0 && ferror(file))
-        status = rnnd_fail(RNND_EFILE, "%s: %s", path, strerror(errno));
+        status = rnnd__fail(RNND_EFILE, "%s: %s", path, strerror(errno));
     if (status == 0 && !h->start)
         status =
-            rnnd_fail(RNND_EDATA, "%s has no start record: it tells of no run", path);
+            rnnd__fail(RNND_EDATA, "%s has no start record: it tells of no run", path);
     if (file)
         fclose(file);
     free(line);
@@ -224,7 +224,7 @@ static void put_result(FILE *out, const struct history *h, int number_of_run)
     const json_t *device = json_array_get(json_object_get(h->start, "devices"), 0);
     const char *metric = metric_of(best);
     fprintf(out, "<tr><td style=\"color:%s\">&#9632;</td>",
-            rnnd_chart_colour(number_of_run));
+            rnnd__chart_colour(number_of_run));
     put_cell(out, h->name);
     put_state(out, h);
     put_count(out, h->end ? integer(h->end, "updates") : integer(train, "update"));
@@ -263,21 +263,21 @@ static void put_results(FILE *out, const struct history *h, int count)
 static int put_chart(FILE *out, const struct history *h, int count, const char *title,
                      const char *key, bool valid, bool also)
 {
-    struct rnnd_chart *chart;
-    RNND_TRY(rnnd_chart_new(title, "update", &chart));
+    struct rnnd__chart *chart;
+    RNND_TRY(rnnd__chart_new(title, "update", &chart));
     int status = 0;
     for (int thin = also; thin >= 0; thin--)
         for (int i = 0; i < count && status == 0; i++) {
             const json_t *records = valid && !thin ? h[i].valid : h[i].train;
             for (size_t j = 0; j < json_array_size(records) && status == 0; j++) {
                 const json_t *r = json_array_get(records, j);
-                status = rnnd_chart_add(chart, 2 * i + thin, number(r, "update"),
+                status = rnnd__chart_add(chart, 2 * i + thin, number(r, "update"),
                                         number(r, key));
             }
         }
     if (status == 0)
-        rnnd_chart_put(chart, out);
-    rnnd_chart_free(chart);
+        rnnd__chart_put(chart, out);
+    rnnd__chart_free(chart);
     return status;
 }
 
@@ -366,24 +366,24 @@ static int put_page(FILE *out, const struct history *h, int count)
     return 0;
 }
 
-int rnnd_report(const char *const *run, int count, const char *out)
+int rnnd__report(const char *const *run, int count, const char *out)
 {
     struct history *h = NULL;
-    struct rnnd_file file = {0};
+    struct rnnd__file file = {0};
     int read = 0, status = 0;
-    RNND_TRY(rnnd_new((size_t)count, sizeof *h, "records of runs", (void **)&h));
+    RNND_TRY(rnnd__new((size_t)count, sizeof *h, "records of runs", (void **)&h));
     while (read < count && status == 0) {
         status = read_history(run[read], &h[read]);
         read++;
     }
     if (status == 0)
-        status = rnnd_file_create(out, &file);
+        status = rnnd__file_create(out, &file);
     if (status == 0) {
         status = put_page(file.stream, h, count);
         if (status == 0)
-            status = rnnd_file_commit(&file);
+            status = rnnd__file_commit(&file);
         else
-            rnnd_file_drop(&file);
+            rnnd__file_drop(&file);
     }
     for (int i = 0; i < read; i++)
         clear(&h[i]);

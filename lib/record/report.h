@@ -9,6 +9,6 @@
 /* Writes an HTML page that needs nothing beside it: results, curves and options of the
    runs in these folders, in this order. The page appears whole or not at all. EFILE
    where a folder holds no record of a run, EDATA where it is none of ours. */
-RNND_CHECKED int rnnd_report(const char *const *run, int count, const char *out);
+RNND_CHECKED int rnnd__report(const char *const *run, int count, const char *out);
 
 #endif

@@ -19,7 +19,7 @@
 #include <time.h>
 #include <unistd.h>
 
-struct rnnd_tensorboard {
+struct rnnd__tensorboard {
     int fd;
     char *path;
 };
@@ -125,14 +125,14 @@ static uint32_t masked(uint32_t crc)
     return (crc >> 15 | crc << 17) + UINT32_C(0xa282ead8);
 }
 
-static int write_record(struct rnnd_tensorboard *board, const struct message *event)
+static int write_record(struct rnnd__tensorboard *board, const struct message *event)
 {
     struct message record = {0};
     put_fixed(&record, event->size, 8);
     put_fixed(&record, masked(crc32c(record.byte, 8)), 4);
     put_bytes(&record, event->byte, event->size);
     put_fixed(&record, masked(crc32c(event->byte, event->size)), 4);
-    return rnnd_file_append(board->fd, board->path, record.byte, record.size);
+    return rnnd__file_append(board->fd, board->path, record.byte, record.size);
 }
 
 /* ---- events: Event.wall_time = 1, .step = 2, .file_version = 3, .summary = 5,
@@ -148,7 +148,7 @@ static struct message event_at(int64_t update)
     return event;
 }
 
-static int begin(struct rnnd_tensorboard *board, int64_t update)
+static int begin(struct rnnd__tensorboard *board, int64_t update)
 {
     struct message version = event_at(0), start = event_at(update + 1), log = {0};
     put_text(&version, 3, "brain.Event:2");
@@ -159,7 +159,7 @@ static int begin(struct rnnd_tensorboard *board, int64_t update)
 }
 
 /* A file of its own in the folder, also where two starts fall into one second. */
-static int make_file(const char *folder, struct rnnd_tensorboard *board)
+static int make_file(const char *folder, struct rnnd__tensorboard *board)
 {
     const int flags = O_WRONLY | O_APPEND | O_CREAT | O_EXCL | O_CLOEXEC;
     char host[64] = "", name[128];
@@ -169,45 +169,45 @@ static int make_file(const char *folder, struct rnnd_tensorboard *board)
                  (long long)time(NULL), host, i);
         free(board->path);
         board->path = NULL;
-        RNND_TRY(rnnd_run_dir_file(folder, name, &board->path));
+        RNND_TRY(rnnd__run_dir_file(folder, name, &board->path));
         board->fd = open(board->path, flags, 0666);
         if (board->fd < 0 && errno != EEXIST)
-            return rnnd_file_fail("open", board->path);
+            return rnnd__file_fail("open", board->path);
     }
     return 0;
 }
 
-static int open_file(const char *run_dir, struct rnnd_tensorboard *board)
+static int open_file(const char *run_dir, struct rnnd__tensorboard *board)
 {
     char *folder;
-    RNND_TRY(rnnd_run_dir_file(run_dir, "tensorboard", &folder));
+    RNND_TRY(rnnd__run_dir_file(run_dir, "tensorboard", &folder));
     int status =
-        mkdir(folder, 0777) == 0 || errno == EEXIST ? 0 : rnnd_file_fail("make", folder);
+        mkdir(folder, 0777) == 0 || errno == EEXIST ? 0 : rnnd__file_fail("make", folder);
     if (status == 0)
         status = make_file(folder, board);
     free(folder);
     return status;
 }
 
-int rnnd_tensorboard_open(const char *run_dir, int64_t update,
-                          struct rnnd_tensorboard **out)
+int rnnd__tensorboard_open(const char *run_dir, int64_t update,
+                          struct rnnd__tensorboard **out)
 {
-    struct rnnd_tensorboard *board = NULL;
-    RNND_TRY(rnnd_new(1, sizeof *board, "event files", (void **)&board));
+    struct rnnd__tensorboard *board = NULL;
+    RNND_TRY(rnnd__new(1, sizeof *board, "event files", (void **)&board));
     board->fd = -1;
     int status = open_file(run_dir, board);
     if (status == 0)
         status = begin(board, update);
     if (status < 0) {
-        rnnd_tensorboard_close(board);
+        rnnd__tensorboard_close(board);
         return status;
     }
     *out = board;
     return 0;
 }
 
-int rnnd_tensorboard_add(struct rnnd_tensorboard *board, int64_t update,
-                         const struct rnnd_scalar *scalar, int count)
+int rnnd__tensorboard_add(struct rnnd__tensorboard *board, int64_t update,
+                         const struct rnnd__scalar *scalar, int count)
 {
     struct message event = event_at(update), summary = {0};
     for (int i = 0; i < count; i++) {
@@ -220,7 +220,7 @@ int rnnd_tensorboard_add(struct rnnd_tensorboard *board, int64_t update,
     return write_record(board, &event);
 }
 
-void rnnd_tensorboard_close(struct rnnd_tensorboard *board)
+void rnnd__tensorboard_close(struct rnnd__tensorboard *board)
 {
     if (!board)
         return;

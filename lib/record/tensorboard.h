@@ -9,9 +9,9 @@
 
 #include "rnn_dist.h"
 
-struct rnnd_tensorboard;
+struct rnnd__tensorboard;
 
-struct rnnd_scalar {
+struct rnnd__scalar {
     const char *tag; /* at most RNND_TAG_BYTES long */
     double value;    /* becomes a float */
 };
@@ -19,12 +19,12 @@ enum { RNND_TAG_BYTES = 64, RNND_SCALARS = 8 };
 
 /* update: where this start goes on; viewers then drop what an earlier start wrote of
    later ones. EFILE where the folder or the file cannot be made. */
-RNND_CHECKED int rnnd_tensorboard_open(const char *run_dir, int64_t update,
-                                       struct rnnd_tensorboard **out);
+RNND_CHECKED int rnnd__tensorboard_open(const char *run_dir, int64_t update,
+                                       struct rnnd__tensorboard **out);
 /* count at most RNND_SCALARS points at this update. */
-RNND_CHECKED int rnnd_tensorboard_add(struct rnnd_tensorboard *board, int64_t update,
-                                      const struct rnnd_scalar *scalar, int count);
+RNND_CHECKED int rnnd__tensorboard_add(struct rnnd__tensorboard *board, int64_t update,
+                                      const struct rnnd__scalar *scalar, int count);
 /* NULL is nothing. */
-void rnnd_tensorboard_close(struct rnnd_tensorboard *board);
+void rnnd__tensorboard_close(struct rnnd__tensorboard *board);
 
 #endif

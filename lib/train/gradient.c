@@ -13,34 +13,34 @@ struct last {
     int64_t window, micro;
 };
 
-static struct last find_last(struct rnnd_share *s, int64_t first, int64_t end)
+static struct last find_last(struct rnnd__share *s, int64_t first, int64_t end)
 {
     const struct rnnd_piece *pieces;
     for (int64_t w = end - 1; w >= first; w--)
         for (int64_t m = s->cuts - 1; m >= 0; m--)
-            if (rnnd_share_slice(s, w, m, &pieces) > 0)
+            if (rnnd__share_slice(s, w, m, &pieces) > 0)
                 return (struct last){w, m};
     return (struct last){-1, -1};
 }
 
-static int run_micro(struct rnnd_group *g, int64_t w, int64_t m, bool last)
+static int run_micro(struct rnnd__group *g, int64_t w, int64_t m, bool last)
 {
     const struct rnnd_piece *pieces;
-    int64_t count = rnnd_share_slice(g->share, w, m, &pieces);
+    int64_t count = rnnd__share_slice(g->share, w, m, &pieces);
     struct rnnd_pass pass = {.seed = g->seed, .update = g->update, .state = g->state,
                              .state_row = g->share->cut[m], .last = last};
     if (count == 0)
         return 0;
-    double start = rnnd_clock(), mark = rnnd_timeline_now();
+    double start = rnnd__clock(), mark = rnnd__timeline_now();
     RNND_TRY(rnnd_batch_load(g->batch, pieces, count, w * g->share->window));
-    rnnd_timeline_mark(RNND_WORK_LOAD, false, -1, mark);
-    g->loading += rnnd_clock() - start;
+    rnnd__timeline_mark(RNND_WORK_LOAD, false, -1, mark);
+    g->loading += rnnd__clock() - start;
     return rnnd_model_gradient(g->model, g->batch, &pass);
 }
 
-int rnnd_group_run(struct rnnd_group *g)
+int rnnd__group_run(struct rnnd__group *g)
 {
-    int64_t end, first = rnnd_share_group(g->share, g->index, &end);
+    int64_t end, first = rnnd__share_group(g->share, g->index, &end);
     struct last last = find_last(g->share, first, end);
     for (int64_t w = first; w < end; w++) {
         for (int64_t m = 0; m < g->share->cuts; m++)

@@ -7,10 +7,10 @@
 
 #include "data/shard.h"
 
-struct rnnd_group {
+struct rnnd__group {
     struct rnnd_model *model;
     struct rnnd_batch *batch;
-    struct rnnd_share *share;
+    struct rnnd__share *share;
     struct rnnd_state *state;      /* carried, NULL without truncated BPTT */
     uint64_t seed;
     int64_t update;
@@ -20,6 +20,6 @@ struct rnnd_group {
 
 /* Adds this rank's gradient and loss sums of the group to the model's, and announces
    the gradients as final, also where there is no work. */
-RNND_CHECKED int rnnd_group_run(struct rnnd_group *group);
+RNND_CHECKED int rnnd__group_run(struct rnnd__group *group);
 
 #endif

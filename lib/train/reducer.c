@@ -21,7 +21,7 @@ struct range {
 
 struct rnnd_reducer {
     struct rnnd_model *model;
-    const struct rnnd_params *params;
+    const struct rnnd__params *params;
     struct rnnd_comm *comm;
     struct rnnd_comm *own; /* the same where it was opened for the sums, else NULL */
     int64_t bucket;        /* floats */
@@ -37,10 +37,10 @@ struct rnnd_reducer {
 
 static int begin(struct rnnd_reducer *r, struct range range)
 {
-    const struct rnnd_params *p = r->params;
+    const struct rnnd__params *p = r->params;
     for (int64_t at = range.begin; at < range.end; at += r->bucket) {
         int64_t left = range.end - at;
-        RNND_TRY(rnnd_comm_sum_begin(r->comm, p->be, rnnd_at(p->grad, at),
+        RNND_TRY(rnnd__comm_sum_begin(r->comm, p->be, rnnd__at(p->grad, at),
                                      left < r->bucket ? left : r->bucket,
                                      "gradient sum"));
     }
@@ -83,7 +83,7 @@ static int remember(struct rnnd_reducer *r, struct range range)
     if (r->seen_count == r->room) {
         void *p = r->seen;
         int room = r->room ? 2 * r->room : 64;
-        RNND_TRY(rnnd_grow((size_t)room, sizeof *r->seen, "gradient buckets", &p));
+        RNND_TRY(rnnd__grow((size_t)room, sizeof *r->seen, "gradient buckets", &p));
         r->seen = p;
         r->room = room;
     }
@@ -144,19 +144,19 @@ static int share(struct rnnd_reducer *r, struct shared *s)
 /* Sums run already: a rank that failed joins them all the same, with what it has. */
 static int finish_early(struct rnnd_reducer *r, struct shared *s)
 {
-    double start = rnnd_clock(), mark = rnnd_timeline_now();
+    double start = rnnd__clock(), mark = rnnd__timeline_now();
     int begun = 0;
     if (r->seen_floats < r->params->count)
         begun = rnnd_model_announce(r->model);
     if (begun >= 0)
         begun = flush(r);
     if (begun >= 0)
-        begun = rnnd_comm_sum_wait(r->comm);
+        begun = rnnd__comm_sum_wait(r->comm);
     if (s->status >= 0)
         s->status = begun;
     int status = share(r, s);
-    r->wait += rnnd_clock() - start;
-    rnnd_timeline_mark(RNND_WORK_REDUCE, false, -1, mark);
+    r->wait += rnnd__clock() - start;
+    rnnd__timeline_mark(RNND_WORK_REDUCE, false, -1, mark);
     return status;
 }
 
@@ -164,17 +164,17 @@ static int finish_early(struct rnnd_reducer *r, struct shared *s)
    full speed, or, where one failed, not at all. */
 static int finish_late(struct rnnd_reducer *r, struct shared *s)
 {
-    const struct rnnd_params *p = r->params;
+    const struct rnnd__params *p = r->params;
     if (s->status >= 0 && p->be->ops->sync(p->be) < 0)
-        s->status = rnnd_fail((enum rnnd_status)p->be->status, "%s", p->be->error);
-    double start = rnnd_clock(), mark = rnnd_timeline_now();
+        s->status = rnnd__fail((enum rnnd_status)p->be->status, "%s", p->be->error);
+    double start = rnnd__clock(), mark = rnnd__timeline_now();
     RNND_TRY(share(r, s));
-    rnnd_timeline_mark(RNND_WORK_MEET, false, -1, mark);
-    mark = rnnd_timeline_now();
+    rnnd__timeline_mark(RNND_WORK_MEET, false, -1, mark);
+    mark = rnnd__timeline_now();
     RNND_TRY(begin(r, (struct range){0, p->count}));
-    RNND_TRY(rnnd_comm_sum_wait(r->comm));
-    rnnd_timeline_mark(RNND_WORK_REDUCE, false, -1, mark);
-    r->wait += rnnd_clock() - start;
+    RNND_TRY(rnnd__comm_sum_wait(r->comm));
+    rnnd__timeline_mark(RNND_WORK_REDUCE, false, -1, mark);
+    r->wait += rnnd__clock() - start;
     return 0;
 }
 
@@ -211,11 +211,11 @@ int rnnd_reducer_new(struct rnnd_model *model, struct rnnd_comm *comm, double bu
                      struct rnnd_reducer **out)
 {
     void *p;
-    RNND_TRY(rnnd_new(1, sizeof(struct rnnd_reducer), "gradient sums", &p));
+    RNND_TRY(rnnd__new(1, sizeof(struct rnnd_reducer), "gradient sums", &p));
     struct rnnd_reducer *r = p;
     r->model = model;
-    r->params = rnnd_model_params(model);
-    int status = rnnd_comm_open_sums(comm, r->params->be, &r->own);
+    r->params = rnnd__model_params(model);
+    int status = rnnd__comm_open_sums(comm, r->params->be, &r->own);
     if (status < 0) {
         free(r);
         return status;
@@ -223,7 +223,7 @@ int rnnd_reducer_new(struct rnnd_model *model, struct rnnd_comm *comm, double bu
     r->comm = r->own ? r->own : comm;
     double floats = bucket_mb * 1e6 / sizeof(float);
     r->bucket = floats < 1 ? 1 : floats < 1e15 ? (int64_t)floats : (int64_t)1e15;
-    r->early = rnnd_comm_overlaps(r->comm) && rnnd_comm_size(r->comm) > 1;
+    r->early = rnnd__comm_overlaps(r->comm) && rnnd_comm_size(r->comm) > 1;
     if (r->early)
         rnnd_model_on_ready(model, ready, r);
     *out = r;

@@ -11,18 +11,18 @@
 #include "options/options.h"
 #include "base/status.h"
 
-int rnnd_setup_check_lanes(const struct rnnd_setup *s, const struct rnnd_dataset *data)
+int rnnd__setup_check_lanes(const struct rnnd__setup *s, const struct rnnd_dataset *data)
 {
-    struct rnnd_share *share = NULL;
-    RNND_TRY(rnnd_share_new(s->opt, data, s->comm, &share));
-    int status = rnnd_share_lanes(share, s->opt->batch);
-    rnnd_share_free(share);
-    return status < 0 ? rnnd_fail(status, "%s: %s", rnnd_dataset_info(data)->path,
+    struct rnnd__share *share = NULL;
+    RNND_TRY(rnnd__share_new(s->opt, data, s->comm, &share));
+    int status = rnnd__share_lanes(share, s->opt->batch);
+    rnnd__share_free(share);
+    return status < 0 ? rnnd__fail(status, "%s: %s", rnnd_dataset_info(data)->path,
                                   rnnd_status_detail())
                       : 0;
 }
 
-struct rnnd_options rnnd_setup_settled(const struct rnnd_options *opt,
+struct rnnd_options rnnd__setup_settled(const struct rnnd_options *opt,
                                        const struct rnnd_dataset_info *data)
 {
     struct rnnd_options settled = *opt;
@@ -31,7 +31,7 @@ struct rnnd_options rnnd_setup_settled(const struct rnnd_options *opt,
     return settled;
 }
 
-int rnnd_setup_data(struct rnnd_setup *s, const struct rnnd_options *opt,
+int rnnd__setup_data(struct rnnd__setup *s, const struct rnnd_options *opt,
                     struct rnnd_comm *comm)
 {
     s->opt = opt;
@@ -39,21 +39,21 @@ int rnnd_setup_data(struct rnnd_setup *s, const struct rnnd_options *opt,
     RNND_TRY(rnnd_dataset_open(opt->data, &s->data));
     const struct rnnd_dataset_info *info = rnnd_dataset_info(s->data);
     RNND_TRY(rnnd_model_spec_from(opt, info, &s->spec));
-    struct rnnd_options settled = rnnd_setup_settled(opt, info);
-    RNND_TRY(rnnd_options_check(&settled, info->task));
+    struct rnnd_options settled = rnnd__setup_settled(opt, info);
+    RNND_TRY(rnnd__options_check(&settled, info->task));
     RNND_TRY(rnnd_model_accepts(&s->spec, info, true));
     s->streams = rnnd_streams(opt, info->task);
-    return s->streams ? rnnd_setup_check_lanes(s, s->data) : 0;
+    return s->streams ? rnnd__setup_check_lanes(s, s->data) : 0;
 }
 
-static int name_classes(struct rnnd_setup *s)
+static int name_classes(struct rnnd__setup *s)
 {
     const struct rnnd_dataset_info *info = rnnd_dataset_info(s->data);
     bool lm = info->task == RNND_LM;
     const char **text = NULL;
     if (!(lm ? rnnd_dataset_token(s->data, 0) : rnnd_dataset_class(s->data, 0)))
         return 0;
-    RNND_TRY(rnnd_new((size_t)info->outputs, sizeof *text, "classes", (void **)&text));
+    RNND_TRY(rnnd__new((size_t)info->outputs, sizeof *text, "classes", (void **)&text));
     for (int64_t k = 0; k < info->outputs; k++)
         text[k] = lm ? rnnd_dataset_token(s->data, k) : rnnd_dataset_class(s->data, k);
     int status = rnnd_model_set_classes(s->model, text, info->outputs);
@@ -61,11 +61,11 @@ static int name_classes(struct rnnd_setup *s)
     return status;
 }
 
-int rnnd_setup_values(struct rnnd_setup *s)
+int rnnd__setup_values(struct rnnd__setup *s)
 {
     RNND_TRY(rnnd_model_init(s->model, (uint64_t)s->opt->seed));
     if (s->opt->init)
-        RNND_TRY(rnnd_checkpoint_init(s->opt->init, s->model));
+        RNND_TRY(rnnd__checkpoint_init(s->opt->init, s->model));
     if (!s->opt->normalize)
         return 0;
     return rnnd_dataset_moments(s->data, rnnd_model_mean(s->model),
@@ -73,7 +73,7 @@ int rnnd_setup_values(struct rnnd_setup *s)
 }
 
 /* Only a GPU has several ways. */
-static void say_path(const struct rnnd_setup *s)
+static void say_path(const struct rnnd__setup *s)
 {
     const struct rnnd_options *o = s->opt;
     int ranks = rnnd_comm_size(s->comm);
@@ -82,10 +82,10 @@ static void say_path(const struct rnnd_setup *s)
         return;
     rnnd_backend_explain(s->be, o->cell, o->hidden, (o->batch + ranks - 1) / ranks,
                          text);
-    rnnd_log_info("recurrent layers: %s", text);
+    rnnd__log_info("recurrent layers: %s", text);
 }
 
-int rnnd_setup_model(struct rnnd_setup *s)
+int rnnd__setup_model(struct rnnd__setup *s)
 {
     const struct rnnd_options *o = s->opt;
     struct rnnd_plan_options plan = rnnd_plan_options_of(o);
@@ -97,16 +97,16 @@ int rnnd_setup_model(struct rnnd_setup *s)
     RNND_TRY(rnnd_reducer_new(s->model, s->comm, o->bucket_mb, &s->reducer));
     RNND_TRY(rnnd_batch_new(s->be, s->data, true, rnnd_model_mean(s->model),
                             rnnd_model_std(s->model), &s->batch));
-    RNND_TRY(rnnd_share_new(o, s->data, s->comm, &s->share));
-    RNND_TRY(rnnd_ahead_new(o, s->data, s->comm, &s->ahead));
+    RNND_TRY(rnnd__share_new(o, s->data, s->comm, &s->share));
+    RNND_TRY(rnnd__ahead_new(o, s->data, s->comm, &s->ahead));
     return rnnd_plan_new(rnnd_dataset_offsets(s->data),
                          rnnd_dataset_info(s->data)->sequences, &plan, &s->plan);
 }
 
-void rnnd_setup_close(struct rnnd_setup *s)
+void rnnd__setup_close(struct rnnd__setup *s)
 {
-    rnnd_ahead_free(s->ahead);
-    rnnd_share_free(s->share);
+    rnnd__ahead_free(s->ahead);
+    rnnd__share_free(s->share);
     rnnd_plan_free(s->plan);
     rnnd_batch_free(s->batch);
     rnnd_reducer_free(s->reducer);

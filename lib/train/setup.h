@@ -8,7 +8,7 @@
 #include "data/prefetch.h"
 #include "data/shard.h"
 
-struct rnnd_setup {
+struct rnnd__setup {
     const struct rnnd_options *opt;    /* borrowed */
     struct rnnd_comm *comm;            /* borrowed */
     struct rnnd_dataset *data;         /* to train on */
@@ -20,25 +20,25 @@ struct rnnd_setup {
     struct rnnd_reducer *reducer;
     struct rnnd_batch *batch;
     struct rnnd_plan *plan;
-    struct rnnd_share *share;
-    struct rnnd_ahead *ahead;
+    struct rnnd__share *share;
+    struct rnnd__ahead *ahead;
 };
 
 /* Options with what the data settle of them: the task, and that steps are features.
    Borrows the texts of opt. */
-struct rnnd_options rnnd_setup_settled(const struct rnnd_options *opt,
+struct rnnd_options rnnd__setup_settled(const struct rnnd_options *opt,
                                        const struct rnnd_dataset_info *data);
 /* Opens the training data and checks them against the options. This rank only. */
-RNND_CHECKED int rnnd_setup_data(struct rnnd_setup *s, const struct rnnd_options *opt,
+RNND_CHECKED int rnnd__setup_data(struct rnnd__setup *s, const struct rnnd_options *opt,
                                  struct rnnd_comm *comm);
 /* The rest, the model still without values. This rank only, but all ranks call it. */
-RNND_CHECKED int rnnd_setup_model(struct rnnd_setup *s);
+RNND_CHECKED int rnnd__setup_model(struct rnnd__setup *s);
 /* The initial values of the seed or of --init, and the statistics that --normalize asks
    for. This rank only. */
-RNND_CHECKED int rnnd_setup_values(struct rnnd_setup *s);
+RNND_CHECKED int rnnd__setup_values(struct rnnd__setup *s);
 /* A stream needs a pair for every lane: EDATA where data do not have them. */
-RNND_CHECKED int rnnd_setup_check_lanes(const struct rnnd_setup *s,
+RNND_CHECKED int rnnd__setup_check_lanes(const struct rnnd__setup *s,
                                         const struct rnnd_dataset *data);
-void rnnd_setup_close(struct rnnd_setup *s);
+void rnnd__setup_close(struct rnnd__setup *s);
 
 #endif

@@ -24,23 +24,23 @@ enum { FLAG_STOP = 1, FLAG_SAVE = 2, FLAG_MUTE = 4 };
 
 /* ---- one update ------------------------------------------------------------------ */
 
-static double learning_rate(const struct rnnd_trainer *t)
+static double learning_rate(const struct rnnd__trainer *t)
 {
-    struct rnnd_schedule_point at = {
+    struct rnnd__schedule_point at = {
         .update = t->at.update, .epoch = t->at.epoch,
         .part = t->epoch_updates ? (double)t->epoch_done / (double)t->epoch_updates : 0,
         .plateau_factor = t->at.plateau_factor};
-    return rnnd_learning_rate(t->opt, &at);
+    return rnnd__learning_rate(t->opt, &at);
 }
 
-static bool save_is_due(const struct rnnd_trainer *t)
+static bool save_is_due(const struct rnnd__trainer *t)
 {
     double minutes = t->opt->save_minutes;
-    return t->lead && minutes > 0 && rnnd_clock() - t->last_save > 60 * minutes;
+    return t->lead && minutes > 0 && rnnd__clock() - t->last_save > 60 * minutes;
 }
 
 /* The position after an update that ended with this window. */
-static void advance(struct rnnd_trainer *t, int64_t end)
+static void advance(struct rnnd__trainer *t, int64_t end)
 {
     t->at.update++;
     t->at.group++;
@@ -52,12 +52,12 @@ static void advance(struct rnnd_trainer *t, int64_t end)
 }
 
 /* Applies the sums of all ranks. *skipped: why not, NULL = applied. */
-static int apply(struct rnnd_trainer *t, const struct rnnd_loss *loss, double lr,
+static int apply(struct rnnd__trainer *t, const struct rnnd_loss *loss, double lr,
                  const char **skipped)
 {
-    double norm = NAN, mark = rnnd_timeline_now();
+    double norm = NAN, mark = rnnd__timeline_now();
     int status = rnnd_optim_step(t->setup.optim, loss, lr, &norm);
-    rnnd_timeline_mark(RNND_WORK_OPTIMIZER, false, -1, mark);
+    rnnd__timeline_mark(RNND_WORK_OPTIMIZER, false, -1, mark);
     *skipped = loss->targets == 0 ? "no targets" : NULL;
     if (status == RNND_ENONFINITE && t->opt->on_nonfinite == RNND_NONFINITE_SKIP) {
         *skipped = isfinite(loss->loss) ? "non-finite gradient" : "non-finite loss";
@@ -77,9 +77,9 @@ static int apply(struct rnnd_trainer *t, const struct rnnd_loss *loss, double lr
 }
 
 /* This rank's sums. begun: a failure that the others are still to learn of. */
-static int own_sums(struct rnnd_trainer *t, int begun, struct rnnd_loss *loss)
+static int own_sums(struct rnnd__trainer *t, int begun, struct rnnd_loss *loss)
 {
-    struct rnnd_group group = {.model = t->setup.model,
+    struct rnnd__group group = {.model = t->setup.model,
                                .batch = t->setup.batch,
                                .share = t->setup.share,
                                .state = t->carried,
@@ -90,15 +90,15 @@ static int own_sums(struct rnnd_trainer *t, int begun, struct rnnd_loss *loss)
     if (t->carried)
         rnnd_state_mark(t->carried);
     if (t->setup.streams)
-        rnnd_ahead_lanes(t->setup.ahead, t->setup.share, t->at.group + 1);
-    RNND_TRY(rnnd_group_run(&group));
+        rnnd__ahead_lanes(t->setup.ahead, t->setup.share, t->at.group + 1);
+    RNND_TRY(rnnd__group_run(&group));
     t->at.log_wait += group.loading;
     return rnnd_model_take_loss(t->setup.model, loss);
 }
 
-static void count_steps(struct rnnd_trainer *t, int64_t first, int64_t end)
+static void count_steps(struct rnnd__trainer *t, int64_t first, int64_t end)
 {
-    double steps = (double)rnnd_share_steps(t->setup.share, first, end);
+    double steps = (double)rnnd__share_steps(t->setup.share, first, end);
     t->at.log_steps += steps;
     t->steps_done += steps;
     t->at.log_straggler += t->setup.share->straggler;
@@ -106,15 +106,15 @@ static void count_steps(struct rnnd_trainer *t, int64_t first, int64_t end)
 }
 
 /* One update: this rank's sums, the sums of all, the optimizer. */
-static int update(struct rnnd_trainer *t, int begun, bool *save)
+static int update(struct rnnd__trainer *t, int begun, bool *save)
 {
-    double start = rnnd_clock();
-    int64_t end, first = rnnd_share_group(t->setup.share, t->at.group, &end);
+    double start = rnnd__clock();
+    int64_t end, first = rnnd__share_group(t->setup.share, t->at.group, &end);
     struct rnnd_loss loss = {0, 0, 0};
     const char *skipped;
     rnnd_comm_at_update(t->comm, t->at.update);
     int status = own_sums(t, begun, &loss);
-    unsigned flags = (rnnd_stop_requested() ? FLAG_STOP : 0u)
+    unsigned flags = (rnnd__stop_requested() ? FLAG_STOP : 0u)
                      | (save_is_due(t) ? FLAG_SAVE : 0u)
                      | (t->report_status < 0 ? FLAG_MUTE : 0u);
     RNND_TRY(rnnd_reducer_finish(t->setup.reducer, status, &flags, &loss));
@@ -125,21 +125,21 @@ static int update(struct rnnd_trainer *t, int begun, bool *save)
     t->at.log_wait += rnnd_reducer_take_wait(t->setup.reducer);
     count_steps(t, first, end);
     advance(t, end);
-    t->at.log_seconds += rnnd_clock() - start;
+    t->at.log_seconds += rnnd__clock() - start;
     if (skipped)
-        rnnd_trainer_report_skip(t, skipped);
+        rnnd__trainer_report_skip(t, skipped);
     return 0;
 }
 
 /* ---- validation ------------------------------------------------------------------ */
 
 /* A signal while it runs gives it up: it is made again on resume. */
-static int validate(struct rnnd_trainer *t, bool *done)
+static int validate(struct rnnd__trainer *t, bool *done)
 {
     struct rnnd_metrics m;
-    double mark = rnnd_timeline_now();
+    double mark = rnnd__timeline_now();
     int status = rnnd_evaluate(t->setup.model, t->valid, t->comm, t->opt, &m);
-    rnnd_timeline_mark(RNND_WORK_VALIDATE, false, -1, mark);
+    rnnd__timeline_mark(RNND_WORK_VALIDATE, false, -1, mark);
     *done = status == 0;
     if (status == RNND_STOPPED) {
         t->stopping = true;
@@ -150,21 +150,21 @@ static int validate(struct rnnd_trainer *t, bool *done)
     t->saved_at = -1; /* what is saved does not know this yet */
     t->last_valid = m;
     t->validated = true;
-    rnnd_trainer_report_valid(t, &m);
+    rnnd__trainer_report_valid(t, &m);
     return 0;
 }
 
 /* After a validation, and what it decides, the best model so far is kept. */
-static int keep_best(struct rnnd_trainer *t)
+static int keep_best(struct rnnd__trainer *t)
 {
     if (!(t->last_valid.loss < t->at.best_loss))
         return 0;
     t->at.best_loss = t->last_valid.loss;
-    return rnnd_trainer_save_best(t);
+    return rnnd__trainer_save_best(t);
 }
 
 /* A validation within an epoch, which decides nothing else. */
-static int validate_within(struct rnnd_trainer *t)
+static int validate_within(struct rnnd__trainer *t)
 {
     bool done;
     RNND_TRY(validate(t, &done));
@@ -172,7 +172,7 @@ static int validate_within(struct rnnd_trainer *t)
 }
 
 /* Whether --valid-every asks for a validation that is still to be made here. */
-static bool validation_is_due(const struct rnnd_trainer *t)
+static bool validation_is_due(const struct rnnd__trainer *t)
 {
     int64_t every = t->opt->valid_every;
     return t->valid && every && t->at.update > 0 && t->at.update % every == 0
@@ -180,16 +180,16 @@ static bool validation_is_due(const struct rnnd_trainer *t)
 }
 
 /* What an epoch's validation decides. */
-static void judge_epoch(struct rnnd_trainer *t, double loss)
+static void judge_epoch(struct rnnd__trainer *t, double loss)
 {
-    struct rnnd_watch plateau = {t->at.plateau_loss, t->at.plateau_count};
-    struct rnnd_watch patience = {t->at.patience_loss, t->at.patience_count};
+    struct rnnd__watch plateau = {t->at.plateau_loss, t->at.plateau_count};
+    struct rnnd__watch patience = {t->at.patience_loss, t->at.patience_count};
     if (t->opt->lr_schedule == RNND_PLATEAU_LR
-        && rnnd_watch_epoch(&plateau, loss, 1e-4, t->opt->lr_patience)) {
+        && rnnd__watch_epoch(&plateau, loss, 1e-4, t->opt->lr_patience)) {
         t->at.plateau_factor *= t->opt->lr_decay;
         plateau.count = 0;
     }
-    rnnd_watch_epoch(&patience, loss, 0, t->opt->patience);
+    rnnd__watch_epoch(&patience, loss, 0, t->opt->patience);
     t->at.plateau_loss = plateau.best;
     t->at.plateau_count = plateau.count;
     t->at.patience_loss = patience.best;
@@ -199,7 +199,7 @@ static void judge_epoch(struct rnnd_trainer *t, double loss)
 /* ---- epochs ---------------------------------------------------------------------- */
 
 /* Whether no further update is to be made. */
-static bool finished(const struct rnnd_trainer *t)
+static bool finished(const struct rnnd__trainer *t)
 {
     const struct rnnd_options *o = t->opt;
     return t->stopping || t->mute || t->at.epoch >= o->epochs
@@ -208,7 +208,7 @@ static bool finished(const struct rnnd_trainer *t)
 }
 
 /* Memory for all batches of the epoch, so that the loop allocates nothing. */
-static int reserve(struct rnnd_trainer *t, const struct rnnd_limits *limits)
+static int reserve(struct rnnd__trainer *t, const struct rnnd_limits *limits)
 {
     RNND_TRY(rnnd_batch_reserve(t->setup.batch, limits));
     RNND_TRY(rnnd_model_reserve(t->setup.model, limits, true));
@@ -220,7 +220,7 @@ static int reserve(struct rnnd_trainer *t, const struct rnnd_limits *limits)
     return rnnd_state_new(t->setup.model, t->carried_rows, &t->carried);
 }
 
-static int64_t longest_of(const struct rnnd_trainer *t, const int32_t *ids,
+static int64_t longest_of(const struct rnnd__trainer *t, const int32_t *ids,
                           int64_t count)
 {
     const int64_t *offsets = rnnd_dataset_offsets(t->setup.data);
@@ -233,15 +233,15 @@ static int64_t longest_of(const struct rnnd_trainer *t, const int32_t *ids,
 }
 
 /* Lays out the epoch that at.epoch says. */
-static int begin_epoch(struct rnnd_trainer *t)
+static int begin_epoch(struct rnnd__trainer *t)
 {
     struct rnnd_limits limits = {0, 0, 0};
     t->epoch_updates = t->epoch_done = 0;
     if (t->setup.streams) {
         t->entries = 1;
-        RNND_TRY(rnnd_share_lanes(t->setup.share, t->opt->batch));
-        rnnd_share_limits(t->setup.share, NULL, t->setup.share->members, &limits);
-        t->epoch_updates = rnnd_share_groups(
+        RNND_TRY(rnnd__share_lanes(t->setup.share, t->opt->batch));
+        rnnd__share_limits(t->setup.share, NULL, t->setup.share->members, &limits);
+        t->epoch_updates = rnnd__share_groups(
             t->setup.share, t->setup.share->length[t->setup.share->members - 1]);
         t->epoch_done = t->at.entry ? t->epoch_updates : t->at.group;
         return reserve(t, &limits);
@@ -252,8 +252,8 @@ static int begin_epoch(struct rnnd_trainer *t)
         const int32_t *ids;
         int64_t count;
         rnnd_plan_entry(t->setup.plan, e, &ids, &count);
-        rnnd_share_limits(t->setup.share, ids, count, &limits);
-        int64_t groups = rnnd_share_groups(t->setup.share, longest_of(t, ids, count));
+        rnnd__share_limits(t->setup.share, ids, count, &limits);
+        int64_t groups = rnnd__share_groups(t->setup.share, longest_of(t, ids, count));
         t->epoch_done += e < t->at.entry ? groups : e == t->at.entry ? t->at.group : 0;
         t->epoch_updates += groups;
     }
@@ -262,42 +262,42 @@ static int begin_epoch(struct rnnd_trainer *t)
 
 /* This rank's share of the entry under way; carried states start from zero, or from the
    checkpoint where the run goes on in the middle. */
-static int begin_entry(struct rnnd_trainer *t)
+static int begin_entry(struct rnnd__trainer *t)
 {
     if (!t->setup.streams) {
         const int32_t *ids;
         int64_t count;
         rnnd_plan_entry(t->setup.plan, t->at.entry, &ids, &count);
-        RNND_TRY(rnnd_share_sequences(t->setup.share, ids, count));
-        RNND_TRY(rnnd_ahead_entry(t->setup.ahead, t->setup.plan, t->at.entry + 1));
+        RNND_TRY(rnnd__share_sequences(t->setup.share, ids, count));
+        RNND_TRY(rnnd__ahead_entry(t->setup.ahead, t->setup.plan, t->at.entry + 1));
     }
     if (!t->carried)
         return 0;
     rnnd_state_zero(t->carried);
     if (t->mid_entry)
-        RNND_TRY(rnnd_trainer_put_carry(t));
+        RNND_TRY(rnnd__trainer_put_carry(t));
     t->mid_entry = false;
     return 0;
 }
 
-static int after_update(struct rnnd_trainer *t, bool save)
+static int after_update(struct rnnd__trainer *t, bool save)
 {
     int64_t every = t->opt->save_every;
     bool logged = t->at.update % t->opt->log_every == 0;
-    rnnd_trainer_report_update(t, logged);
+    rnnd__trainer_report_update(t, logged);
     if (logged)
-        rnnd_trainer_report_train(t, false);
+        rnnd__trainer_report_train(t, false);
     if (t->stopping || t->mute)
         return 0;
     if (validation_is_due(t))
         RNND_TRY(validate_within(t));
     /* The last update of an epoch is saved once the epoch is judged. */
     bool due = save || (every && t->at.update % every == 0);
-    return due && t->at.entry < t->entries && !t->stopping ? rnnd_trainer_save(t) : 0;
+    return due && t->at.entry < t->entries && !t->stopping ? rnnd__trainer_save(t) : 0;
 }
 
 /* The updates of the entry under way, until it ends or the run does. */
-static int run_entry(struct rnnd_trainer *t, bool *save)
+static int run_entry(struct rnnd__trainer *t, bool *save)
 {
     int64_t entry = t->at.entry;
     int begun = begin_entry(t);
@@ -310,7 +310,7 @@ static int run_entry(struct rnnd_trainer *t, bool *save)
     return 0;
 }
 
-static int end_epoch(struct rnnd_trainer *t, bool save)
+static int end_epoch(struct rnnd__trainer *t, bool save)
 {
     int64_t every = t->opt->save_every;
     bool done = true;
@@ -326,12 +326,12 @@ static int end_epoch(struct rnnd_trainer *t, bool save)
         judge_epoch(t, t->last_valid.loss);
         RNND_TRY(keep_best(t));
     }
-    RNND_TRY(rnnd_trainer_compare(t));
+    RNND_TRY(rnnd__trainer_compare(t));
     bool due = save || (every && t->at.update % every == 0);
-    return due ? rnnd_trainer_save(t) : 0;
+    return due ? rnnd__trainer_save(t) : 0;
 }
 
-static int run_epoch(struct rnnd_trainer *t)
+static int run_epoch(struct rnnd__trainer *t)
 {
     bool save = false;
     RNND_TRY(rnnd_comm_agree(t->comm, begin_epoch(t)));
@@ -342,68 +342,68 @@ static int run_epoch(struct rnnd_trainer *t)
     return t->at.entry == t->entries ? end_epoch(t, save) : 0;
 }
 
-static int run(struct rnnd_trainer *t)
+static int run(struct rnnd__trainer *t)
 {
     /* Resumed within an epoch, perhaps with all its updates done and it to be
        judged. */
     bool open = t->at.entry > 0 || t->at.group > 0;
-    rnnd_trainer_report_start(t);
+    rnnd__trainer_report_start(t);
     while (open || !finished(t)) {
         RNND_TRY(run_epoch(t));
         open = false;
     }
-    return rnnd_trainer_compare(t);
+    return rnnd__trainer_compare(t);
 }
 
 /* Writes what the run leaves behind, also where it ended by a number that is not
    finite: the state is then that before the update. */
-static int leave(struct rnnd_trainer *t, int status)
+static int leave(struct rnnd__trainer *t, int status)
 {
     bool saves = status == 0 || status == RNND_ENONFINITE;
     if (saves && t->opt->trace) {
-        int written = rnnd_timeline_write(t->comm, t->opt->trace);
+        int written = rnnd__timeline_write(t->comm, t->opt->trace);
         status = status < 0 ? status : written;
     }
     if (saves && t->at.log_updates > 0)
-        rnnd_trainer_report_train(t, true);
+        rnnd__trainer_report_train(t, true);
     if (saves) {
         char cause[1024];
         snprintf(cause, sizeof cause, "%s", rnnd_status_detail());
-        int saved = rnnd_trainer_save(t);
+        int saved = rnnd__trainer_save(t);
         if (saved < 0)
             status = saved;
         else if (status == RNND_ENONFINITE)
-            status = rnnd_fail(RNND_ENONFINITE,
+            status = rnnd__fail(RNND_ENONFINITE,
                                "update %lld: %s; the state before it is "
                                "saved",
                                (long long)t->at.update, cause);
         else if (status < 0) /* of the trace */
-            status = rnnd_fail((enum rnnd_status)status, "%s", cause);
+            status = rnnd__fail((enum rnnd_status)status, "%s", cause);
     }
     if (status == 0 && t->stopping)
-        status = rnnd_fail(RNND_STOPPED,
+        status = rnnd__fail(RNND_STOPPED,
                            "stopped by a signal after update %lld; go on with "
                            "--resume",
                            (long long)t->at.update);
-    rnnd_trainer_report_end(t, status);
+    rnnd__trainer_report_end(t, status);
     /* The model is saved: that is when a record that was lost may end the run. */
-    return status == 0 ? rnnd_comm_agree(t->comm, rnnd_trainer_report_lost(t)) : status;
+    return status == 0 ? rnnd_comm_agree(t->comm, rnnd__trainer_report_lost(t)) : status;
 }
 
 int rnnd_train(const struct rnnd_options *opt, struct rnnd_comm *comm,
                struct rnnd_train_result *out)
 {
-    struct rnnd_trainer t = {.comm = comm};
+    struct rnnd__trainer t = {.comm = comm};
     RNND_TRY(rnnd_options_init(&t.merged));
-    int status = rnnd_trainer_open(&t, opt);
+    int status = rnnd__trainer_open(&t, opt);
     if (opt->trace)
-        rnnd_timeline_start(true);
+        rnnd__timeline_start(true);
     if (status == 0)
         status = leave(&t, run(&t));
-    rnnd_timeline_stop();
+    rnnd__timeline_stop();
     *out = (struct rnnd_train_result){.updates = t.at.update,
-                                      .seconds = rnnd_clock() - t.started,
+                                      .seconds = rnnd__clock() - t.started,
                                       .validated = t.validated, .valid = t.last_valid};
-    rnnd_trainer_close(&t);
+    rnnd__trainer_close(&t);
     return status;
 }

@@ -19,27 +19,27 @@
 #include "train/setup.h"
 #include "record/tensorboard.h"
 
-struct rnnd_trainer {
+struct rnnd__trainer {
     const struct rnnd_options *opt;    /* in force */
     struct rnnd_options merged; /* stored options under the caller's, on resume */
     struct rnnd_comm *comm;
     bool lead;                         /* rank 0 */
 
-    struct rnnd_setup setup;           /* training data, model and what feeds it */
+    struct rnnd__setup setup;           /* training data, model and what feeds it */
     struct rnnd_dataset *valid;
     struct rnnd_state *carried;        /* hidden states, with truncated BPTT */
     int64_t carried_rows;
 
-    struct rnnd_train_state at;        /* where the run stands */
+    struct rnnd__train_state at;        /* where the run stands */
     int64_t entries;                   /* of this epoch */
     int64_t epoch_updates;             /* that they make */
     int64_t epoch_done;                /* of those, done */
     bool mid_entry;                    /* at.carry is to be put in place */
 
-    struct rnnd_run_dir *dir;          /* rank 0 */
-    struct rnnd_metrics_log *log;      /* rank 0 */
-    struct rnnd_tensorboard *board;    /* rank 0, NULL = not wanted */
-    struct rnnd_meter *meter;          /* rank 0, NULL = none */
+    struct rnnd__run_dir *dir;          /* rank 0 */
+    struct rnnd__metrics_log *log;      /* rank 0 */
+    struct rnnd__tensorboard *board;    /* rank 0, NULL = not wanted */
+    struct rnnd__meter *meter;          /* rank 0, NULL = none */
     double steps_done;                 /* of the whole run, for the meter */
     int report_status;                 /* first failure to write a record */
     char report_why[1024];
@@ -51,36 +51,36 @@ struct rnnd_trainer {
     struct rnnd_metrics last_valid;
 };
 
-RNND_CHECKED int rnnd_trainer_open(struct rnnd_trainer *t,
+RNND_CHECKED int rnnd__trainer_open(struct rnnd__trainer *t,
                                    const struct rnnd_options *opt);
-void rnnd_trainer_close(struct rnnd_trainer *t);
+void rnnd__trainer_close(struct rnnd__trainer *t);
 
 /* Writes the checkpoint of this update, unless it is there. Collective. */
-RNND_CHECKED int rnnd_trainer_save(struct rnnd_trainer *t);
+RNND_CHECKED int rnnd__trainer_save(struct rnnd__trainer *t);
 /* best.h5. Collective. */
-RNND_CHECKED int rnnd_trainer_save_best(struct rnnd_trainer *t);
+RNND_CHECKED int rnnd__trainer_save_best(struct rnnd__trainer *t);
 /* Rank 0's checkpoint into all ranks. Collective. path: rank 0 only. */
-RNND_CHECKED int rnnd_trainer_restore(struct rnnd_trainer *t, const char *path);
+RNND_CHECKED int rnnd__trainer_restore(struct rnnd__trainer *t, const char *path);
 /* Parameters of rank 0 to all ranks. Collective. */
-RNND_CHECKED int rnnd_trainer_broadcast(struct rnnd_trainer *t);
+RNND_CHECKED int rnnd__trainer_broadcast(struct rnnd__trainer *t);
 /* Puts the carried states of a checkpoint into the rows of this rank's pieces. */
-RNND_CHECKED int rnnd_trainer_put_carry(struct rnnd_trainer *t);
+RNND_CHECKED int rnnd__trainer_put_carry(struct rnnd__trainer *t);
 /* ECOMM, with the ranks named, where parameters differ between ranks. Collective. */
-RNND_CHECKED int rnnd_trainer_compare(struct rnnd_trainer *t);
+RNND_CHECKED int rnnd__trainer_compare(struct rnnd__trainer *t);
 
 /* Records on rank 0, nothing on others. A failure to write is kept in report_status and
    told to all ranks with the next update, which is the last. */
-void rnnd_trainer_report_start(struct rnnd_trainer *t);
+void rnnd__trainer_report_start(struct rnnd__trainer *t);
 /* Moves the meter. */
-void rnnd_trainer_report_update(struct rnnd_trainer *t, bool logged);
+void rnnd__trainer_report_update(struct rnnd__trainer *t, bool logged);
 /* The record of the updates since the last one; final: only because the run ends here,
    so that the sums stay for a resumed run. */
-void rnnd_trainer_report_train(struct rnnd_trainer *t, bool final);
-void rnnd_trainer_report_valid(struct rnnd_trainer *t, const struct rnnd_metrics *m);
-void rnnd_trainer_report_skip(struct rnnd_trainer *t, const char *reason);
-void rnnd_trainer_report_save(struct rnnd_trainer *t, const char *path);
-void rnnd_trainer_report_end(struct rnnd_trainer *t, int status);
+void rnnd__trainer_report_train(struct rnnd__trainer *t, bool final);
+void rnnd__trainer_report_valid(struct rnnd__trainer *t, const struct rnnd_metrics *m);
+void rnnd__trainer_report_skip(struct rnnd__trainer *t, const char *reason);
+void rnnd__trainer_report_save(struct rnnd__trainer *t, const char *path);
+void rnnd__trainer_report_end(struct rnnd__trainer *t, int status);
 /* The first failure to write, again; 0 = there was none. */
-RNND_CHECKED int rnnd_trainer_report_lost(const struct rnnd_trainer *t);
+RNND_CHECKED int rnnd__trainer_report_lost(const struct rnnd__trainer *t);
 
 #endif

@@ -27,7 +27,7 @@ static int broadcast_text(struct rnnd_comm *comm, char **text)
     if (size == 0)
         return 0;
     if (!*text)
-        RNND_TRY(rnnd_new((size_t)size, 1, "options", (void **)text));
+        RNND_TRY(rnnd__new((size_t)size, 1, "options", (void **)text));
     return rnnd_comm_broadcast(comm, *text, (size_t)size);
 }
 
@@ -37,64 +37,64 @@ static int find_best(const char *run_dir, char **checkpoint)
 {
     char *best;
     bool intact;
-    RNND_TRY(rnnd_run_dir_file(run_dir, "best.h5", &best));
-    int status = rnnd_checkpoint_is_intact(best, &intact);
+    RNND_TRY(rnnd__run_dir_file(run_dir, "best.h5", &best));
+    int status = rnnd__checkpoint_is_intact(best, &intact);
     if (status == 0 && intact) {
         *checkpoint = best;
         return 0;
     }
     free(best);
     RNND_TRY(status);
-    if (rnnd_run_dir_unused(run_dir) < 0)
-        rnnd_log_warn("%s: no checkpoint is intact: the run starts anew", run_dir);
+    if (rnnd__run_dir_unused(run_dir) < 0)
+        rnnd__log_warn("%s: no checkpoint is intact: the run starts anew", run_dir);
     return 0;
 }
 
 /* Rank 0: the options that the run was made with, from its newest valid checkpoint
    (whose path is kept), else from its config.ini; NULL where the folder holds no
    run. Nobody else may go on with the run from here on. */
-static int find_stored(struct rnnd_trainer *t, char **checkpoint, char **text)
+static int find_stored(struct rnnd__trainer *t, char **checkpoint, char **text)
 {
     const char *run_dir = t->opt->run_dir;
-    RNND_TRY(rnnd_run_dir_open_old(run_dir, &t->dir));
-    RNND_TRY(rnnd_checkpoint_newest(run_dir, checkpoint));
+    RNND_TRY(rnnd__run_dir_open_old(run_dir, &t->dir));
+    RNND_TRY(rnnd__checkpoint_newest(run_dir, checkpoint));
     if (!*checkpoint)
         RNND_TRY(find_best(run_dir, checkpoint));
     if (!*checkpoint)
-        return rnnd_run_dir_read(run_dir, "config.ini", text);
+        return rnnd__run_dir_read(run_dir, "config.ini", text);
     struct rnnd_checkpoint_info info;
-    RNND_TRY(rnnd_checkpoint_read_info(*checkpoint, &info));
+    RNND_TRY(rnnd__checkpoint_read_info(*checkpoint, &info));
     *text = info.config;
     return 0;
 }
 
 /* Options of a stored run may change as long as they do not change what it is. */
-static int judge_change(void *context, const char *name, enum rnnd_option_effect effect,
+static int judge_change(void *context, const char *name, enum rnnd__option_effect effect,
                         const char *stored, const char *now)
 {
     (void)context;
     if (effect == RNND_EFFECT_IDENTITY)
-        return rnnd_fail(RNND_EUSAGE,
+        return rnnd__fail(RNND_EUSAGE,
                          "--resume: this run was made with --%s %s, not %s: a "
                          "run's model, data and plan stay",
                          name, stored, now);
-    rnnd_log_info("--%s was %s, is now %s", name, stored, now);
+    rnnd__log_info("--%s was %s, is now %s", name, stored, now);
     return 0;
 }
 
-static int merge_stored(struct rnnd_trainer *t, const char *text)
+static int merge_stored(struct rnnd__trainer *t, const char *text)
 {
     struct rnnd_options stored;
     int status = 0;
     RNND_TRY(rnnd_options_init(&stored));
     RNND_TRY_GOTO(
-        rnnd_options_read_text(&stored, text, "stored options", RNND_FROM_FILE));
+        rnnd__options_read_text(&stored, text, "stored options", RNND_FROM_FILE));
     /* what had no effect was not stored, and may differ now as it likes */
-    stored.of_features = t->merged.of_features = !rnnd_options_given(&stored, "embed");
-    RNND_TRY_GOTO(rnnd_options_overlay(&t->merged, &stored));
-    RNND_TRY_GOTO(rnnd_options_overlay(&t->merged, t->opt));
+    stored.of_features = t->merged.of_features = !rnnd__options_given(&stored, "embed");
+    RNND_TRY_GOTO(rnnd__options_overlay(&t->merged, &stored));
+    RNND_TRY_GOTO(rnnd__options_overlay(&t->merged, t->opt));
     t->merged.resume = true;
-    RNND_TRY_GOTO(rnnd_options_diff(&stored, &t->merged, judge_change, NULL));
+    RNND_TRY_GOTO(rnnd__options_diff(&stored, &t->merged, judge_change, NULL));
     t->opt = &t->merged;
 done:
     rnnd_options_clear(&stored);
@@ -102,20 +102,20 @@ done:
 }
 
 /* Settles the options in force. *checkpoint: where to go on from, rank 0 only. */
-static int settle_options(struct rnnd_trainer *t, char **checkpoint)
+static int settle_options(struct rnnd__trainer *t, char **checkpoint)
 {
     char *text = NULL;
     int status = 0;
     if (t->lead)
         status = t->opt->resume ? find_stored(t, checkpoint, &text)
-                                : rnnd_run_dir_unused(t->opt->run_dir);
+                                : rnnd__run_dir_unused(t->opt->run_dir);
     RNND_TRY_GOTO(rnnd_comm_agree(t->comm, status));
     RNND_TRY_GOTO(broadcast_text(t->comm, &text));
     if (text)
         RNND_TRY_GOTO(merge_stored(t, text));
-    RNND_TRY_GOTO(rnnd_options_check_early(t->opt));
+    RNND_TRY_GOTO(rnnd__options_check_early(t->opt));
     if (!t->opt->data)
-        RNND_TRY_GOTO(rnnd_fail(RNND_EUSAGE, "--data: a training data set is needed"));
+        RNND_TRY_GOTO(rnnd__fail(RNND_EUSAGE, "--data: a training data set is needed"));
 done:
     free(text);
     return status;
@@ -123,29 +123,29 @@ done:
 
 /* ---- data ------------------------------------------------------------------------ */
 
-static int open_data(struct rnnd_trainer *t)
+static int open_data(struct rnnd__trainer *t)
 {
-    RNND_TRY(rnnd_setup_data(&t->setup, t->opt, t->comm));
+    RNND_TRY(rnnd__setup_data(&t->setup, t->opt, t->comm));
     if (!t->opt->valid)
         return 0;
     RNND_TRY(rnnd_dataset_open(t->opt->valid, &t->valid));
     RNND_TRY(rnnd_model_accepts(&t->setup.spec, rnnd_dataset_info(t->valid), true));
-    return t->setup.streams ? rnnd_setup_check_lanes(&t->setup, t->valid) : 0;
+    return t->setup.streams ? rnnd__setup_check_lanes(&t->setup, t->valid) : 0;
 }
 
-static void warn_of_long_sequences(const struct rnnd_trainer *t)
+static void warn_of_long_sequences(const struct rnnd__trainer *t)
 {
     int64_t longest = rnnd_dataset_info(t->setup.data)->longest;
     const struct rnnd_options *o = t->opt;
     if (o->batch_tokens && longest > o->batch_tokens)
-        rnnd_log_warn(
+        rnnd__log_warn(
             "a sequence of %lld steps is longer than --batch-tokens %lld: it makes "
             "an update alone",
             (long long)longest, (long long)o->batch_tokens);
     if (o->tbptt && longest > o->tbptt)
         longest = o->tbptt;
     if (o->microbatch_tokens && longest > o->microbatch_tokens)
-        rnnd_log_warn(
+        rnnd__log_warn(
             "a sequence of %lld steps is longer than --microbatch-tokens %lld: it "
             "runs alone",
             (long long)longest, (long long)o->microbatch_tokens);
@@ -153,15 +153,15 @@ static void warn_of_long_sequences(const struct rnnd_trainer *t)
 
 /* ---- model ----------------------------------------------------------------------- */
 
-static void fresh_state(struct rnnd_trainer *t)
+static void fresh_state(struct rnnd__trainer *t)
 {
-    t->at = (struct rnnd_train_state){
+    t->at = (struct rnnd__train_state){
         .validated = -1, .best_loss = INFINITY, .patience_loss = INFINITY,
         .plateau_loss = INFINITY, .plateau_factor = 1,
         .fingerprint = rnnd_dataset_info(t->setup.data)->fingerprint};
 }
 
-static void describe_launch(const struct rnnd_trainer *t, char *text, size_t size)
+static void describe_launch(const struct rnnd__trainer *t, char *text, size_t size)
 {
     snprintf(text, size, "%d ranks, %s", rnnd_comm_size(t->comm),
              rnnd_backend_describe(t->setup.be));
@@ -174,7 +174,7 @@ static bool is_best(const char *checkpoint)
 }
 
 /* Rank 0's checkpoint, or fresh values where there is none. */
-static int start(struct rnnd_trainer *t, const char *checkpoint)
+static int start(struct rnnd__trainer *t, const char *checkpoint)
 {
     char launch[sizeof t->at.launch];
     int64_t resumes = checkpoint != NULL, best = checkpoint && is_best(checkpoint);
@@ -184,27 +184,27 @@ static int start(struct rnnd_trainer *t, const char *checkpoint)
     fresh_state(t);
     if (!resumes) {
         memcpy(t->at.launch, launch, sizeof launch);
-        RNND_TRY(rnnd_comm_agree(t->comm, rnnd_setup_values(&t->setup)));
+        RNND_TRY(rnnd_comm_agree(t->comm, rnnd__setup_values(&t->setup)));
         /* They are rank 0's on every rank, whatever the hosts' mathematics. */
-        return rnnd_trainer_broadcast(t);
+        return rnnd__trainer_broadcast(t);
     }
     uint64_t fingerprint = t->at.fingerprint;
-    RNND_TRY(rnnd_trainer_restore(t, checkpoint));
+    RNND_TRY(rnnd__trainer_restore(t, checkpoint));
     if (best) /* the run's last checkpoint is another */
         t->saved_at = -1;
     if (t->at.fingerprint != fingerprint)
-        return rnnd_fail(RNND_EUSAGE,
+        return rnnd__fail(RNND_EUSAGE,
                          "--resume: %s has the fingerprint %016llx, the run was "
                          "made with data of %016llx",
                          t->opt->data, (unsigned long long)fingerprint,
                          (unsigned long long)t->at.fingerprint);
     if (strcmp(launch, t->at.launch) != 0)
-        rnnd_log_warn(
+        rnnd__log_warn(
             "the run was made on %s, goes on on %s: values agree to rounding, not "
             "to the bit",
             t->at.launch, launch);
     memcpy(t->at.launch, launch, sizeof launch);
-    rnnd_log_info("resuming at update %lld of %s", (long long)t->at.update,
+    rnnd__log_info("resuming at update %lld of %s", (long long)t->at.update,
                   checkpoint ? checkpoint : "the run");
     return 0;
 }
@@ -221,49 +221,49 @@ static int check_trace(const struct rnnd_options *opt, bool there)
 {
     if (!opt->trace || (!there && lies_in(opt->trace, opt->run_dir)))
         return 0;
-    if (rnnd_run_dir_keeps(opt->run_dir, opt->trace))
-        return rnnd_fail(RNND_EUSAGE, "--trace %s: the run keeps that file itself",
+    if (rnnd__run_dir_keeps(opt->run_dir, opt->trace))
+        return rnnd__fail(RNND_EUSAGE, "--trace %s: the run keeps that file itself",
                          opt->trace);
-    return rnnd_file_check(opt->trace);
+    return rnnd__file_check(opt->trace);
 }
 
 /* Rank 0: the folder, its record of the options, metrics, progress. What may fail comes
    before the files that make it the folder of a run. */
-static int open_folder(struct rnnd_trainer *t)
+static int open_folder(struct rnnd__trainer *t)
 {
     const char *path = t->opt->run_dir;
     char *text = NULL;
     RNND_TRY(check_trace(t->opt, false));
     if (!t->dir)
-        RNND_TRY(rnnd_run_dir_open(path, t->opt->resume, &t->dir));
+        RNND_TRY(rnnd__run_dir_open(path, t->opt->resume, &t->dir));
     RNND_TRY(check_trace(t->opt, true));
     if (t->opt->tensorboard)
-        RNND_TRY(rnnd_tensorboard_open(path, t->at.update, &t->board));
+        RNND_TRY(rnnd__tensorboard_open(path, t->at.update, &t->board));
     struct rnnd_options settled =
-        rnnd_setup_settled(t->opt, rnnd_dataset_info(t->setup.data));
-    RNND_TRY(rnnd_options_text(&settled, &text));
-    int status = rnnd_run_dir_write(path, "config.ini", text);
+        rnnd__setup_settled(t->opt, rnnd_dataset_info(t->setup.data));
+    RNND_TRY(rnnd__options_text(&settled, &text));
+    int status = rnnd__run_dir_write(path, "config.ini", text);
     free(text);
     RNND_TRY(status);
-    RNND_TRY(rnnd_checkpoint_prune(path, 0));
+    RNND_TRY(rnnd__checkpoint_prune(path, 0));
     /* also where no checkpoint was left to go on from, and the run starts anew */
-    RNND_TRY(rnnd_metrics_cut(path, t->at.update, t->at.validated));
-    return rnnd_metrics_open(path, &t->log);
+    RNND_TRY(rnnd__metrics_cut(path, t->at.update, t->at.validated));
+    return rnnd__metrics_open(path, &t->log);
 }
 
-int rnnd_trainer_open(struct rnnd_trainer *t, const struct rnnd_options *opt)
+int rnnd__trainer_open(struct rnnd__trainer *t, const struct rnnd_options *opt)
 {
     char *checkpoint = NULL;
     int status = 0;
     t->opt = opt;
     t->lead = rnnd_comm_rank(t->comm) == 0;
-    t->started = t->last_save = rnnd_clock();
+    t->started = t->last_save = rnnd__clock();
     t->saved_at = -1;
-    rnnd_stop_install();
+    rnnd__stop_install();
     RNND_TRY_GOTO(settle_options(t, &checkpoint));
     RNND_TRY_GOTO(rnnd_comm_agree(t->comm, open_data(t)));
     warn_of_long_sequences(t);
-    RNND_TRY_GOTO(rnnd_comm_agree(t->comm, rnnd_setup_model(&t->setup)));
+    RNND_TRY_GOTO(rnnd_comm_agree(t->comm, rnnd__setup_model(&t->setup)));
     RNND_TRY_GOTO(start(t, checkpoint));
     RNND_TRY_GOTO(rnnd_comm_agree(t->comm, t->lead ? open_folder(t) : 0));
 done:
@@ -271,15 +271,15 @@ done:
     return status;
 }
 
-void rnnd_trainer_close(struct rnnd_trainer *t)
+void rnnd__trainer_close(struct rnnd__trainer *t)
 {
-    rnnd_progress_end(t->meter);
-    rnnd_metrics_close(t->log);
-    rnnd_tensorboard_close(t->board);
-    rnnd_run_dir_close(t->dir);
+    rnnd__progress_end(t->meter);
+    rnnd__metrics_close(t->log);
+    rnnd__tensorboard_close(t->board);
+    rnnd__run_dir_close(t->dir);
     rnnd_state_free(t->carried);
-    rnnd_carry_clear(&t->at.carry);
+    rnnd__carry_clear(&t->at.carry);
     rnnd_dataset_close(t->valid);
-    rnnd_setup_close(&t->setup);
+    rnnd__setup_close(&t->setup);
     rnnd_options_clear(&t->merged);
 }

@@ -12,7 +12,7 @@
 #include "train/trainer.h"
 
 /* Keeps the first failure to write. */
-static void note(struct rnnd_trainer *t, int status)
+static void note(struct rnnd__trainer *t, int status)
 {
     if (status == 0 || t->report_status < 0)
         return;
@@ -21,56 +21,56 @@ static void note(struct rnnd_trainer *t, int status)
 }
 
 /* The epoch under way, counted from 1. */
-static int64_t epoch_number(const struct rnnd_trainer *t)
+static int64_t epoch_number(const struct rnnd__trainer *t)
 {
     return t->at.epoch + 1;
 }
 
 /* Steps of one epoch, over all ranks. */
-static double epoch_steps(const struct rnnd_trainer *t)
+static double epoch_steps(const struct rnnd__trainer *t)
 {
     const struct rnnd_dataset_info *info = rnnd_dataset_info(t->setup.data);
     return (double)(info->task == RNND_LM ? info->targets : info->steps);
 }
 
-static void begin_meter(struct rnnd_trainer *t)
+static void begin_meter(struct rnnd__trainer *t)
 {
     t->steps_done = epoch_steps(t) * (double)t->at.epoch;
-    struct rnnd_progress_work work = {.steps = epoch_steps(t) * (double)t->opt->epochs,
+    struct rnnd__progress_work work = {.steps = epoch_steps(t) * (double)t->opt->epochs,
                                       .steps_done = t->steps_done,
                                       .updates = t->opt->max_updates,
                                       .updates_done = t->at.update};
-    note(t, rnnd_progress_begin(t->opt->progress, &work, &t->meter));
+    note(t, rnnd__progress_begin(t->opt->progress, &work, &t->meter));
 }
 
 /* Every rank's device by name; collective. all [ranks * 128] on every rank. */
-static int gather_devices(struct rnnd_trainer *t, char *all, const char **name)
+static int gather_devices(struct rnnd__trainer *t, char *all, const char **name)
 {
     char own[128];
     snprintf(own, sizeof own, "%s", rnnd_backend_describe(t->setup.be));
-    RNND_TRY(rnnd_comm_allgather(t->comm, own, sizeof own, all));
+    RNND_TRY(rnnd__comm_allgather(t->comm, own, sizeof own, all));
     for (int r = 0; r < rnnd_comm_size(t->comm); r++)
         name[r] = all + (size_t)r * sizeof own;
     return 0;
 }
 
-void rnnd_trainer_report_start(struct rnnd_trainer *t)
+void rnnd__trainer_report_start(struct rnnd__trainer *t)
 {
     size_t ranks = (size_t)rnnd_comm_size(t->comm);
     char *all = calloc(ranks, 128);
     const char **devices = calloc(ranks, sizeof *devices);
     int status = all && devices ? gather_devices(t, all, devices)
-                                : rnnd_fail_memory(ranks * 128, "names of devices");
+                                : rnnd__fail_memory(ranks * 128, "names of devices");
     if (status == 0 && t->lead) {
         struct rnnd_options settled =
-            rnnd_setup_settled(t->opt, rnnd_dataset_info(t->setup.data));
-        struct rnnd_start_record record = {.opt = &settled,
+            rnnd__setup_settled(t->opt, rnnd_dataset_info(t->setup.data));
+        struct rnnd__start_record record = {.opt = &settled,
                                            .update = t->at.update,
                                            .ranks = (int)ranks,
                                            .devices = devices,
                                            .parameters =
                                                rnnd_model_parameters(t->setup.model)};
-        status = rnnd_metrics_start(t->log, &record);
+        status = rnnd__metrics_start(t->log, &record);
     }
     free(all);
     free(devices);
@@ -80,26 +80,26 @@ void rnnd_trainer_report_start(struct rnnd_trainer *t)
 }
 
 /* Of no targets 0, as the loss of a batch without one. */
-static double mean_loss(const struct rnnd_trainer *t)
+static double mean_loss(const struct rnnd__trainer *t)
 {
     return t->at.log_targets > 0 ? t->at.log_loss / t->at.log_targets : 0;
 }
 
-static double speed(const struct rnnd_trainer *t)
+static double speed(const struct rnnd__trainer *t)
 {
     return t->at.log_seconds > 0 ? t->at.log_steps / t->at.log_seconds : 0;
 }
 
-void rnnd_trainer_report_update(struct rnnd_trainer *t, bool logged)
+void rnnd__trainer_report_update(struct rnnd__trainer *t, bool logged)
 {
-    struct rnnd_progress_point point = {
+    struct rnnd__progress_point point = {
         .update = t->at.update, .epoch = epoch_number(t), .epochs = t->opt->epochs,
         .steps = t->steps_done, .loss = mean_loss(t), .steps_per_s = speed(t),
         .lr = t->at.last_lr};
-    rnnd_progress_update(t->meter, &point, logged);
+    rnnd__progress_update(t->meter, &point, logged);
 }
 
-static void forget_sums(struct rnnd_train_state *at)
+static void forget_sums(struct rnnd__train_state *at)
 {
     at->log_loss = at->log_targets = at->log_steps = at->log_seconds = 0;
     at->log_wait = at->log_straggler = 0;
@@ -107,26 +107,26 @@ static void forget_sums(struct rnnd_train_state *at)
 }
 
 /* The epoch that the last update belongs to: an epoch that has just ended counts. */
-static int64_t epoch_of_last_update(const struct rnnd_trainer *t)
+static int64_t epoch_of_last_update(const struct rnnd__trainer *t)
 {
     bool ended = t->at.entry == 0 && t->at.group == 0 && t->at.epoch > 0;
     return ended ? t->at.epoch : epoch_number(t);
 }
 
 /* A run goes on without its curves. */
-static void draw(struct rnnd_trainer *t, int64_t update, const struct rnnd_scalar *point,
+static void draw(struct rnnd__trainer *t, int64_t update, const struct rnnd__scalar *point,
                  int count)
 {
-    if (rnnd_tensorboard_add(t->board, update, point, count) == 0)
+    if (rnnd__tensorboard_add(t->board, update, point, count) == 0)
         return;
-    rnnd_log_warn("%s: no more curves are written", rnnd_status_detail());
-    rnnd_tensorboard_close(t->board);
+    rnnd__log_warn("%s: no more curves are written", rnnd_status_detail());
+    rnnd__tensorboard_close(t->board);
     t->board = NULL;
 }
 
-static void draw_train(struct rnnd_trainer *t, const struct rnnd_train_record *r)
+static void draw_train(struct rnnd__trainer *t, const struct rnnd__train_record *r)
 {
-    const struct rnnd_scalar point[] = {
+    const struct rnnd__scalar point[] = {
         {"train/loss", r->loss},           {"train/lr", r->lr},
         {"train/grad_norm", r->grad_norm}, {"train/steps_per_s", r->steps_per_s},
         {"train/idle", r->idle},           {"train/straggler", r->straggler},
@@ -134,19 +134,19 @@ static void draw_train(struct rnnd_trainer *t, const struct rnnd_train_record *r
     draw(t, r->update, point, sizeof point / sizeof *point);
 }
 
-static void draw_valid(struct rnnd_trainer *t, const struct rnnd_valid_record *r)
+static void draw_valid(struct rnnd__trainer *t, const struct rnnd__valid_record *r)
 {
     char tag[RNND_TAG_BYTES + 1] = "";
     if (r->result.metric)
         snprintf(tag, sizeof tag, "valid/%s", r->result.metric);
-    const struct rnnd_scalar point[] = {{"valid/loss", r->result.loss},
+    const struct rnnd__scalar point[] = {{"valid/loss", r->result.loss},
                                         {tag, r->result.value}};
     draw(t, r->update, point, r->result.metric ? 2 : 1);
 }
 
-void rnnd_trainer_report_train(struct rnnd_trainer *t, bool final)
+void rnnd__trainer_report_train(struct rnnd__trainer *t, bool final)
 {
-    struct rnnd_train_record record = {.update = t->at.update,
+    struct rnnd__train_record record = {.update = t->at.update,
                                        .epoch = epoch_of_last_update(t),
                                        .loss = mean_loss(t),
                                        .targets = (int64_t)t->at.log_targets,
@@ -158,49 +158,49 @@ void rnnd_trainer_report_train(struct rnnd_trainer *t, bool final)
                                                     / (double)t->at.log_updates,
                                        .partial = final};
     if (t->lead)
-        note(t, rnnd_metrics_train(t->log, &record));
+        note(t, rnnd__metrics_train(t->log, &record));
     if (t->board)
         draw_train(t, &record);
     if (!final)
         forget_sums(&t->at);
 }
 
-void rnnd_trainer_report_valid(struct rnnd_trainer *t, const struct rnnd_metrics *m)
+void rnnd__trainer_report_valid(struct rnnd__trainer *t, const struct rnnd_metrics *m)
 {
-    struct rnnd_valid_record record = {t->at.update, epoch_number(t), *m};
+    struct rnnd__valid_record record = {t->at.update, epoch_number(t), *m};
     if (!t->lead)
         return;
-    note(t, rnnd_metrics_valid(t->log, &record));
+    note(t, rnnd__metrics_valid(t->log, &record));
     if (t->board)
         draw_valid(t, &record);
-    rnnd_progress_valid(t->meter, record.update, record.epoch, m);
+    rnnd__progress_valid(t->meter, record.update, record.epoch, m);
 }
 
-void rnnd_trainer_report_skip(struct rnnd_trainer *t, const char *reason)
+void rnnd__trainer_report_skip(struct rnnd__trainer *t, const char *reason)
 {
     if (t->lead)
-        note(t, rnnd_metrics_skip(t->log, t->at.update, reason));
+        note(t, rnnd__metrics_skip(t->log, t->at.update, reason));
 }
 
-void rnnd_trainer_report_save(struct rnnd_trainer *t, const char *path)
+void rnnd__trainer_report_save(struct rnnd__trainer *t, const char *path)
 {
     const char *slash = strrchr(path, '/');
-    note(t, rnnd_metrics_save(t->log, t->at.update, slash ? slash + 1 : path));
+    note(t, rnnd__metrics_save(t->log, t->at.update, slash ? slash + 1 : path));
 }
 
-void rnnd_trainer_report_end(struct rnnd_trainer *t, int status)
+void rnnd__trainer_report_end(struct rnnd__trainer *t, int status)
 {
-    rnnd_progress_end(t->meter);
+    rnnd__progress_end(t->meter);
     t->meter = NULL;
     if (t->lead)
-        note(t, rnnd_metrics_end(t->log, -status, t->at.update,
-                                 rnnd_clock() - t->started));
+        note(t, rnnd__metrics_end(t->log, -status, t->at.update,
+                                 rnnd__clock() - t->started));
 }
 
-int rnnd_trainer_report_lost(const struct rnnd_trainer *t)
+int rnnd__trainer_report_lost(const struct rnnd__trainer *t)
 {
     if (t->report_status == 0)
         return 0;
-    return rnnd_fail((enum rnnd_status)t->report_status, "%s; the model is saved",
+    return rnnd__fail((enum rnnd_status)t->report_status, "%s; the model is saved",
                      t->report_why);
 }

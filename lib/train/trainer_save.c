@@ -20,19 +20,19 @@
 /* ---- carried states -------------------------------------------------------------- */
 
 /* Floats of one row: L*D*H. */
-static int64_t row_width(const struct rnnd_trainer *t)
+static int64_t row_width(const struct rnnd__trainer *t)
 {
     const struct rnnd_model_spec *s = rnnd_model_spec(t->setup.model);
     return s->layers * (s->bidirectional ? 2 : 1) * s->hidden;
 }
 
-static bool has_cells(const struct rnnd_trainer *t)
+static bool has_cells(const struct rnnd__trainer *t)
 {
     return rnnd_model_spec(t->setup.model)->cell == RNND_LSTM;
 }
 
 /* [L*D, rows, H] against [row, L*D, H]. */
-static void copy_row(const struct rnnd_trainer *t, float *device, float *row, int64_t j,
+static void copy_row(const struct rnnd__trainer *t, float *device, float *row, int64_t j,
                      bool to_device)
 {
     int64_t H = rnnd_model_spec(t->setup.model)->hidden, places = row_width(t) / H;
@@ -43,20 +43,20 @@ static void copy_row(const struct rnnd_trainer *t, float *device, float *row, in
 }
 
 /* A rank's record of one row: its id as 8 bytes, then h, then c. */
-static size_t record_size(const struct rnnd_trainer *t)
+static size_t record_size(const struct rnnd__trainer *t)
 {
     return sizeof(int64_t)
            + (size_t)((1 + has_cells(t)) * row_width(t)) * sizeof(float);
 }
 
-static int pack_records(struct rnnd_trainer *t, char **out, size_t *bytes)
+static int pack_records(struct rnnd__trainer *t, char **out, size_t *bytes)
 {
     size_t size = (size_t)(row_width(t) * t->carried_rows), each = record_size(t);
     float *h = NULL, *c;
     char *records = NULL;
     int status = 0;
-    RNND_TRY_GOTO(rnnd_new(2 * size, sizeof *h, "carried states", (void **)&h));
-    RNND_TRY_GOTO(rnnd_new((size_t)t->setup.share->count, each, "carried states",
+    RNND_TRY_GOTO(rnnd__new(2 * size, sizeof *h, "carried states", (void **)&h));
+    RNND_TRY_GOTO(rnnd__new((size_t)t->setup.share->count, each, "carried states",
                            (void **)&records));
     c = h + size;
     RNND_TRY_GOTO(rnnd_state_get(t->carried, h, c));
@@ -78,17 +78,17 @@ done:
 }
 
 /* Rank 0: the records of all ranks as at.carry. */
-static int unpack_records(struct rnnd_trainer *t, const char *records, size_t bytes)
+static int unpack_records(struct rnnd__trainer *t, const char *records, size_t bytes)
 {
-    struct rnnd_carry *carry = &t->at.carry;
+    struct rnnd__carry *carry = &t->at.carry;
     size_t each = record_size(t), width = (size_t)row_width(t);
     size_t count = bytes / each;
-    rnnd_carry_clear(carry);
-    RNND_TRY(rnnd_new(count, sizeof *carry->id, "carried states", (void **)&carry->id));
+    rnnd__carry_clear(carry);
+    RNND_TRY(rnnd__new(count, sizeof *carry->id, "carried states", (void **)&carry->id));
     RNND_TRY(
-        rnnd_new(count * width, sizeof(float), "carried states", (void **)&carry->h));
+        rnnd__new(count * width, sizeof(float), "carried states", (void **)&carry->h));
     if (has_cells(t))
-        RNND_TRY(rnnd_new(count * width, sizeof(float), "carried states",
+        RNND_TRY(rnnd__new(count * width, sizeof(float), "carried states",
                           (void **)&carry->c));
     for (size_t i = 0; i < count; i++, records += each) {
         const char *values = records + sizeof(int64_t);
@@ -105,15 +105,15 @@ static int unpack_records(struct rnnd_trainer *t, const char *records, size_t by
 
 /* Rank 0 ends up with the states of all ranks, where an entry or a stream is under
    way. */
-static int gather_carry(struct rnnd_trainer *t)
+static int gather_carry(struct rnnd__trainer *t)
 {
     char *own = NULL, *all = NULL;
     size_t bytes = 0, total = 0, *size = NULL;
     int status = 0, ranks = rnnd_comm_size(t->comm);
-    rnnd_carry_clear(&t->at.carry);
+    rnnd__carry_clear(&t->at.carry);
     if (!t->carried || t->at.group == 0)
         return 0;
-    RNND_TRY_GOTO(rnnd_new((size_t)ranks, sizeof *size, "sizes", (void **)&size));
+    RNND_TRY_GOTO(rnnd__new((size_t)ranks, sizeof *size, "sizes", (void **)&size));
     RNND_TRY_GOTO(rnnd_comm_agree(t->comm, pack_records(t, &own, &bytes)));
     RNND_TRY_GOTO(rnnd_comm_gather(t->comm, own, bytes, (void **)&all, size));
     for (int r = 0; t->lead && r < ranks; r++)
@@ -127,12 +127,12 @@ done:
     return status;
 }
 
-int rnnd_trainer_put_carry(struct rnnd_trainer *t)
+int rnnd__trainer_put_carry(struct rnnd__trainer *t)
 {
-    const struct rnnd_carry *carry = &t->at.carry;
+    const struct rnnd__carry *carry = &t->at.carry;
     size_t size = (size_t)(row_width(t) * t->carried_rows);
     float *h = NULL;
-    RNND_TRY(rnnd_new(2 * size, sizeof *h, "carried states", (void **)&h));
+    RNND_TRY(rnnd__new(2 * size, sizeof *h, "carried states", (void **)&h));
     for (int64_t i = 0; i < carry->count; i++)
         for (int64_t j = 0; j < t->setup.share->count; j++) {
             if (t->setup.share->piece[j].id != carry->id[i])
@@ -148,67 +148,67 @@ int rnnd_trainer_put_carry(struct rnnd_trainer *t)
 
 /* ---- saving ---------------------------------------------------------------------- */
 
-static int write_newest(struct rnnd_trainer *t)
+static int write_newest(struct rnnd__trainer *t)
 {
     char *path = NULL;
-    RNND_TRY(rnnd_checkpoint_path(t->opt->run_dir, t->at.update, &path));
+    RNND_TRY(rnnd__checkpoint_path(t->opt->run_dir, t->at.update, &path));
     int status =
-        rnnd_checkpoint_save(path, t->setup.model, t->setup.optim, t->opt, &t->at);
+        rnnd__checkpoint_save(path, t->setup.model, t->setup.optim, t->opt, &t->at);
     if (status == 0)
-        rnnd_trainer_report_save(t, path);
+        rnnd__trainer_report_save(t, path);
     free(path);
     RNND_TRY(status);
-    return rnnd_checkpoint_prune(t->opt->run_dir, t->opt->keep);
+    return rnnd__checkpoint_prune(t->opt->run_dir, t->opt->keep);
 }
 
-int rnnd_trainer_save(struct rnnd_trainer *t)
+int rnnd__trainer_save(struct rnnd__trainer *t)
 {
-    double mark = rnnd_timeline_now();
+    double mark = rnnd__timeline_now();
     if (t->saved_at == t->at.update)
         return 0;
     int status = gather_carry(t);
     if (status == 0 && t->lead)
         status = write_newest(t);
     RNND_TRY(rnnd_comm_agree(t->comm, status));
-    rnnd_timeline_mark(RNND_WORK_SAVE, false, -1, mark);
+    rnnd__timeline_mark(RNND_WORK_SAVE, false, -1, mark);
     t->saved_at = t->at.update;
-    t->last_save = rnnd_clock();
+    t->last_save = rnnd__clock();
     return 0;
 }
 
-int rnnd_trainer_save_best(struct rnnd_trainer *t)
+int rnnd__trainer_save_best(struct rnnd__trainer *t)
 {
     char *path = NULL;
     int status = gather_carry(t);
     if (status == 0 && t->lead)
-        status = rnnd_run_dir_file(t->opt->run_dir, "best.h5", &path);
+        status = rnnd__run_dir_file(t->opt->run_dir, "best.h5", &path);
     if (status == 0 && t->lead)
         status =
-            rnnd_checkpoint_save(path, t->setup.model, t->setup.optim, t->opt, &t->at);
+            rnnd__checkpoint_save(path, t->setup.model, t->setup.optim, t->opt, &t->at);
     free(path);
     return rnnd_comm_agree(t->comm, status);
 }
 
 /* ---- the same on all ranks ------------------------------------------------------- */
 
-static int broadcast_arena(struct rnnd_trainer *t, struct rnnd_buf arena)
+static int broadcast_arena(struct rnnd__trainer *t, struct rnnd__buf arena)
 {
-    const struct rnnd_params *p = rnnd_model_params(t->setup.model);
+    const struct rnnd__params *p = rnnd__model_params(t->setup.model);
     size_t bytes = (size_t)p->count * sizeof(float);
     void *host = NULL;
-    RNND_TRY(rnnd_new((size_t)p->count, sizeof(float), "parameters", &host));
-    int status = rnnd_device_download(p->be, host, arena, bytes);
+    RNND_TRY(rnnd__new((size_t)p->count, sizeof(float), "parameters", &host));
+    int status = rnnd__device_download(p->be, host, arena, bytes);
     if (status == 0)
         status = rnnd_comm_broadcast(t->comm, host, bytes);
     if (status == 0)
         p->be->ops->upload(p->be, arena, host, bytes);
     if (status == 0)
-        status = rnnd_device_sync(p->be);
+        status = rnnd__device_sync(p->be);
     free(host);
     return status;
 }
 
-int rnnd_trainer_broadcast(struct rnnd_trainer *t)
+int rnnd__trainer_broadcast(struct rnnd__trainer *t)
 {
     size_t bytes = (size_t)rnnd_model_spec(t->setup.model)->inputs * sizeof(float);
     if (rnnd_comm_size(t->comm) == 1)
@@ -217,21 +217,21 @@ int rnnd_trainer_broadcast(struct rnnd_trainer *t)
         RNND_TRY(rnnd_comm_broadcast(t->comm, rnnd_model_mean(t->setup.model), bytes));
         RNND_TRY(rnnd_comm_broadcast(t->comm, rnnd_model_std(t->setup.model), bytes));
     }
-    return broadcast_arena(t, rnnd_model_params(t->setup.model)->value);
+    return broadcast_arena(t, rnnd__model_params(t->setup.model)->value);
 }
 
-static int broadcast_carry(struct rnnd_trainer *t)
+static int broadcast_carry(struct rnnd__trainer *t)
 {
-    struct rnnd_carry *c = &t->at.carry;
+    struct rnnd__carry *c = &t->at.carry;
     int64_t shape[] = {c->count, c->width, c->c != NULL};
     RNND_TRY(rnnd_comm_broadcast(t->comm, shape, sizeof shape));
     size_t count = (size_t)shape[0], floats = count * (size_t)shape[1];
     if (!t->lead) {
-        *c = (struct rnnd_carry){.count = shape[0], .width = shape[1]};
-        RNND_TRY(rnnd_new(count, sizeof *c->id, "carried states", (void **)&c->id));
-        RNND_TRY(rnnd_new(floats, sizeof(float), "carried states", (void **)&c->h));
+        *c = (struct rnnd__carry){.count = shape[0], .width = shape[1]};
+        RNND_TRY(rnnd__new(count, sizeof *c->id, "carried states", (void **)&c->id));
+        RNND_TRY(rnnd__new(floats, sizeof(float), "carried states", (void **)&c->h));
         if (shape[2])
-            RNND_TRY(rnnd_new(floats, sizeof(float), "carried states", (void **)&c->c));
+            RNND_TRY(rnnd__new(floats, sizeof(float), "carried states", (void **)&c->c));
     }
     if (count == 0)
         return 0;
@@ -240,35 +240,35 @@ static int broadcast_carry(struct rnnd_trainer *t)
     return shape[2] ? rnnd_comm_broadcast(t->comm, c->c, floats * sizeof(float)) : 0;
 }
 
-int rnnd_trainer_restore(struct rnnd_trainer *t, const char *path)
+int rnnd__trainer_restore(struct rnnd__trainer *t, const char *path)
 {
     int status =
-        t->lead ? rnnd_checkpoint_load(path, t->setup.model, t->setup.optim, &t->at)
+        t->lead ? rnnd__checkpoint_load(path, t->setup.model, t->setup.optim, &t->at)
                 : 0;
     RNND_TRY(rnnd_comm_agree(t->comm, status));
-    struct rnnd_carry own = t->at.carry;
+    struct rnnd__carry own = t->at.carry;
     RNND_TRY(rnnd_comm_broadcast(t->comm, &t->at, sizeof t->at));
     t->at.carry = own; /* its pointers are this rank's */
     RNND_TRY(broadcast_carry(t));
-    RNND_TRY(rnnd_trainer_broadcast(t));
-    int64_t steps = rnnd_optim_step_count(t->setup.optim);
+    RNND_TRY(rnnd__trainer_broadcast(t));
+    int64_t steps = rnnd__optim_step_count(t->setup.optim);
     RNND_TRY(rnnd_comm_broadcast(t->comm, &steps, sizeof steps));
-    rnnd_optim_set_step_count(t->setup.optim, steps);
-    for (int i = 0; i < rnnd_optim_moments(t->setup.optim); i++)
-        RNND_TRY(broadcast_arena(t, rnnd_optim_moment(t->setup.optim, i)));
+    rnnd__optim_set_step_count(t->setup.optim, steps);
+    for (int i = 0; i < rnnd__optim_moments(t->setup.optim); i++)
+        RNND_TRY(broadcast_arena(t, rnnd__optim_moment(t->setup.optim, i)));
     t->saved_at = t->at.update;
     t->mid_entry = t->at.group > 0;
     return 0;
 }
 
 /* The sum of the parameters' words, as integers: it sees every bit. */
-static int hash_parameters(struct rnnd_trainer *t, uint64_t *out)
+static int hash_parameters(struct rnnd__trainer *t, uint64_t *out)
 {
-    const struct rnnd_params *p = rnnd_model_params(t->setup.model);
+    const struct rnnd__params *p = rnnd__model_params(t->setup.model);
     uint32_t *word = NULL;
     uint64_t hash = 0;
-    RNND_TRY(rnnd_new((size_t)p->count, sizeof *word, "parameters", (void **)&word));
-    int status = rnnd_device_download(p->be, word, p->value, (size_t)p->count * 4);
+    RNND_TRY(rnnd__new((size_t)p->count, sizeof *word, "parameters", (void **)&word));
+    int status = rnnd__device_download(p->be, word, p->value, (size_t)p->count * 4);
     for (int64_t i = 0; i < p->count; i++)
         hash += (uint64_t)word[i] * (2 * (uint64_t)i + 1);
     free(word);
@@ -276,7 +276,7 @@ static int hash_parameters(struct rnnd_trainer *t, uint64_t *out)
     return status;
 }
 
-int rnnd_trainer_compare(struct rnnd_trainer *t)
+int rnnd__trainer_compare(struct rnnd__trainer *t)
 {
     int ranks = rnnd_comm_size(t->comm), n = 0;
     uint64_t own = 0, *all = NULL;
@@ -284,14 +284,14 @@ int rnnd_trainer_compare(struct rnnd_trainer *t)
     if (ranks == 1)
         return 0;
     RNND_TRY(rnnd_comm_agree(t->comm, hash_parameters(t, &own)));
-    RNND_TRY(rnnd_new((size_t)ranks, sizeof *all, "hashes", (void **)&all));
-    int status = rnnd_comm_allgather(t->comm, &own, sizeof own, all);
+    RNND_TRY(rnnd__new((size_t)ranks, sizeof *all, "hashes", (void **)&all));
+    int status = rnnd__comm_allgather(t->comm, &own, sizeof own, all);
     for (int r = 1; status == 0 && r < ranks; r++)
         if (all[r] != all[0] && n < (int)sizeof names - 16)
             n += snprintf(names + n, sizeof names - (size_t)n, " %d", r);
     free(all);
     if (status == 0 && n)
-        return rnnd_fail(RNND_ECOMM,
+        return rnnd__fail(RNND_ECOMM,
                          "update %lld: parameters differ from rank 0's on ranks%s",
                          (long long)t->at.update, names);
     return status;

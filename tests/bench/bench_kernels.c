@@ -43,13 +43,13 @@ static const char *const part_names[PARTS] = {"input",   "forward", "backward",
 struct net {
     const struct shape *s;
     struct rnnd_backend *be;
-    const struct rnnd_backend_ops *op;
-    struct rnnd_packed batch[BATCHES];
+    const struct rnnd__backend_ops *op;
+    struct rnnd__packed batch[BATCHES];
     int64_t rows, params, used; /* most rows of a batch; parameters; of them laid out */
     int64_t w_ih[LAYERS][2], w_hh[LAYERS][2], b[LAYERS][2], embed, head;
-    struct rnnd_buf value, grad, x, dx, y[LAYERS], gates[LAYERS][2], keep[LAYERS][2];
-    struct rnnd_buf scratch, scores, token, rows_of, segment, sums;
-    struct rnnd_segments seg;
+    struct rnnd__buf value, grad, x, dx, y[LAYERS], gates[LAYERS][2], keep[LAYERS][2];
+    struct rnnd__buf scratch, scores, token, rows_of, segment, sums;
+    struct rnnd__segments seg;
     double time[PARTS], mark;
 };
 
@@ -77,15 +77,15 @@ static void *checked(void *p)
     return p;
 }
 
-static struct rnnd_buf device(struct net *n, int64_t floats, double scale)
+static struct rnnd__buf device(struct net *n, int64_t floats, double scale)
 {
-    struct rnnd_buf buf;
+    struct rnnd__buf buf;
     if (n->op->alloc(n->be, &buf, (size_t)floats * 4) != 0)
         abort();
     float *x = checked(malloc((size_t)floats * 4));
     for (int64_t i = 0; i < floats; i++) {
-        struct rnnd_random r = rnnd_philox(1, (uint32_t)i, 0, 0, 0);
-        x[i] = (float)(scale * (2 * rnnd_uniform(r.word[0]) - 1));
+        struct rnnd__random r = rnnd__philox(1, (uint32_t)i, 0, 0, 0);
+        x[i] = (float)(scale * (2 * rnnd__uniform(r.word[0]) - 1));
     }
     n->op->upload(n->be, buf, x, (size_t)floats * 4);
     free(x);
@@ -105,7 +105,7 @@ static void make_batch(struct net *n, int which)
     int32_t *len = checked(calloc((size_t)s->N, 4));
     int64_t *id = checked(calloc((size_t)s->N, 8));
     for (int64_t j = 0; j < s->N; j++) {
-        struct rnnd_random r = rnnd_philox(7, (uint32_t)j, (uint32_t)which, 0, 0);
+        struct rnnd__random r = rnnd__philox(7, (uint32_t)j, (uint32_t)which, 0, 0);
         len[j] = (int32_t)(s->shortest + r.word[0] % (s->longest - s->shortest + 1));
     }
     qsort(len, (size_t)s->N, 4, falling);
@@ -116,12 +116,12 @@ static void make_batch(struct net *n, int which)
             rows[t]++;
     for (int32_t t = 0; t < len[0]; t++)
         off[t + 1] = off[t] + rows[t];
-    n->batch[which] = (struct rnnd_packed){.N = s->N, .T = len[0], .R = off[len[0]],
+    n->batch[which] = (struct rnnd__packed){.N = s->N, .T = len[0], .R = off[len[0]],
                                            .n = rows, .off = off, .len = len, .id = id};
     n->rows = off[len[0]] > n->rows ? off[len[0]] : n->rows;
 }
 
-static void free_batch(struct rnnd_packed *b)
+static void free_batch(struct rnnd__packed *b)
 {
     free((void *)b->n);
     free((void *)b->off);
@@ -146,7 +146,7 @@ static int64_t inputs_of(const struct net *n, int l)
 static void make_net(struct net *n)
 {
     const struct shape *s = n->s;
-    int64_t GH = rnnd_cell_gates(s->cell) * s->H, width = s->D * s->H;
+    int64_t GH = rnnd__cell_gates(s->cell) * s->H, width = s->D * s->H;
     for (int b = 0; b < BATCHES; b++)
         make_batch(n, b);
     n->embed = place(n, s->V * s->I);
@@ -182,13 +182,13 @@ static void make_net(struct net *n)
     for (int64_t r = 0; r < n->rows && s->V; r++)
         token[r] = (int32_t)(r % s->V);
     n->op->upload(n->be, n->token, token, (size_t)n->rows * 4);
-    n->seg = (struct rnnd_segments){0, n->rows_of, n->segment, n->token};
+    n->seg = (struct rnnd__segments){0, n->rows_of, n->segment, n->token};
     free(token);
 }
 
 static void free_net(struct net *n)
 {
-    struct rnnd_buf all[] = {n->value, n->grad, n->x, n->dx, n->scratch, n->scores,
+    struct rnnd__buf all[] = {n->value, n->grad, n->x, n->dx, n->scratch, n->scores,
                              n->token, n->rows_of, n->segment, n->sums};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         n->op->free(n->be, all[i]);
@@ -205,58 +205,58 @@ static void free_net(struct net *n)
 
 /* ---- one update ------------------------------------------------------------------ */
 
-static struct rnnd_rnn loop(struct net *n, const struct rnnd_packed *b, int l, int d)
+static struct rnnd__rnn loop(struct net *n, const struct rnnd__packed *b, int l, int d)
 {
-    int64_t GH = rnnd_cell_gates(n->s->cell) * n->s->H;
-    return (struct rnnd_rnn){
+    int64_t GH = rnnd__cell_gates(n->s->cell) * n->s->H;
+    return (struct rnnd__rnn){
         .cell = n->s->cell,
         .reverse = d == 1,
         .H = n->s->H,
         .batch = b,
-        .w_hh = rnnd_at(n->value, n->w_hh[l][d]),
-        .b_ih = rnnd_at(n->value, n->b[l][d]),
-        .b_hh = rnnd_at(n->value, n->b[l][d] + GH),
+        .w_hh = rnnd__at(n->value, n->w_hh[l][d]),
+        .b_ih = rnnd__at(n->value, n->b[l][d]),
+        .b_hh = rnnd__at(n->value, n->b[l][d] + GH),
         .gates = n->gates[l][d],
-        .y = rnnd_at(n->y[l], d * n->s->H),
+        .y = rnnd__at(n->y[l], d * n->s->H),
         .ldy = n->s->D * n->s->H,
         .keep = n->keep[l][d],
-        .dw_hh = rnnd_at(n->grad, n->w_hh[l][d]),
-        .db_ih = rnnd_at(n->grad, n->b[l][d]),
-        .db_hh = rnnd_at(n->grad, n->b[l][d] + GH),
+        .dw_hh = rnnd__at(n->grad, n->w_hh[l][d]),
+        .db_ih = rnnd__at(n->grad, n->b[l][d]),
+        .db_hh = rnnd__at(n->grad, n->b[l][d] + GH),
         .scratch = n->scratch,
     };
 }
 
-static void forward(struct net *n, const struct rnnd_packed *b)
+static void forward(struct net *n, const struct rnnd__packed *b)
 {
-    int64_t GH = rnnd_cell_gates(n->s->cell) * n->s->H;
+    int64_t GH = rnnd__cell_gates(n->s->cell) * n->s->H;
     if (n->s->V)
-        n->op->embed_gather(n->be, b->R, n->s->I, n->x, rnnd_at(n->value, n->embed),
+        n->op->embed_gather(n->be, b->R, n->s->I, n->x, rnnd__at(n->value, n->embed),
                             n->token);
     for (int l = 0; l < n->s->L; l++)
         for (int d = 0; d < n->s->D; d++) {
             int64_t I = inputs_of(n, l);
-            struct rnnd_matmul m = {.tb = true, .m = b->R, .n = GH, .k = I, .alpha = 1,
+            struct rnnd__matmul m = {.tb = true, .m = b->R, .n = GH, .k = I, .alpha = 1,
                                     .lda = I, .ldb = I, .ldc = GH};
-            struct rnnd_rnn r = loop(n, b, l, d);
+            struct rnnd__rnn r = loop(n, b, l, d);
             n->op->matmul(n->be, &m, n->gates[l][d], l ? n->y[l - 1] : n->x,
-                          rnnd_at(n->value, n->w_ih[l][d]));
+                          rnnd__at(n->value, n->w_ih[l][d]));
             lap(n, INPUT);
             n->op->rnn_forward(n->be, &r);
             lap(n, FORWARD);
         }
 }
 
-static void backward(struct net *n, const struct rnnd_packed *b, struct rnnd_buf dy,
-                     struct rnnd_buf dx)
+static void backward(struct net *n, const struct rnnd__packed *b, struct rnnd__buf dy,
+                     struct rnnd__buf dx)
 {
-    int64_t GH = rnnd_cell_gates(n->s->cell) * n->s->H;
+    int64_t GH = rnnd__cell_gates(n->s->cell) * n->s->H;
     for (int l = n->s->L - 1; l >= 0; l--) {
         for (int d = 0; d < n->s->D; d++) {
             int64_t I = inputs_of(n, l);
-            struct rnnd_matmul w = {.ta = true, .m = GH, .n = I, .k = b->R, .alpha = 1,
+            struct rnnd__matmul w = {.ta = true, .m = GH, .n = I, .k = b->R, .alpha = 1,
                                     .beta = 1, .lda = GH, .ldb = I, .ldc = I};
-            struct rnnd_matmul x = {.m = b->R,
+            struct rnnd__matmul x = {.m = b->R,
                                     .n = I,
                                     .k = GH,
                                     .alpha = 1,
@@ -264,36 +264,36 @@ static void backward(struct net *n, const struct rnnd_packed *b, struct rnnd_buf
                                     .lda = GH,
                                     .ldb = I,
                                     .ldc = I};
-            struct rnnd_rnn r = loop(n, b, l, d);
-            r.dy = rnnd_at(dy, d * n->s->H);
+            struct rnnd__rnn r = loop(n, b, l, d);
+            r.dy = rnnd__at(dy, d * n->s->H);
             n->op->rnn_backward(n->be, &r);
             lap(n, BACKWARD);
-            n->op->matmul(n->be, &w, rnnd_at(n->grad, n->w_ih[l][d]), n->gates[l][d],
+            n->op->matmul(n->be, &w, rnnd__at(n->grad, n->w_ih[l][d]), n->gates[l][d],
                           l ? n->y[l - 1] : n->x);
             if (l > 0 || n->s->V)
                 n->op->matmul(n->be, &x, dx, n->gates[l][d],
-                              rnnd_at(n->value, n->w_ih[l][d]));
+                              rnnd__at(n->value, n->w_ih[l][d]));
             lap(n, WEIGHTS);
         }
-        struct rnnd_buf swap = dy;
+        struct rnnd__buf swap = dy;
         dy = dx;
         dx = swap;
     }
     if (n->s->V) {
         n->seg.count = b->R;
-        n->op->embed_scatter_add(n->be, n->s->I, rnnd_at(n->grad, n->embed), dy,
+        n->op->embed_scatter_add(n->be, n->s->I, rnnd__at(n->grad, n->embed), dy,
                                  &n->seg);
     }
 }
 
-static void head(struct net *n, const struct rnnd_packed *b, struct rnnd_buf dy)
+static void head(struct net *n, const struct rnnd__packed *b, struct rnnd__buf dy)
 {
     int64_t H = n->s->H, V = n->s->V, chunk = CHUNK / V;
-    struct rnnd_buf w = rnnd_at(n->value, n->head), dw = rnnd_at(n->grad, n->head);
+    struct rnnd__buf w = rnnd__at(n->value, n->head), dw = rnnd__at(n->grad, n->head);
     for (int64_t r = 0; r < b->R; r += chunk) {
         int64_t m = b->R - r < chunk ? b->R - r : chunk;
-        struct rnnd_buf x = rnnd_at(n->y[n->s->L - 1], r * H);
-        struct rnnd_matmul s = {.tb = true,
+        struct rnnd__buf x = rnnd__at(n->y[n->s->L - 1], r * H);
+        struct rnnd__matmul s = {.tb = true,
                                 .m = m,
                                 .n = V,
                                 .k = H,
@@ -301,7 +301,7 @@ static void head(struct net *n, const struct rnnd_packed *b, struct rnnd_buf dy)
                                 .lda = H,
                                 .ldb = H,
                                 .ldc = V};
-        struct rnnd_matmul g = {.ta = true,
+        struct rnnd__matmul g = {.ta = true,
                                 .m = V,
                                 .n = H,
                                 .k = m,
@@ -310,42 +310,42 @@ static void head(struct net *n, const struct rnnd_packed *b, struct rnnd_buf dy)
                                 .lda = V,
                                 .ldb = H,
                                 .ldc = H};
-        struct rnnd_matmul i = {.m = m, .n = H, .k = V, .alpha = 1, .lda = V, .ldb = H,
+        struct rnnd__matmul i = {.m = m, .n = H, .k = V, .alpha = 1, .lda = V, .ldb = H,
                                 .ldc = H};
         n->op->matmul(n->be, &s, n->scores, x, w);
-        n->op->add_bias(n->be, m, V, n->scores, rnnd_at(w, V * H));
-        n->op->softmax_ce(n->be, m, V, n->scores, n->sums, rnnd_at(n->token, r));
+        n->op->add_bias(n->be, m, V, n->scores, rnnd__at(w, V * H));
+        n->op->softmax_ce(n->be, m, V, n->scores, n->sums, rnnd__at(n->token, r));
         n->op->matmul(n->be, &g, dw, n->scores, x);
-        n->op->col_sum(n->be, m, V, rnnd_at(dw, V * H), n->scores);
-        n->op->matmul(n->be, &i, rnnd_at(dy, r * H), n->scores, w);
+        n->op->col_sum(n->be, m, V, rnnd__at(dw, V * H), n->scores);
+        n->op->matmul(n->be, &i, rnnd__at(dy, r * H), n->scores, w);
     }
 }
 
-static void update(struct net *n, const struct rnnd_packed *b)
+static void update(struct net *n, const struct rnnd__packed *b)
 {
     int64_t half =
         n->rows * (n->s->D * n->s->H > n->s->I ? n->s->D * n->s->H : n->s->I);
-    struct rnnd_sgd sgd = {.n = n->used, .lr = 1e-4, .gscale = 1e-4};
+    struct rnnd__sgd sgd = {.n = n->used, .lr = 1e-4, .gscale = 1e-4};
     double norm;
     n->mark = now();
     forward(n, b);
     if (n->s->V)
         head(n, b, n->dx);
     lap(n, HEAD);
-    backward(n, b, n->dx, rnnd_at(n->dx, half));
+    backward(n, b, n->dx, rnnd__at(n->dx, half));
     n->mark = now();
     if (n->op->sum_sq(n->be, n->used, &norm, n->grad) < 0)
         abort();
-    n->op->sgd(n->be, &sgd, n->value, n->grad, (struct rnnd_buf){NULL});
+    n->op->sgd(n->be, &sgd, n->value, n->grad, (struct rnnd__buf){NULL});
     lap(n, UPDATE);
 }
 
 /* ---- reports --------------------------------------------------------------------- */
 
 /* Floating-point operations of one update that a product needs. */
-static double flops(const struct net *n, const struct rnnd_packed *b)
+static double flops(const struct net *n, const struct rnnd__packed *b)
 {
-    double sum = 0, GH = (double)rnnd_cell_gates(n->s->cell) * (double)n->s->H;
+    double sum = 0, GH = (double)rnnd__cell_gates(n->s->cell) * (double)n->s->H;
     for (int l = 0; l < n->s->L; l++) {
         double inputs = (l > 0 || n->s->V ? 3.0 : 2.0) * (double)inputs_of(n, l);
         sum += n->s->D * GH * (inputs + 3.0 * (double)n->s->H);
@@ -359,9 +359,9 @@ static double peak(struct rnnd_backend *be)
 {
     enum { M = 2048, N = 1024, K = 512 };
     struct net n = {.be = be, .op = be->ops};
-    struct rnnd_matmul m = {.tb = true, .m = M, .n = N, .k = K, .alpha = 1, .lda = K,
+    struct rnnd__matmul m = {.tb = true, .m = M, .n = N, .k = K, .alpha = 1, .lda = K,
                             .ldb = K, .ldc = N};
-    struct rnnd_buf A = device(&n, M * K, 1), B = device(&n, N * K, 1),
+    struct rnnd__buf A = device(&n, M * K, 1), B = device(&n, N * K, 1),
                     C = device(&n, M * N, 1);
     double best = 1e9;
     for (int i = 0; i < 12; i++) {
@@ -417,11 +417,11 @@ static void measure(struct rnnd_backend *be, const struct shape *s, double secon
 
 int main(int argc, char **argv)
 {
-    struct rnnd_backend_config config = {.threads = argc > 1 ? atoi(argv[1]) : 1,
+    struct rnnd__backend_config config = {.threads = argc > 1 ? atoi(argv[1]) : 1,
                                          .precision = RNND_FP32};
     struct rnnd_backend *be;
     char error[256];
-    if (rnnd_cpu_open(&config, &be, error) < 0) {
+    if (rnnd__cpu_open(&config, &be, error) < 0) {
         fprintf(stderr, "bench_kernels: %s\n", error);
         return EXIT_FAILURE;
     }

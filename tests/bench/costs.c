@@ -40,7 +40,7 @@ static int open_all(struct costs *c, int argc, char **argv)
     struct rnnd_model_spec spec;
     int operands;
     RNND_TRY(rnnd_options_init(&c->opt));
-    RNND_TRY(rnnd_options_parse(&c->opt, RNND_CMD_BENCH, argc, argv, &operands));
+    RNND_TRY(rnnd__options_parse(&c->opt, RNND_CMD_BENCH, argc, argv, &operands));
     RNND_TRY(rnnd_comm_open(60, &c->comm));
     RNND_TRY(rnnd_dataset_open(c->opt.data, &c->data));
     RNND_TRY(rnnd_backend_open(&c->opt, c->comm, &c->be));
@@ -109,7 +109,7 @@ static int run(struct costs *c)
     const struct rnnd_model_spec *s = rnnd_model_spec(c->model);
     printf(" sequence=%.4g update=%.4g bytes=%lld weights=%lld\n", sequence,
            update + fixed, 4 * (long long)rnnd_model_parameters(c->model),
-           (long long)(s->hidden * s->hidden * rnnd_cell_gates(s->cell)));
+           (long long)(s->hidden * s->hidden * rnnd__cell_gates(s->cell)));
     return 0;
 }
 

@@ -101,7 +101,7 @@ static double sum_seconds(const struct costs *c, int ranks)
 
 static int64_t draw_length(int64_t i, double mean, double sigma)
 {
-    struct rnnd_random r = rnnd_philox(1, (uint32_t)i, (uint32_t)(i >> 32), 0, 0);
+    struct rnnd__random r = rnnd__philox(1, (uint32_t)i, (uint32_t)(i >> 32), 0, 0);
     double u = (r.word[0] + 1.0) / 4294967297.0, v = r.word[1] / 4294967296.0;
     double normal = sqrt(-2 * log(u)) * cos(2 * acos(-1) * v);
     double length = exp(mean + sigma * normal);
@@ -125,12 +125,12 @@ static int falling(const void *a, const void *b)
 /* ---- dealing out ----------------------------------------------------------------- */
 
 /* Rank r's lengths, falling, into length; returns how many. */
-static int64_t deal(struct rnnd_share *s, enum way way, const int32_t *ids,
+static int64_t deal(struct rnnd__share *s, enum way way, const int32_t *ids,
                     int64_t count, int64_t *length)
 {
     int64_t n = 0, end = count * (s->rank + 1) / s->ranks;
     if (way == LONGEST_FIRST) {
-        must(rnnd_share_sequences(s, ids, count));
+        must(rnnd__share_sequences(s, ids, count));
         for (; n < s->count; n++)
             length[n] = s->piece[n].length;
         return n;
@@ -141,7 +141,7 @@ static int64_t deal(struct rnnd_share *s, enum way way, const int32_t *ids,
     return n;
 }
 
-static void run_update(struct sums *sums, const struct costs *c, struct rnnd_share *s,
+static void run_update(struct sums *sums, const struct costs *c, struct rnnd__share *s,
                        enum way way, const int32_t *ids, int64_t count)
 {
     int64_t *length = zeroed(count, sizeof *length);
@@ -181,8 +181,8 @@ static struct sums run(const struct costs *c, const struct setting *set)
     struct rnnd_plan_options o = {.seed = 1, .shuffle = true, .bucket = set->bucket,
                                   .batch = batch};
     struct rnnd_plan *plan;
-    struct rnnd_share *share = zeroed(1, sizeof *share);
-    *share = (struct rnnd_share){.offsets = offsets, .tokens = offsets[total],
+    struct rnnd__share *share = zeroed(1, sizeof *share);
+    *share = (struct rnnd__share){.offsets = offsets, .tokens = offsets[total],
                                  .ranks = set->ranks,
                                  .step_cost = rnnd__plan_step_cost(c->weights)};
     must(rnnd_plan_new(offsets, total, &o, &plan));
@@ -193,7 +193,7 @@ static struct sums run(const struct costs *c, const struct setting *set)
         rnnd_plan_entry(plan, e, &ids, &count);
         run_update(&sums, c, share, set->way, ids, count);
     }
-    rnnd_share_free(share);
+    rnnd__share_free(share);
     rnnd_plan_free(plan);
     free(offsets);
     return sums;

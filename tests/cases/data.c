@@ -53,67 +53,67 @@ static int values(const struct case_data *d, const double *given, uint32_t strea
                   int64_t count, int64_t below, double **out)
 {
     double *v;
-    RNND_TRY(rnnd_new((size_t)count, sizeof *v, "values", (void **)&v));
+    RNND_TRY(rnnd__new((size_t)count, sizeof *v, "values", (void **)&v));
     for (int64_t i = 0; i < count; i++) {
-        struct rnnd_random r = rnnd_philox(d->seed, (uint32_t)i, 0, stream, 0);
-        double u = (double)rnnd_uniform(r.word[0]);
+        struct rnnd__random r = rnnd__philox(d->seed, (uint32_t)i, 0, stream, 0);
+        double u = (double)rnnd__uniform(r.word[0]);
         v[i] = given ? given[i] : below ? floor(u * (double)below) : 2 * u - 1;
     }
     *out = v;
     return 0;
 }
 
-static int write_integers(struct rnnd_hdf *file, const char *object,
+static int write_integers(struct rnnd__hdf *file, const char *object,
                           const double *value, int64_t count)
 {
     int64_t *whole;
-    RNND_TRY(rnnd_new((size_t)count, sizeof *whole, "integers", (void **)&whole));
+    RNND_TRY(rnnd__new((size_t)count, sizeof *whole, "integers", (void **)&whole));
     for (int64_t i = 0; i < count; i++)
         whole[i] = (int64_t)value[i];
-    int status = rnnd_hdf_write(file, object, RNND_I64, 1, &count, false, whole);
+    int status = rnnd__hdf_write(file, object, RNND_I64, 1, &count, false, whole);
     free(whole);
     return status;
 }
 
-static int write_inputs(struct rnnd_hdf *file, const struct case_data *d)
+static int write_inputs(struct rnnd__hdf *file, const struct case_data *d)
 {
     int64_t dim[2] = {steps_of(d), d->features}, count = case_data_inputs(d);
     double *value;
     RNND_TRY(values(d, d->inputs, 1, count, d->vocab, &value));
-    int status = d->vocab ? rnnd_hdf_set_int(file, "vocab_size", d->vocab) : 0;
+    int status = d->vocab ? rnnd__hdf_set_int(file, "vocab_size", d->vocab) : 0;
     if (status == 0)
         status = d->vocab
                      ? write_integers(file, "inputs", value, count)
-                     : rnnd_hdf_write(file, "inputs", RNND_F64, 2, dim, false, value);
+                     : rnnd__hdf_write(file, "inputs", RNND_F64, 2, dim, false, value);
     free(value);
     return status;
 }
 
-static int write_targets(struct rnnd_hdf *file, const struct case_data *d)
+static int write_targets(struct rnnd__hdf *file, const struct case_data *d)
 {
     int64_t dim[2] = {target_rows(d), d->outputs}, count = case_data_targets(d);
     int64_t below = has_classes(d) ? d->outputs : is(d, "multilabel") ? 2 : 0;
     double *value;
     RNND_TRY(values(d, d->targets, 2, count, below, &value));
-    int status = has_classes(d) ? rnnd_hdf_set_int(file, "num_classes", d->outputs) : 0;
+    int status = has_classes(d) ? rnnd__hdf_set_int(file, "num_classes", d->outputs) : 0;
     if (status == 0)
         status = has_classes(d)
                      ? write_integers(file, "targets", value, count)
-                     : rnnd_hdf_write(file, "targets", RNND_F64, 2, dim, false, value);
+                     : rnnd__hdf_write(file, "targets", RNND_F64, 2, dim, false, value);
     free(value);
     return status;
 }
 
-static int write_all(struct rnnd_hdf *file, const struct case_data *d)
+static int write_all(struct rnnd__hdf *file, const struct case_data *d)
 {
     int64_t *offset, dim = d->sequences + 1;
-    RNND_TRY(rnnd_hdf_set_string(file, "format", "rnn_dist-data"));
-    RNND_TRY(rnnd_hdf_set_int(file, "version", 1));
-    RNND_TRY(rnnd_hdf_set_string(file, "task", d->task));
-    RNND_TRY(rnnd_new((size_t)dim, sizeof *offset, "offsets", (void **)&offset));
+    RNND_TRY(rnnd__hdf_set_string(file, "format", "rnn_dist-data"));
+    RNND_TRY(rnnd__hdf_set_int(file, "version", 1));
+    RNND_TRY(rnnd__hdf_set_string(file, "task", d->task));
+    RNND_TRY(rnnd__new((size_t)dim, sizeof *offset, "offsets", (void **)&offset));
     for (int64_t i = 0; i < d->sequences; i++)
         offset[i + 1] = offset[i] + (int64_t)d->length[i];
-    int status = rnnd_hdf_write(file, "offsets", RNND_I64, 1, &dim, false, offset);
+    int status = rnnd__hdf_write(file, "offsets", RNND_I64, 1, &dim, false, offset);
     free(offset);
     RNND_TRY(status);
     RNND_TRY(write_inputs(file, d));
@@ -122,11 +122,11 @@ static int write_all(struct rnnd_hdf *file, const struct case_data *d)
 
 int case_data_write(const char *path, const struct case_data *d)
 {
-    struct rnnd_hdf *file;
-    RNND_TRY(rnnd_hdf_create(path, &file));
+    struct rnnd__hdf *file;
+    RNND_TRY(rnnd__hdf_create(path, &file));
     int status = write_all(file, d);
     if (status == 0)
-        return rnnd_hdf_commit(file);
-    rnnd_hdf_close(file);
+        return rnnd__hdf_commit(file);
+    rnnd__hdf_close(file);
     return status;
 }

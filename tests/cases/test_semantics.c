@@ -695,7 +695,7 @@ static void train_windows(int64_t updates, const char *run_dir)
                                   {"epochs", "1"},         {"threads", "1"}};
     CK_OK(rnnd_options_init(&opt));
     for (int i = 0; i < COUNT(set); i++)
-        CK_OK(rnnd_options_set(&opt, set[i][0], set[i][1], RNND_FROM_COMMAND_LINE));
+        CK_OK(rnnd__options_set(&opt, set[i][0], set[i][1], RNND_FROM_COMMAND_LINE));
     CK_OK(rnnd_train(&opt, comm, &result));
     ck_assert_int_eq(result.updates, updates);
     rnnd_options_clear(&opt);

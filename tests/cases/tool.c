@@ -118,7 +118,7 @@ static int make_data(char **argv)
 /* ---- parameters */
 
 /* NAME=ROWSxCOLS:X, or NAME=ROWS:X for a vector. */
-static void write_constant(struct rnnd_hdf *file, const char *text)
+static void write_constant(struct rnnd__hdf *file, const char *text)
 {
     char name[64], object[96];
     long long rows, cols = 0;
@@ -133,55 +133,55 @@ static void write_constant(struct rnnd_hdf *file, const char *text)
     for (int64_t i = 0; i < count; i++)
         value[i] = (float)x;
     snprintf(object, sizeof object, "model/%s", name);
-    MUST(rnnd_hdf_write(file, object, RNND_F32, cols ? 2 : 1, dim, false, value));
+    MUST(rnnd__hdf_write(file, object, RNND_F32, cols ? 2 : 1, dim, false, value));
     free(value);
 }
 
 static int make_params(char **argv)
 {
-    struct rnnd_hdf *file;
-    MUST(rnnd_hdf_create(*argv++, &file));
-    MUST(rnnd_hdf_set_string(file, "format", "rnn_dist-checkpoint"));
-    MUST(rnnd_hdf_set_int(file, "version", 1));
-    MUST(rnnd_hdf_set_int(file, "update", 0));
-    MUST(rnnd_hdf_set_int(file, "epoch", 0));
-    MUST(rnnd_hdf_set_string(file, "config", ""));
+    struct rnnd__hdf *file;
+    MUST(rnnd__hdf_create(*argv++, &file));
+    MUST(rnnd__hdf_set_string(file, "format", "rnn_dist-checkpoint"));
+    MUST(rnnd__hdf_set_int(file, "version", 1));
+    MUST(rnnd__hdf_set_int(file, "update", 0));
+    MUST(rnnd__hdf_set_int(file, "epoch", 0));
+    MUST(rnnd__hdf_set_string(file, "config", ""));
     for (; *argv; argv++)
         write_constant(file, *argv);
-    MUST(rnnd_hdf_commit(file));
+    MUST(rnnd__hdf_commit(file));
     return 0;
 }
 
 /* ---- reading */
 
-static double *read_array(struct rnnd_hdf *file, const char *object, int64_t *count)
+static double *read_array(struct rnnd__hdf *file, const char *object, int64_t *count)
 {
-    struct rnnd_hdf_shape shape;
-    MUST(rnnd_hdf_shape(file, object, &shape));
+    struct rnnd__hdf_shape shape;
+    MUST(rnnd__hdf_shape(file, object, &shape));
     *count = 1;
     for (int i = 0; i < shape.rank; i++)
         *count *= shape.dim[i];
     double *out = zeroed(*count, sizeof *out);
     if (*count > 0)
-        MUST(rnnd_hdf_read(file, object, 0, shape.dim[0], RNND_F64, out));
+        MUST(rnnd__hdf_read(file, object, 0, shape.dim[0], RNND_F64, out));
     return out;
 }
 
 static int show(char **argv)
 {
-    struct rnnd_hdf *file;
+    struct rnnd__hdf *file;
     int64_t count;
-    MUST(rnnd_hdf_open(argv[0], &file));
+    MUST(rnnd__hdf_open(argv[0], &file));
     double *value = read_array(file, argv[1], &count);
     for (int64_t i = 0; i < count; i++)
         printf("%.9g\n", value[i]);
     free(value);
-    rnnd_hdf_close(file);
+    rnnd__hdf_close(file);
     return 0;
 }
 
 struct comparison {
-    struct rnnd_hdf *a, *b;
+    struct rnnd__hdf *a, *b;
     double worst;
     int arrays;
 };
@@ -189,9 +189,9 @@ struct comparison {
 static int compare_array(void *context, const char *object)
 {
     struct comparison *c = context;
-    struct rnnd_hdf_shape shape;
+    struct rnnd__hdf_shape shape;
     int64_t n, m;
-    MUST(rnnd_hdf_shape(c->a, object, &shape));
+    MUST(rnnd__hdf_shape(c->a, object, &shape));
     if (shape.kind != RNND_HDF_INT && shape.kind != RNND_HDF_FLOAT)
         return 0;
     double *a = read_array(c->a, object, &n), *b = read_array(c->b, object, &m);
@@ -218,11 +218,11 @@ static int diff(char **argv)
 {
     struct comparison c = {0};
     double bound = strtod(argv[0], NULL);
-    MUST(rnnd_hdf_open(argv[1], &c.a));
-    MUST(rnnd_hdf_open(argv[2], &c.b));
-    MUST(rnnd_hdf_each(c.a, argv[3] ? argv[3] : "/model", compare_array, &c));
-    rnnd_hdf_close(c.a);
-    rnnd_hdf_close(c.b);
+    MUST(rnnd__hdf_open(argv[1], &c.a));
+    MUST(rnnd__hdf_open(argv[2], &c.b));
+    MUST(rnnd__hdf_each(c.a, argv[3] ? argv[3] : "/model", compare_array, &c));
+    rnnd__hdf_close(c.a);
+    rnnd__hdf_close(c.b);
     if (c.arrays == 0)
         die("nothing to compare");
     return c.worst > bound;

@@ -18,19 +18,19 @@
 enum { WARM_UP = 3, ROUNDS = 10, MOST_LAYERS = 8 };
 
 struct layer {
-    struct rnnd_buf w_ih[2], w_hh[2], b_ih[2], b_hh[2], dw_ih[2], dw_hh[2], db[2][2];
-    struct rnnd_buf gates[2], keep[2], y;
+    struct rnnd__buf w_ih[2], w_hh[2], b_ih[2], b_hh[2], dw_ih[2], dw_hh[2], db[2][2];
+    struct rnnd__buf gates[2], keep[2], y;
     int64_t in;
 };
 
 struct bench {
     struct rnnd_backend *be;
-    const struct rnnd_backend_ops *op;
+    const struct rnnd__backend_ops *op;
     enum rnnd_cell cell;
     int64_t I, H, G;
     int L, D;
-    struct rnnd_packed batch;
-    struct rnnd_buf x, dy, dx, scratch[2];
+    struct rnnd__packed batch;
+    struct rnnd__buf x, dy, dx, scratch[2];
     struct layer layer[MOST_LAYERS];
 };
 
@@ -40,9 +40,9 @@ static void die(const char *what)
     exit(1);
 }
 
-static struct rnnd_buf room(struct bench *b, int64_t floats)
+static struct rnnd__buf room(struct bench *b, int64_t floats)
 {
-    struct rnnd_buf buf;
+    struct rnnd__buf buf;
     if (b->op->alloc(b->be, &buf, (size_t)floats * 4) != 0)
         die(b->be->error);
     b->op->zero(b->be, buf, (size_t)floats * 4);
@@ -50,9 +50,9 @@ static struct rnnd_buf room(struct bench *b, int64_t floats)
 }
 
 /* Small numbers, the same in every run. */
-static struct rnnd_buf noise(struct bench *b, int64_t floats)
+static struct rnnd__buf noise(struct bench *b, int64_t floats)
 {
-    struct rnnd_buf buf = room(b, floats);
+    struct rnnd__buf buf = room(b, floats);
     float *x = malloc((size_t)floats * 4);
     unsigned state = 1;
     if (!x)
@@ -66,9 +66,9 @@ static struct rnnd_buf noise(struct bench *b, int64_t floats)
     return buf;
 }
 
-static struct rnnd_buf put(struct bench *b, const void *src, size_t bytes)
+static struct rnnd__buf put(struct bench *b, const void *src, size_t bytes)
 {
-    struct rnnd_buf buf = room(b, (int64_t)(bytes + 3) / 4);
+    struct rnnd__buf buf = room(b, (int64_t)(bytes + 3) / 4);
     b->op->upload(b->be, buf, src, bytes);
     return buf;
 }
@@ -86,7 +86,7 @@ static void make_batch(struct bench *b, int64_t N, int64_t shortest, int64_t lon
     }
     for (int64_t t = 0; t < T; t++)
         off[t + 1] = off[t] + n[t];
-    b->batch = (struct rnnd_packed){.N = N, .T = T, .R = off[T], .n = n, .off = off,
+    b->batch = (struct rnnd__packed){.N = N, .T = T, .R = off[T], .n = n, .off = off,
                                     .len = len, .id = id};
     b->batch.d_n = put(b, n, (size_t)T * 4);
     b->batch.d_off = put(b, off, (size_t)(T + 1) * 8);
@@ -124,14 +124,14 @@ static void make_layers(struct bench *b)
 }
 
 /* The directions of a layer, for one call. */
-static void loops_of(struct bench *b, struct layer *y, struct rnnd_rnn r[2])
+static void loops_of(struct bench *b, struct layer *y, struct rnnd__rnn r[2])
 {
     for (int d = 0; d < b->D; d++)
-        r[d] = (struct rnnd_rnn){
+        r[d] = (struct rnnd__rnn){
             .cell = b->cell, .reverse = d == 1, .H = b->H, .batch = &b->batch,
             .w_hh = y->w_hh[d], .b_ih = y->b_ih[d], .b_hh = y->b_hh[d],
-            .gates = y->gates[d], .y = rnnd_at(y->y, d * b->H), .ldy = b->D * b->H,
-            .keep = y->keep[d], .dy = rnnd_at(b->dy, d * b->H), .dw_hh = y->dw_hh[d],
+            .gates = y->gates[d], .y = rnnd__at(y->y, d * b->H), .ldy = b->D * b->H,
+            .keep = y->keep[d], .dy = rnnd__at(b->dy, d * b->H), .dw_hh = y->dw_hh[d],
             .db_ih = y->db[d][0], .db_hh = y->db[d][1], .scratch = b->scratch[d],
         };
     r[0].other = b->D == 2 ? &r[1] : NULL;
@@ -142,9 +142,9 @@ static void forward(struct bench *b)
     int64_t GH = b->G * b->H;
     for (int l = 0; l < b->L; l++) {
         struct layer *y = &b->layer[l];
-        struct rnnd_matmul m = {.tb = true, .m = b->batch.R, .n = GH, .k = y->in, .alpha = 1,
+        struct rnnd__matmul m = {.tb = true, .m = b->batch.R, .n = GH, .k = y->in, .alpha = 1,
                                 .lda = y->in, .ldb = y->in, .ldc = GH};
-        struct rnnd_rnn r[2];
+        struct rnnd__rnn r[2];
         loops_of(b, y, r);
         for (int d = 0; d < b->D; d++)
             b->op->matmul(b->be, &m, y->gates[d], l ? b->layer[l - 1].y : b->x, y->w_ih[d]);
@@ -158,11 +158,11 @@ static void backward(struct bench *b)
     int64_t GH = b->G * b->H, R = b->batch.R;
     for (int l = b->L - 1; l >= 0; l--) {
         struct layer *y = &b->layer[l];
-        struct rnnd_matmul w = {.ta = true, .m = GH, .n = y->in, .k = R, .alpha = 1, .beta = 1,
+        struct rnnd__matmul w = {.ta = true, .m = GH, .n = y->in, .k = R, .alpha = 1, .beta = 1,
                                 .lda = GH, .ldb = y->in, .ldc = y->in};
-        struct rnnd_matmul x = {.m = R, .n = y->in, .k = GH, .alpha = 1, .lda = GH,
+        struct rnnd__matmul x = {.m = R, .n = y->in, .k = GH, .alpha = 1, .lda = GH,
                                 .ldb = y->in, .ldc = y->in};
-        struct rnnd_rnn r[2];
+        struct rnnd__rnn r[2];
         loops_of(b, y, r);
         b->op->rnn_backward(b->be, r);
         for (int d = 0; d < b->D; d++) {
@@ -217,11 +217,11 @@ int main(int argc, char **argv)
         die("bench PLUGIN CELL INPUT HIDDEN LAYERS DIRECTIONS BATCH SHORTEST LONGEST PRECISION "
             "PATH");
     void *library = dlopen(argv[1], RTLD_NOW);
-    const struct rnnd_cuda_plugin *plugin =
+    const struct rnnd__cuda_plugin *plugin =
         library ? dlsym(library, RNND_CUDA_PLUGIN_SYMBOL) : NULL;
     if (!plugin)
         die(dlerror());
-    struct rnnd_backend_config config = {.precision = index_of(argv[10], precisions),
+    struct rnnd__backend_config config = {.precision = index_of(argv[10], precisions),
                                          .rnn_path = index_of(argv[11], paths)};
     if (plugin->open(&config, &b.be, error) != 0)
         die(error);
@@ -231,7 +231,7 @@ int main(int argc, char **argv)
     b.H = atoll(argv[4]);
     b.L = atoi(argv[5]);
     b.D = atoi(argv[6]);
-    b.G = rnnd_cell_gates(b.cell);
+    b.G = rnnd__cell_gates(b.cell);
     if (b.L < 1 || b.L > MOST_LAYERS || b.D < 1 || b.D > 2)
         die("too many layers or directions");
     make_batch(&b, atoll(argv[7]), atoll(argv[8]), atoll(argv[9]));

@@ -99,7 +99,7 @@ void srunner_free(SRunner *r)
     free(r);
 }
 
-int rnnd_cpu_open(const struct rnnd_backend_config *config, struct rnnd_backend **out,
+int rnnd__cpu_open(const struct rnnd__backend_config *config, struct rnnd_backend **out,
                   char *error)
 {
     (void)config, (void)out;

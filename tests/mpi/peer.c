@@ -16,7 +16,7 @@
 
 static struct rnnd_comm *comm;
 
-static void *reachable(struct rnnd_backend *be, struct rnnd_buf buf)
+static void *reachable(struct rnnd_backend *be, struct rnnd__buf buf)
 {
     (void)be;
     return buf.dev;
@@ -31,26 +31,26 @@ static int no_sync(struct rnnd_backend *be)
 static int sum_gradients(void)
 {
     static float x[500000];
-    static const struct rnnd_backend_ops ops = {.host = reachable, .sync = no_sync};
+    static const struct rnnd__backend_ops ops = {.host = reachable, .sync = no_sync};
     static struct rnnd_backend be = {.ops = &ops};
-    struct rnnd_buf buf = {(char *)x};
-    RNND_TRY(rnnd_comm_sum_begin(comm, &be, buf, sizeof x / sizeof *x, "gradient sum"));
-    return rnnd_comm_sum_wait(comm);
+    struct rnnd__buf buf = {(char *)x};
+    RNND_TRY(rnnd__comm_sum_begin(comm, &be, buf, sizeof x / sizeof *x, "gradient sum"));
+    return rnnd__comm_sum_wait(comm);
 }
 
 /* Updates until a signal has reached a rank, as the trainer's loop. */
 static int until_signalled(void)
 {
-    rnnd_stop_install();
+    rnnd__stop_install();
     fprintf(stderr, "ready\n");
     int64_t stop = 0;
     for (int64_t update = 0; stop == 0; update++) {
         rnnd_comm_at_update(comm, update);
         RNND_TRY(sum_gradients());
-        stop = rnnd_stop_requested();
+        stop = rnnd__stop_requested();
         RNND_TRY(rnnd_comm_max(comm, &stop, 1));
     }
-    return rnnd_fail(RNND_STOPPED, "signal %d", (int)stop);
+    return rnnd__fail(RNND_STOPPED, "signal %d", (int)stop);
 }
 
 static int play(const char *scenario)
@@ -63,7 +63,7 @@ static int play(const char *scenario)
     if (strcmp(scenario, "signal") == 0)
         return until_signalled();
     if (strcmp(scenario, "fail") == 0)
-        return rnnd_comm_agree(comm, bad ? rnnd_fail(RNND_EDATA, "bad data") : 0);
+        return rnnd_comm_agree(comm, bad ? rnnd__fail(RNND_EDATA, "bad data") : 0);
     if (bad && strcmp(scenario, "die") == 0)
         raise(SIGKILL);
     if (bad && strcmp(scenario, "stop") == 0)
@@ -74,13 +74,13 @@ static int play(const char *scenario)
     if (bad && strcmp(scenario, "exit") == 0)
         _exit(3);
     if (bad && strcmp(scenario, "abort") == 0)
-        rnnd_comm_abort(comm, 4);
+        rnnd__comm_abort(comm, 4);
     if (bad && strcmp(scenario, "leave") == 0)
         return 0;
     int status = sum_gradients();
     /* what is broken stays broken, at once */
     if (status < 0 && rnnd_comm_agree(comm, 0) >= 0)
-        return rnnd_fail(RNND_FAULT, "the communicator forgot that it is broken");
+        return rnnd__fail(RNND_FAULT, "the communicator forgot that it is broken");
     return status;
 }
 
@@ -90,15 +90,15 @@ int main(int argc, char **argv)
         return 2;
     int status = rnnd_comm_open(argc > 2 ? atof(argv[2]) : 60, &comm);
     if (status < 0) {
-        rnnd_log_error("%s", rnnd_status_detail());
+        rnnd__log_error("%s", rnnd_status_detail());
         return -status;
     }
     printf("rank %d of %d on %s by %s\n", rnnd_comm_rank(comm), rnnd_comm_size(comm),
-           rnnd_comm_host(comm, rnnd_comm_rank(comm)), rnnd_comm_name(comm));
+           rnnd__comm_host(comm, rnnd_comm_rank(comm)), rnnd__comm_name(comm));
     fflush(stdout);
     status = play(argv[1]);
     if (status < 0)
-        rnnd_log_error("%s", rnnd_status_detail());
+        rnnd__log_error("%s", rnnd_status_detail());
     rnnd_comm_close(comm);
     return -status;
 }

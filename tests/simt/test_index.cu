@@ -19,7 +19,7 @@ static void places()
                               rows * cols - 1,
                               rows * cols * 97};
     for (int64_t i : starts) {
-        rnnd_place p = place_of(i, cols);
+        rnnd__place p = place_of(i, cols);
         EXPECT(p.row == i / cols && p.col == i % cols);
         p = place_of(i, 3);
         EXPECT(p.row == i / 3 && p.col == i % 3);
