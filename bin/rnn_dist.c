@@ -214,7 +214,7 @@ static int run_in_world(const struct bin_command *command, struct rnnd_options *
     bool mpi;
     int rank = launched_rank(&mpi);
     if (command->bit == RNND_CMD_TRAIN) /* ranks may wait for each other for long */
-        rnnd__stop_install();
+        rnnd__signals_install();
     int status = rnnd_comm_open(opt->comm_timeout, &comm);
     if (status < 0) {
         if (mpi || rank == 0)

@@ -70,7 +70,7 @@ static int gradient(struct loop *l, int64_t entry, int64_t update,
     rnnd_plan_entry(l->plan, entry, &ids, &count);
     for (int64_t i = 0; i < count; i++)
         length[i] = offsets[ids[i] + 1] - offsets[ids[i]];
-    TRY(rnnd_plan_share(length, count, rnnd_comm_size(l->comm), rnnd_comm_rank(l->comm),
+    TRY(rnnd_plan_shard(length, count, rnnd_comm_size(l->comm), rnnd_comm_rank(l->comm),
                         mine, &n, &straggler));
     if (n == 0)
         return rnnd_model_announce(l->model);

@@ -214,7 +214,7 @@ RNND_CHECKED int rnnd_dataset_targets(struct rnnd_dataset *data, int64_t first,
 /* Whether all values are in memory: large sets are read by slices. */
 bool rnnd_dataset_in_memory(const struct rnnd_dataset *data);
 /* These steps will be read soon: begins to fetch what is not in memory, and returns. */
-void rnnd_dataset_ahead(struct rnnd_dataset *data, int64_t first, int64_t count);
+void rnnd_dataset_prefetch(struct rnnd_dataset *data, int64_t first, int64_t count);
 /* Texts, or NULL where the file has none. */
 const char *rnnd_dataset_name(const struct rnnd_dataset *data, int64_t sequence);
 const char *rnnd_dataset_class(const struct rnnd_dataset *data, int64_t label);
@@ -260,7 +260,7 @@ void rnnd_plan_entry(const struct rnnd_plan *plan, int64_t entry, const int32_t 
    by integer cost. Writes the rank's positions in the list to mine [count], by falling
    cost, and how many to *n; *straggler is the longest over the mean load. The same on
    every rank. */
-RNND_CHECKED int rnnd_plan_share(const int64_t *length, int64_t count, int ranks,
+RNND_CHECKED int rnnd_plan_shard(const int64_t *length, int64_t count, int ranks,
                                  int rank, int32_t *mine, int64_t *n,
                                  double *straggler);
 

@@ -22,9 +22,9 @@ unit_tests = \
 	tests/test_options \
 	tests/test_plan \
 	tests/test_random \
-	tests/test_share \
+	tests/test_shard \
 	tests/test_statedict \
-	tests/test_stop \
+	tests/test_signals \
 	tests/test_tensorboard
 
 tests_cases_test_semantics_SOURCES = \

@@ -449,9 +449,9 @@ static void *bystander(void *end)
 
 static int wait_for_mark(int signal)
 {
-    for (int i = 0; i < 1000 && rnnd__stop_requested() != signal; i++)
+    for (int i = 0; i < 1000 && rnnd__signals_received() != signal; i++)
         usleep(1000);
-    return rnnd__stop_requested();
+    return rnnd__signals_received();
 }
 
 START_TEST(signals_leave_a_mark)
@@ -460,12 +460,12 @@ START_TEST(signals_leave_a_mark)
     pthread_t thread;
     bool end = false;
     ck_assert_int_eq(pthread_create(&thread, NULL, bystander, &end), 0);
-    rnnd__stop_install();
-    rnnd__stop_install();
-    ck_assert_int_eq(rnnd__stop_requested(), 0);
+    rnnd__signals_install();
+    rnnd__signals_install();
+    ck_assert_int_eq(rnnd__signals_received(), 0);
     for (size_t i = 0; i < sizeof signals / sizeof *signals; i++) {
         raise(signals[i]); /* to this thread */
-        ck_assert_int_eq(rnnd__stop_requested(), signals[i]);
+        ck_assert_int_eq(rnnd__signals_received(), signals[i]);
     }
     kill(getpid(), SIGUSR1);
     ck_assert_int_eq(wait_for_mark(SIGUSR1), SIGUSR1);
@@ -487,12 +487,12 @@ static void note(int signal)
 
 START_TEST(no_handler_runs_on_a_computing_thread)
 {
-    rnnd__stop_install();
+    rnnd__signals_install();
     struct sigaction action = {.sa_handler = note}, before;
     sigaction(SIGUSR2, &action, &before);
     raise(SIGUSR2);
     usleep(1000);
-    ck_assert(!ran_here && rnnd__stop_requested() == SIGUSR2 && !ran_here);
+    ck_assert(!ran_here && rnnd__signals_received() == SIGUSR2 && !ran_here);
     sigaction(SIGUSR2, &before, NULL);
 }
 END_TEST

@@ -158,8 +158,8 @@ START_TEST(places)
         ck_assert_mem_eq(row, x[i], sizeof row);
     }
     fclose(bytes);
-    rnnd__hdf_ahead(file, offset, 5 * size);
-    rnnd__hdf_ahead(file, 1 << 30, 1 << 30); /* beyond its end */
+    rnnd__hdf_prefetch(file, offset, 5 * size);
+    rnnd__hdf_prefetch(file, 1 << 30, 1 << 30); /* beyond its end */
     ck_assert(!rnnd__hdf_place(file, "/chunks", &offset, &size));
     ck_assert(!rnnd__hdf_place(file, "/nothing", &offset, &size));
     must(rnnd__hdf_read(file, "/whole", 4, 1, RNND_I32, row));

@@ -241,7 +241,7 @@ START_TEST(shares_are_a_partition)
     for (int r = 0; r < ranks; r++) {
         int64_t n;
         ck_assert_int_eq(
-            rnnd_plan_share(length, 512, ranks, r, mine, &n, &straggler[r > 0]), 0);
+            rnnd_plan_shard(length, 512, ranks, r, mine, &n, &straggler[r > 0]), 0);
         for (int64_t k = 0; k < n; k++) {
             ck_assert_int_eq(owner[mine[k]], -1);
             owner[mine[k]] = r;
@@ -264,7 +264,7 @@ START_TEST(longest_first_is_even)
     make_lengths(512);
     for (int i = 0; i < 512; i++)
         length[i] = length_of(i);
-    ck_assert_int_eq(rnnd_plan_share(length, 512, 8, 0, mine, &n, &straggler), 0);
+    ck_assert_int_eq(rnnd_plan_shard(length, 512, 8, 0, mine, &n, &straggler), 0);
     ck_assert_double_ge(straggler, 1);
     ck_assert_double_le(straggler, 1.02);
 }
@@ -275,7 +275,7 @@ START_TEST(nothing_to_share)
     int32_t none[1];
     int64_t n;
     double straggler;
-    ck_assert_int_eq(rnnd_plan_share(offsets, 0, 3, 1, none, &n, &straggler), 0);
+    ck_assert_int_eq(rnnd_plan_shard(offsets, 0, 3, 1, none, &n, &straggler), 0);
     ck_assert_int_eq(n, 0);
     ck_assert_double_eq(straggler, 1);
 }

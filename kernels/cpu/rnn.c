@@ -139,12 +139,12 @@ static struct rnnd__step step_of(const struct block *k, int64_t row, int64_t row
 }
 
 /* Lets a step know the gates of the step that is computed after it. */
-static void look_ahead(const struct block *k, struct rnnd__step *s, int64_t then)
+static void prefetch_step(const struct block *k, struct rnnd__step *s, int64_t then)
 {
     if (then < 0 || then >= k->steps)
         return;
-    s->ahead = rnnd__floats(k->r->gates) + row_at(k, then, 0) * k->G * s->H;
-    s->ahead_floats = alive(k, then) * k->G * s->H;
+    s->prefetch = rnnd__floats(k->r->gates) + row_at(k, then, 0) * k->G * s->H;
+    s->prefetch_floats = alive(k, then) * k->G * s->H;
 }
 
 /* Copies a row of H floats, or zeros where there is none. */
@@ -165,7 +165,7 @@ static void forward_rows(const struct block *k, int64_t t, int64_t j, int64_t ro
     if (rows == 0)
         return;
     struct rnnd__step s = step_of(k, row_at(k, t, j), rows, p);
-    look_ahead(k, &s, k->r->reverse ? t - 1 : t + 1);
+    prefetch_step(k, &s, k->r->reverse ? t - 1 : t + 1);
     k->cpu->simd->step_forward(k->r->cell, &s);
 }
 
@@ -237,7 +237,7 @@ static void backward_rows(const struct block *k, int64_t t, int64_t later, int64
     struct rnnd__step s = step_of(k, row, rows, p);
     backward_carried(k, &s, later, j);
     s.dy = or_null(r->dy, row * r->ldy);
-    look_ahead(k, &s, r->reverse ? t + 1 : t - 1);
+    prefetch_step(k, &s, r->reverse ? t + 1 : t - 1);
     k->cpu->simd->step_backward(r->cell, &s);
 }
 

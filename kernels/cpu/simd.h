@@ -29,8 +29,8 @@ struct rnnd__step {
     int64_t ldh;
     float *keep;                   /* [rows,H], as in struct rnnd__rnn */
     const float *c_prev;           /* [rows,H], NULL = zero */
-    const float *ahead; /* what the next step will read first, NULL = nothing */
-    int64_t ahead_floats;
+    const float *prefetch; /* what the next step will read first, NULL = nothing */
+    int64_t prefetch_floats;
     /* backward only */
     const float *dy; /* [rows,ldy], NULL = zero */
     /* Gate gradients of the step that these rows' states went into [rows,G*H], GRU also

@@ -166,15 +166,15 @@ struct panel {
 };
 
 /* Tile i of count of a panel asks for the next panel and the next step's rows. */
-INLINE struct ahead panel_ahead(enum rnnd_cell cell, const struct rnnd__step *s,
+INLINE struct prefetch panel_prefetch(enum rnnd_cell cell, const struct rnnd__step *s,
                                 const struct panel *p, int64_t i, int64_t count)
 {
-    struct ahead x = nothing_ahead(p->w);
+    struct prefetch x = no_prefetch(p->w);
     int64_t floats = p->nv * VL * p->K;
     if (large_weights(cell, s) && p->i + 1 < p->count)
-        look_ahead(&x, 0, p->w + floats, floats, i, count, p->K);
-    if (large_rows(s) && s->ahead)
-        look_ahead(&x, 1, s->ahead, s->ahead_floats, p->i * count + i, p->count * count,
+        prefetch_part(&x, 0, p->w + floats, floats, i, count, p->K);
+    if (large_rows(s) && s->prefetch)
+        prefetch_part(&x, 1, s->prefetch, s->prefetch_floats, p->i * count + i, p->count * count,
                    p->K);
     return x;
 }
@@ -189,7 +189,7 @@ INLINE void panel_forward(enum rnnd_cell cell, const struct rnnd__step *s,
         if (large_rows(s))
             prefetch_forward(cell, s, &t, p->from);
         if (s->h_prev) {
-            struct ahead x = panel_ahead(cell, s, p, i, tiles);
+            struct prefetch x = panel_prefetch(cell, s, p, i, tiles);
             tile_product(&t, false, s->h_prev, s->ldh, p->K, p->w, &x);
         } else {
             tile_zero(&t);
@@ -366,13 +366,13 @@ INLINE void prefetch_backward(enum rnnd_cell cell, const struct rnnd__step *s,
    own. */
 INLINE void tile_backward_product(enum rnnd_cell cell, const struct rnnd__step *s,
                                   struct tile *t, const struct panel *p,
-                                  const struct ahead *x)
+                                  const struct prefetch *x)
 {
     int64_t H = s->H, GH = rnnd__cell_gates(cell) * H;
     if (!s->next) {
         tile_zero(t);
     } else if (cell == RNND_GRU) {
-        struct ahead nothing = nothing_ahead(p->w);
+        struct prefetch nothing = no_prefetch(p->w);
         tile_product(t, false, s->next, GH, 2 * H, p->w, x);
         tile_product(t, true, s->next_q, H, H, p->w + 2 * H * p->nv * VL, &nothing);
     } else {
@@ -387,7 +387,7 @@ INLINE void panel_backward(enum rnnd_cell cell, const struct rnnd__step *s,
     for (int64_t i = 0; i < tiles; i++) {
         struct tile t;
         tile_place(&t, s->rows, i, tiles, p->nv);
-        struct ahead x = panel_ahead(cell, s, p, i, tiles);
+        struct prefetch x = panel_prefetch(cell, s, p, i, tiles);
         if (!state && large_rows(s))
             prefetch_backward(cell, s, &t, p->from);
         tile_backward_product(cell, s, &t, p, &x);

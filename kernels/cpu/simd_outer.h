@@ -135,8 +135,8 @@ static void outer_add(const struct outer_tile *t, const vf *sum)
 /* Rows k .. k+K-1 of both sides, and what will be read after them. */
 struct outer_rows {
     int64_t k, K;
-    const float *ahead;
-    int64_t ahead_floats;
+    const float *prefetch;
+    int64_t prefetch_floats;
 };
 
 static struct outer_rows outer_rows_at(int64_t k, int64_t all)
@@ -166,9 +166,9 @@ static void outer_sums(float *c, int64_t ldc, const struct side *blocks,
                                    (int)(from[1] - from[0])};
             const float *a =
                 packed + row / OUTER_BLOCK * OUTER_STRIDE + row % OUTER_BLOCK;
-            struct ahead x = nothing_ahead(panel);
-            if (o->ahead)
-                look_ahead(&x, 0, o->ahead, o->ahead_floats, p * tiles + i,
+            struct prefetch x = no_prefetch(panel);
+            if (o->prefetch)
+                prefetch_part(&x, 0, o->prefetch, o->prefetch_floats, p * tiles + i,
                            count * tiles, o->K);
             outer_prefetch(&t);
             outers[t.rows - 1][t.nv - 1](sum, false, a, 1, o->K, panel, &x);
@@ -187,8 +187,8 @@ static void outer_direct(const struct rnnd__outer *o, struct side a,
             outer_rows_at(k + rows.K, o->k).K * o->lda; /* the next rows of A */
         for (a.first = 0; a.first < o->m; a.first += GROUP) {
             a.cols = o->m - a.first < GROUP ? o->m - a.first : GROUP;
-            rows.ahead = a.p + (k + rows.K) * a.ld + next * a.first / o->m;
-            rows.ahead_floats = next * a.cols / o->m;
+            rows.prefetch = a.p + (k + rows.K) * a.ld + next * a.first / o->m;
+            rows.prefetch_floats = next * a.cols / o->m;
             outer_sums(o->c + a.first * o->ldc, o->ldc, &a, b, &rows, o->work);
         }
     }

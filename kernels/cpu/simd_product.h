@@ -34,18 +34,18 @@ struct tile {
 
 /* Two pieces of memory that will be wanted soon, asked for bit by bit while a tile is
    summed: the processor alone does not see them coming. */
-struct ahead {
+struct prefetch {
     const char *p[2];
     int64_t step[2];               /* bytes for each k */
 };
 
-static struct ahead nothing_ahead(const float *any)
+static struct prefetch no_prefetch(const float *any)
 {
-    return (struct ahead){{(const char *)any, (const char *)any}, {0, 0}};
+    return (struct prefetch){{(const char *)any, (const char *)any}, {0, 0}};
 }
 
 /* The i'th of count tiles of depth K asks for its share of floats from p on. */
-static void look_ahead(struct ahead *x, int which, const float *p, int64_t floats,
+static void prefetch_part(struct prefetch *x, int which, const float *p, int64_t floats,
                        int64_t i, int64_t count, int64_t K)
 {
     int64_t bytes = floats * (int64_t)sizeof *p;
@@ -62,7 +62,7 @@ struct factors {
 };
 
 /* sum (+)= that product; rows and nv are constants where inlined. */
-INLINE void product(vf *sum, bool more, struct factors f, const struct ahead *x,
+INLINE void product(vf *sum, bool more, struct factors f, const struct prefetch *x,
                     int rows, int nv)
 {
     const char *p0 = x->p[0], *p1 = x->p[1];
@@ -102,11 +102,11 @@ INLINE void product(vf *sum, bool more, struct factors f, const struct ahead *x,
 /* One function for each shape, as far as possible without structs on the stack: reading
    them back costs as much as a few steps of the sum. lda is the distance of rows. */
 typedef void product_of(vf *sum, bool more, const float *a, int64_t lda, int64_t K,
-                        const float *b, const struct ahead *x);
+                        const float *b, const struct prefetch *x);
 
 #define SHAPE(name, rows, nv, by_row, by_k)                                            \
     static void name##_##rows##_##nv(vf *sum, bool more, const float *a, int64_t lda,  \
-                                     int64_t K, const float *b, const struct ahead *x) \
+                                     int64_t K, const float *b, const struct prefetch *x) \
     {                                                                                  \
         (void)lda;                                                                     \
         product(sum, more, (struct factors){a, by_row, by_k, b, K}, x, rows, nv);      \
@@ -135,7 +135,7 @@ static product_of *const products[TILE_ROWS][TILE_VECTORS] = {
 };
 
 static void tile_product(struct tile *t, bool more, const float *a, int64_t lda,
-                         int64_t K, const float *b, const struct ahead *x)
+                         int64_t K, const float *b, const struct prefetch *x)
 {
     products[t->rows - 1][t->nv - 1](t->sum, more, a + t->first * lda, lda, K, b, x);
 }

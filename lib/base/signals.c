@@ -29,7 +29,7 @@ static void fill(sigset_t *set)
         sigaddset(set, signals[i]);
 }
 
-void rnnd__stop_install(void)
+void rnnd__signals_install(void)
 {
     sigset_t set;
     struct sigaction action;
@@ -44,7 +44,7 @@ void rnnd__stop_install(void)
             sigaction(signal, &action, NULL);
 }
 
-int rnnd__stop_requested(void)
+int rnnd__signals_received(void)
 {
     static const struct timespec at_once = {0, 0};
     sigset_t set;

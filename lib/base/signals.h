@@ -8,8 +8,8 @@
 
 /* From now on these signals only wait to be asked for, in this thread and in those it
    makes afterwards. To be called before the back end is opened; may be called again. */
-void rnnd__stop_install(void);
+void rnnd__signals_install(void);
 /* The signal that came last, 0 = none. */
-int rnnd__stop_requested(void);
+int rnnd__signals_received(void);
 
 #endif

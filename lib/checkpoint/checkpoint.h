@@ -24,7 +24,7 @@ struct rnnd__train_state {
     int64_t applied;   /* updates that changed the parameters */
     int64_t epoch;     /* epochs completed */
     int64_t entry;     /* entries of this epoch that are complete */
-    int64_t group;     /* window groups done of the entry under way */
+    int64_t entry_updates; /* updates done of the entry under way; stored as "group" */
     int64_t validated; /* update of the last validation, -1 = none yet */
     double seconds;    /* of training so far, over all runs */
 

@@ -32,7 +32,8 @@ static const struct number {
 #define INTEGER(field) NUMBER(field, RNND_I64)
 #define REAL(field) NUMBER(field, RNND_F64)
     INTEGER(update),         INTEGER(applied),       INTEGER(epoch),
-    INTEGER(entry),          INTEGER(group),         INTEGER(validated),
+    INTEGER(entry),          {"group", offsetof(struct rnnd__train_state, entry_updates), RNND_I64},
+    INTEGER(validated),
     INTEGER(patience_count), INTEGER(plateau_count), INTEGER(log_updates),
     INTEGER(fingerprint),    REAL(seconds),          REAL(best_loss),
     REAL(patience_loss),     REAL(plateau_loss),     REAL(plateau_factor),

@@ -53,28 +53,28 @@ static double flops_a_row(const struct rnnd_model_spec *s)
 static int begin_entry(struct bench *b)
 {
     if (b->setup.streams) {
-        RNND_TRY(rnnd__share_lanes(b->setup.share, b->opt->batch));
+        RNND_TRY(rnnd__shard_lanes(b->setup.shard, b->opt->batch));
     } else {
         const int32_t *ids;
         int64_t count;
         if (b->entry == 0)
             rnnd_plan_epoch(b->setup.plan, b->epoch);
         rnnd_plan_entry(b->setup.plan, b->entry, &ids, &count);
-        RNND_TRY(rnnd__share_sequences(b->setup.share, ids, count));
-        RNND_TRY(rnnd__ahead_entry(b->setup.ahead, b->setup.plan, b->entry + 1));
+        RNND_TRY(rnnd__shard_sequences(b->setup.shard, ids, count));
+        RNND_TRY(rnnd__prefetch_entry(b->setup.prefetch, b->setup.plan, b->entry + 1));
     }
     if (!b->opt->tbptt)
         return 0;
     rnnd_state_free(b->state);
     b->state = NULL;
-    return rnnd_state_new(b->setup.model, b->setup.share->members, &b->state);
+    return rnnd_state_new(b->setup.model, b->setup.shard->members, &b->state);
 }
 
 static void advance(struct bench *b, int64_t end)
 {
     b->update++;
     b->group++;
-    if (end < b->setup.share->windows)
+    if (end < b->setup.shard->windows)
         return;
     b->group = 0;
     b->entry++;
@@ -86,7 +86,7 @@ static void advance(struct bench *b, int64_t end)
 
 static double own_rows(const struct bench *b, int64_t first, int64_t end)
 {
-    const struct rnnd__share *s = b->setup.share;
+    const struct rnnd__shard *s = b->setup.shard;
     double rows = 0;
     for (int64_t j = 0; j < s->count; j++) {
         int64_t length = s->piece[j].length, from = first * s->window,
@@ -101,21 +101,21 @@ static double own_rows(const struct bench *b, int64_t first, int64_t end)
 
 static int update(struct bench *b)
 {
-    struct rnnd__group group = {.model = b->setup.model,
+    struct rnnd__gradient gradient = {.model = b->setup.model,
                                .batch = b->setup.batch,
-                               .share = b->setup.share,
+                               .shard = b->setup.shard,
                                .seed = (uint64_t)b->opt->seed,
                                .update = b->update,
                                .index = b->group};
     struct rnnd_loss loss = {0, 0, 0};
     double norm;
     int status = b->group == 0 ? begin_entry(b) : 0;
-    int64_t end, first = rnnd__share_group(b->setup.share, b->group, &end);
-    group.state = b->state;
+    int64_t end, first = rnnd__shard_windows(b->setup.shard, b->group, &end);
+    gradient.state = b->state;
     if (status == 0 && b->setup.streams)
-        rnnd__ahead_lanes(b->setup.ahead, b->setup.share, b->group + 1);
+        rnnd__prefetch_lanes(b->setup.prefetch, b->setup.shard, b->group + 1);
     if (status == 0)
-        status = rnnd__group_run(&group);
+        status = rnnd__gradient_accumulate(&gradient);
     if (status == 0)
         status = rnnd_model_take_loss(b->setup.model, &loss);
     RNND_TRY(rnnd_reducer_finish(b->setup.reducer, status, NULL, &loss));
@@ -125,8 +125,8 @@ static int update(struct bench *b)
     b->loss += loss.loss;
     b->targets += loss.targets;
     b->rows += own_rows(b, first, end);
-    b->straggler += b->setup.share->straggler;
-    b->out->steps += (double)rnnd__share_steps(b->setup.share, first, end);
+    b->straggler += b->setup.shard->straggler;
+    b->out->steps += (double)rnnd__shard_steps(b->setup.shard, first, end);
     advance(b, end);
     return 0;
 }

@@ -175,7 +175,7 @@ static int list_arrays(const char *path, const char *config, json_t *facts)
         status = rnnd__hdf_each(a.file, "/", look_for_checksum, &a);
     if (status == 0) {
         put(facts, "parameters", json_integer(a.parameters));
-        put(facts, "whole_file_checksum", json_boolean(rnnd__hdf_is_sealed(a.file)));
+        put(facts, "whole_file_checksum", json_boolean(rnnd__hdf_ends_with_checksum(a.file)));
         if (json_array_size(a.bare))
             put(facts, "without_checksum", json_incref(a.bare));
         put(facts, "model", json_incref(a.list));

@@ -39,40 +39,40 @@ struct verifier {
 
 /* ---- gradients ------------------------------------------------------------------- */
 
-static int take_members(struct verifier *v, struct rnnd__share *share)
+static int take_members(struct verifier *v, struct rnnd__shard *shard)
 {
     const int32_t *ids;
     int64_t count;
     if (v->setup.streams)
-        return rnnd__share_lanes(share, v->opt->batch);
+        return rnnd__shard_lanes(shard, v->opt->batch);
     rnnd_plan_epoch(v->setup.plan, 0);
     rnnd_plan_entry(v->setup.plan, 0, &ids, &count);
-    return rnnd__share_sequences(share, ids, count);
+    return rnnd__shard_sequences(shard, ids, count);
 }
 
-/* Adds the first update's gradient sums of one share to the arena. micro: bound of the
+/* Adds the first update's gradient sums of one shard to the arena. micro: bound of the
    micro-batches, 0 = none. */
-static int add_share(struct verifier *v, int ranks, int rank, int64_t micro)
+static int add_shard(struct verifier *v, int ranks, int rank, int64_t micro)
 {
-    struct rnnd__share *share = NULL;
+    struct rnnd__shard *shard = NULL;
     struct rnnd_state *state = NULL;
     int status = 0;
-    RNND_TRY_GOTO(rnnd__share_new(v->opt, v->setup.data, v->comm, &share));
-    share->ranks = ranks;
-    share->rank = rank;
-    share->bound = micro;
-    RNND_TRY_GOTO(take_members(v, share));
+    RNND_TRY_GOTO(rnnd__shard_new(v->opt, v->setup.data, v->comm, &shard));
+    shard->ranks = ranks;
+    shard->rank = rank;
+    shard->bound = micro;
+    RNND_TRY_GOTO(take_members(v, shard));
     if (v->opt->tbptt)
-        RNND_TRY_GOTO(rnnd_state_new(v->setup.model, share->members, &state));
-    struct rnnd__group group = {.model = v->setup.model,
+        RNND_TRY_GOTO(rnnd_state_new(v->setup.model, shard->members, &state));
+    struct rnnd__gradient gradient = {.model = v->setup.model,
                                .batch = v->setup.batch,
-                               .share = share,
+                               .shard = shard,
                                .state = state,
                                .seed = (uint64_t)v->opt->seed};
-    RNND_TRY_GOTO(rnnd__group_run(&group));
+    RNND_TRY_GOTO(rnnd__gradient_accumulate(&gradient));
 done:
     rnnd_state_free(state);
-    rnnd__share_free(share);
+    rnnd__shard_free(shard);
     return status;
 }
 
@@ -138,9 +138,9 @@ static int compare_ranks(struct verifier *v)
     RNND_TRY(rnnd_reducer_new(v->setup.model, v->comm, v->opt->bucket_mb,
                               &v->setup.reducer));
     if (size > 1)
-        status = add_share(v, size, rank, 0);
+        status = add_shard(v, size, rank, 0);
     for (int r = 0; size == 1 && status == 0 && r < SHARES_OF_ONE; r++)
-        status = add_share(v, SHARES_OF_ONE, r, 0);
+        status = add_shard(v, SHARES_OF_ONE, r, 0);
     RNND_TRY(rnnd_reducer_finish(v->setup.reducer, status, NULL, &none));
     drop_reducer(v);
     RNND_TRY(take_gradient(v, v->other));
@@ -155,19 +155,19 @@ static int compare_ranks(struct verifier *v)
 /* Steps of the first window, over all sequences. */
 static int window_steps(struct verifier *v, int64_t *steps)
 {
-    struct rnnd__share *share = NULL;
+    struct rnnd__shard *shard = NULL;
     int status = 0;
-    RNND_TRY_GOTO(rnnd__share_new(v->opt, v->setup.data, v->comm, &share));
-    RNND_TRY_GOTO(take_members(v, share));
-    *steps = rnnd__share_steps(share, 0, 1);
+    RNND_TRY_GOTO(rnnd__shard_new(v->opt, v->setup.data, v->comm, &shard));
+    RNND_TRY_GOTO(take_members(v, shard));
+    *steps = rnnd__shard_steps(shard, 0, 1);
 done:
-    rnnd__share_free(share);
+    rnnd__shard_free(shard);
     return status;
 }
 
 static int compare_micro(struct verifier *v, const char *what, int64_t micro)
 {
-    RNND_TRY(add_share(v, 1, 0, micro));
+    RNND_TRY(add_shard(v, 1, 0, micro));
     RNND_TRY(take_gradient(v, v->other));
     tell(v, what, difference(v), bound);
     return 0;
@@ -315,7 +315,7 @@ static int compare_device(struct verifier *v)
     opt.precision = RNND_FP32;
     opt.comm = RNND_COMM_AUTO;
     RNND_TRY_GOTO(rnnd_comm_agree(v->comm, open_all(&cpu)));
-    RNND_TRY_GOTO(add_share(&cpu, 1, 0, 0));
+    RNND_TRY_GOTO(add_shard(&cpu, 1, 0, 0));
     RNND_TRY_GOTO(take_gradient(&cpu, v->other));
     tell(v, "this device == the CPU", difference(v), bound);
 done:
@@ -327,7 +327,7 @@ done:
 static int compare_all(struct verifier *v)
 {
     int64_t steps;
-    RNND_TRY(add_share(v, 1, 0, 0));
+    RNND_TRY(add_shard(v, 1, 0, 0));
     RNND_TRY(take_gradient(v, v->one));
     RNND_TRY(window_steps(v, &steps));
     RNND_TRY(compare_ranks(v));

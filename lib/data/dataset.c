@@ -369,10 +369,10 @@ static void ask_for(struct rnnd_dataset *data, const struct rnnd__dataset_place 
                     int64_t first, int64_t count)
 {
     if (at->row)
-        rnnd__hdf_ahead(data->file, at->offset + first * at->row, count * at->row);
+        rnnd__hdf_prefetch(data->file, at->offset + first * at->row, count * at->row);
 }
 
-void rnnd_dataset_ahead(struct rnnd_dataset *data, int64_t first, int64_t count)
+void rnnd_dataset_prefetch(struct rnnd_dataset *data, int64_t first, int64_t count)
 {
     if (!data->file || count <= 0)
         return;

@@ -285,9 +285,9 @@ int rnnd__plan_deal(const struct rnnd__deal *d, int32_t *mine, int64_t *n,
     size_t count = (size_t)d->count, ranks = (size_t)d->ranks;
     uint64_t *key = NULL;
     int status = 0;
-    RNND_TRY_GOTO(rnnd__new(count, sizeof *key, "shares", (void **)&key));
-    RNND_TRY_GOTO(rnnd__new(ranks, sizeof *h.load, "shares", (void **)&h.load));
-    RNND_TRY_GOTO(rnnd__new(ranks, sizeof *h.rank, "shares", (void **)&h.rank));
+    RNND_TRY_GOTO(rnnd__new(count, sizeof *key, "shards", (void **)&key));
+    RNND_TRY_GOTO(rnnd__new(ranks, sizeof *h.load, "shards", (void **)&h.load));
+    RNND_TRY_GOTO(rnnd__new(ranks, sizeof *h.rank, "shards", (void **)&h.rank));
     for (int r = 0; r < d->ranks; r++)
         h.rank[r] = r;
     for (int64_t i = 0; i < d->count; i++)
@@ -309,7 +309,7 @@ done:
     return status;
 }
 
-int rnnd_plan_share(const int64_t *length, int64_t count, int ranks, int rank,
+int rnnd_plan_shard(const int64_t *length, int64_t count, int ranks, int rank,
                     int32_t *mine, int64_t *n, double *straggler)
 {
     struct rnnd__deal deal = {length, count, ranks, rank, COST_STEP};

@@ -19,7 +19,7 @@ struct rnnd__deal {
 /* For a layer with so many recurrent weights. */
 int64_t rnnd__plan_step_cost(int64_t weights);
 
-/* As rnnd_plan_share. */
+/* As rnnd_plan_shard. */
 RNND_CHECKED int rnnd__plan_deal(const struct rnnd__deal *deal, int32_t *mine,
                                  int64_t *n, double *straggler);
 

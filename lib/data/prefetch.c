@@ -7,59 +7,59 @@
 
 #include "base/status.h"
 
-struct rnnd__ahead {
+struct rnnd__prefetch {
     struct rnnd_dataset *data;
-    struct rnnd__share *share;      /* of the entry that comes next */
+    struct rnnd__shard *shard;      /* of the entry that comes next */
 };
 
-int rnnd__ahead_new(const struct rnnd_options *opt, struct rnnd_dataset *data,
-                   struct rnnd_comm *comm, struct rnnd__ahead **out)
+int rnnd__prefetch_new(const struct rnnd_options *opt, struct rnnd_dataset *data,
+                   struct rnnd_comm *comm, struct rnnd__prefetch **out)
 {
-    struct rnnd__ahead *a = NULL;
+    struct rnnd__prefetch *p = NULL;
     *out = NULL;
     if (rnnd_dataset_in_memory(data))
         return 0;
-    RNND_TRY(rnnd__new(1, sizeof *a, "reading ahead", (void **)&a));
-    a->data = data;
-    int status = rnnd__share_new(opt, data, comm, &a->share);
+    RNND_TRY(rnnd__new(1, sizeof *p, "reading ahead", (void **)&p));
+    p->data = data;
+    int status = rnnd__shard_new(opt, data, comm, &p->shard);
     if (status < 0)
-        free(a);
+        free(p);
     else
-        *out = a;
+        *out = p;
     return status;
 }
 
-void rnnd__ahead_free(struct rnnd__ahead *a)
+void rnnd__prefetch_free(struct rnnd__prefetch *p)
 {
-    if (!a)
+    if (!p)
         return;
-    rnnd__share_free(a->share);
-    free(a);
+    rnnd__shard_free(p->shard);
+    free(p);
 }
 
-int rnnd__ahead_entry(struct rnnd__ahead *a, const struct rnnd_plan *plan, int64_t entry)
+int rnnd__prefetch_entry(struct rnnd__prefetch *p, const struct rnnd_plan *plan, int64_t entry)
 {
     const int32_t *ids;
     int64_t count;
-    if (!a || entry >= rnnd_plan_entries(plan))
+    if (!p || entry >= rnnd_plan_entries(plan))
         return 0;
     rnnd_plan_entry(plan, entry, &ids, &count);
-    RNND_TRY(rnnd__share_sequences(a->share, ids, count));
-    for (int64_t j = 0; j < a->share->count; j++) {
-        const struct rnnd_piece *p = &a->share->piece[j];
-        rnnd_dataset_ahead(a->data, p->begin, p->length + a->share->pairs);
+    RNND_TRY(rnnd__shard_sequences(p->shard, ids, count));
+    for (int64_t j = 0; j < p->shard->count; j++) {
+        const struct rnnd_piece *piece = &p->shard->piece[j];
+        rnnd_dataset_prefetch(p->data, piece->begin, piece->length + p->shard->pairs);
     }
     return 0;
 }
 
-void rnnd__ahead_lanes(struct rnnd__ahead *a, const struct rnnd__share *lanes, int64_t g)
+void rnnd__prefetch_lanes(struct rnnd__prefetch *p, const struct rnnd__shard *lanes, int64_t k)
 {
-    int64_t end, first = rnnd__share_group(lanes, g, &end);
-    for (int64_t j = 0; a && j < lanes->count; j++) {
-        const struct rnnd_piece *p = &lanes->piece[j];
+    int64_t end, first = rnnd__shard_windows(lanes, k, &end);
+    for (int64_t j = 0; p && j < lanes->count; j++) {
+        const struct rnnd_piece *piece = &lanes->piece[j];
         int64_t from = first * lanes->window, to = end * lanes->window;
-        to = to < p->length ? to : p->length;
+        to = to < piece->length ? to : piece->length;
         if (from < to)
-            rnnd_dataset_ahead(a->data, p->begin + from, to - from + 1);
+            rnnd_dataset_prefetch(p->data, piece->begin + from, to - from + 1);
     }
 }

@@ -11,18 +11,18 @@
 
 #include "data/shard.h"
 
-struct rnnd__ahead;
+struct rnnd__prefetch;
 
 /* *out: NULL where all is in memory, which the other functions accept. */
-RNND_CHECKED int rnnd__ahead_new(const struct rnnd_options *opt,
+RNND_CHECKED int rnnd__prefetch_new(const struct rnnd_options *opt,
                                 struct rnnd_dataset *data, struct rnnd_comm *comm,
-                                struct rnnd__ahead **out);
-void rnnd__ahead_free(struct rnnd__ahead *ahead);
-/* The plan entry that comes next: this rank's share of it. */
-RNND_CHECKED int rnnd__ahead_entry(struct rnnd__ahead *ahead,
+                                struct rnnd__prefetch **out);
+void rnnd__prefetch_free(struct rnnd__prefetch *ahead);
+/* The plan entry that comes next: this rank's shard of it. */
+RNND_CHECKED int rnnd__prefetch_entry(struct rnnd__prefetch *ahead,
                                   const struct rnnd_plan *plan, int64_t entry);
-/* Group g of a stream's lanes. */
-void rnnd__ahead_lanes(struct rnnd__ahead *ahead, const struct rnnd__share *lanes,
-                      int64_t g);
+/* Update k of a stream's lanes. */
+void rnnd__prefetch_lanes(struct rnnd__prefetch *ahead, const struct rnnd__shard *lanes,
+                      int64_t k);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * shard.c - one rank's share of a plan entry, cut into windows and micro-batches.
+ * shard.c - one rank's shard of a plan entry, cut into windows and micro-batches.
  */
 #include "data/shard.h"
 
@@ -14,25 +14,25 @@ static int64_t recurrent_weights(const struct rnnd_options *opt)
     return gates * opt->hidden * opt->hidden;
 }
 
-int rnnd__share_new(const struct rnnd_options *opt, const struct rnnd_dataset *data,
-                   struct rnnd_comm *comm, struct rnnd__share **out)
+int rnnd__shard_new(const struct rnnd_options *opt, const struct rnnd_dataset *data,
+                   struct rnnd_comm *comm, struct rnnd__shard **out)
 {
-    struct rnnd__share *s = NULL;
-    RNND_TRY(rnnd__new(1, sizeof *s, "shares", (void **)&s));
+    struct rnnd__shard *s = NULL;
+    RNND_TRY(rnnd__new(1, sizeof *s, "shards", (void **)&s));
     s->offsets = rnnd_dataset_offsets(data);
     s->pairs = rnnd_dataset_info(data)->task == RNND_LM;
     s->tokens = rnnd_dataset_info(data)->steps;
     s->ranks = rnnd_comm_size(comm);
     s->rank = rnnd_comm_rank(comm);
     s->window = opt->tbptt;
-    s->group = opt->tbptt ? opt->windows : 0;
+    s->windows_per_update = opt->tbptt ? opt->windows : 0;
     s->bound = opt->microbatch_tokens;
     s->step_cost = rnnd__plan_step_cost(recurrent_weights(opt));
     *out = s;
     return 0;
 }
 
-void rnnd__share_free(struct rnnd__share *s)
+void rnnd__shard_free(struct rnnd__shard *s)
 {
     if (!s)
         return;
@@ -42,22 +42,22 @@ void rnnd__share_free(struct rnnd__share *s)
     free(s);
 }
 
-static int make_room(struct rnnd__share *s, int64_t count)
+static int make_room(struct rnnd__shard *s, int64_t count)
 {
     size_t n = (size_t)count;
     if (count <= s->room && s->length)
         return 0;
-    RNND_TRY(rnnd__grow(n, sizeof *s->length, "shares", (void **)&s->length));
-    RNND_TRY(rnnd__grow(n, sizeof *s->piece, "shares", (void **)&s->piece));
-    RNND_TRY(rnnd__grow(n + 1, sizeof *s->cut, "shares", (void **)&s->cut));
-    RNND_TRY(rnnd__grow(n, sizeof *s->all, "shares", (void **)&s->all));
-    RNND_TRY(rnnd__grow(n, sizeof *s->slice, "shares", (void **)&s->slice));
-    RNND_TRY(rnnd__grow(n, sizeof *s->mine, "shares", (void **)&s->mine));
+    RNND_TRY(rnnd__grow(n, sizeof *s->length, "shards", (void **)&s->length));
+    RNND_TRY(rnnd__grow(n, sizeof *s->piece, "shards", (void **)&s->piece));
+    RNND_TRY(rnnd__grow(n + 1, sizeof *s->cut, "shards", (void **)&s->cut));
+    RNND_TRY(rnnd__grow(n, sizeof *s->all, "shards", (void **)&s->all));
+    RNND_TRY(rnnd__grow(n, sizeof *s->slice, "shards", (void **)&s->slice));
+    RNND_TRY(rnnd__grow(n, sizeof *s->mine, "shards", (void **)&s->mine));
     s->room = count;
     return 0;
 }
 
-static int64_t steps_of(const struct rnnd__share *s, int32_t id)
+static int64_t steps_of(const struct rnnd__shard *s, int32_t id)
 {
     int64_t stored = s->offsets[id + 1] - s->offsets[id];
     return s->pairs && stored > 0 ? stored - 1 : stored;
@@ -74,18 +74,18 @@ static int64_t at_least(int64_t a, int64_t b)
 }
 
 /* Rows of a piece in its fullest window. */
-static int64_t window_rows(const struct rnnd__share *s, int64_t length)
+static int64_t window_rows(const struct rnnd__shard *s, int64_t length)
 {
     return s->window ? at_most(length, s->window) : length;
 }
 
-static int64_t windows_of(const struct rnnd__share *s, int64_t longest)
+static int64_t windows_of(const struct rnnd__shard *s, int64_t longest)
 {
     return s->window ? at_least(1, (longest + s->window - 1) / s->window) : 1;
 }
 
 /* Neighbours in length make a micro-batch, so that little is lost at its end. */
-static void cut_micro_batches(struct rnnd__share *s)
+static void cut_micro_batches(struct rnnd__shard *s)
 {
     int64_t rows = 0;
     s->cuts = 0;
@@ -100,7 +100,7 @@ static void cut_micro_batches(struct rnnd__share *s)
 }
 
 /* From all[members] and length[members]. */
-static int take_own(struct rnnd__share *s)
+static int take_own(struct rnnd__shard *s)
 {
     int64_t longest = 0;
     struct rnnd__deal deal = {s->length, s->members, s->ranks, s->rank, s->step_cost};
@@ -120,7 +120,7 @@ static int by_id(const void *a, const void *b)
     return (x->id > y->id) - (x->id < y->id);
 }
 
-int rnnd__share_sequences(struct rnnd__share *s, const int32_t *ids, int64_t count)
+int rnnd__shard_sequences(struct rnnd__shard *s, const int32_t *ids, int64_t count)
 {
     RNND_TRY(make_room(s, count));
     for (int64_t i = 0; i < count; i++)
@@ -142,7 +142,7 @@ static int64_t lane_begin(int64_t i, int64_t pairs, int64_t lanes)
     return (int64_t)((__int128)i * pairs / lanes);
 }
 
-int rnnd__share_lanes(struct rnnd__share *s, int64_t lanes)
+int rnnd__shard_lanes(struct rnnd__shard *s, int64_t lanes)
 {
     int64_t pairs = s->tokens - 1;
     if (pairs < lanes)
@@ -165,20 +165,20 @@ int rnnd__share_lanes(struct rnnd__share *s, int64_t lanes)
     return take_own(s);
 }
 
-int64_t rnnd__share_groups(const struct rnnd__share *s, int64_t longest)
+int64_t rnnd__shard_updates(const struct rnnd__shard *s, int64_t longest)
 {
     int64_t windows = windows_of(s, longest);
-    return s->group ? (windows + s->group - 1) / s->group : 1;
+    return s->windows_per_update ? (windows + s->windows_per_update - 1) / s->windows_per_update : 1;
 }
 
-int64_t rnnd__share_group(const struct rnnd__share *s, int64_t g, int64_t *end)
+int64_t rnnd__shard_windows(const struct rnnd__shard *s, int64_t k, int64_t *end)
 {
-    int64_t first = s->group ? g * s->group : 0;
-    *end = s->group ? at_most(first + s->group, s->windows) : s->windows;
+    int64_t first = s->windows_per_update ? k * s->windows_per_update : 0;
+    *end = s->windows_per_update ? at_most(first + s->windows_per_update, s->windows) : s->windows;
     return first;
 }
 
-int64_t rnnd__share_steps(const struct rnnd__share *s, int64_t first, int64_t end)
+int64_t rnnd__shard_steps(const struct rnnd__shard *s, int64_t first, int64_t end)
 {
     int64_t steps = 0;
     for (int64_t i = 0; i < s->members; i++) {
@@ -189,7 +189,7 @@ int64_t rnnd__share_steps(const struct rnnd__share *s, int64_t first, int64_t en
     return steps;
 }
 
-int64_t rnnd__share_slice(struct rnnd__share *s, int64_t w, int64_t m,
+int64_t rnnd__shard_slice(struct rnnd__shard *s, int64_t w, int64_t m,
                          const struct rnnd_piece **pieces)
 {
     const struct rnnd_piece *from = s->piece + s->cut[m];
@@ -206,7 +206,7 @@ int64_t rnnd__share_slice(struct rnnd__share *s, int64_t w, int64_t m,
     return n;
 }
 
-void rnnd__share_limits(const struct rnnd__share *s, const int32_t *ids, int64_t count,
+void rnnd__shard_limits(const struct rnnd__shard *s, const int32_t *ids, int64_t count,
                        struct rnnd_limits *limits)
 {
     int64_t total = 0, longest = 0;

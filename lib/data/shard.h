@@ -1,5 +1,5 @@
 /*
- * shard.h - one rank's share of a plan entry, cut into windows and micro-batches.
+ * shard.h - one rank's shard of a plan entry, cut into windows and micro-batches.
  *
  * Takes the sequences of an entry (or the lanes of a stream) and the number of ranks;
  * gives the pieces that this rank runs, in the order in which it runs them: windows one
@@ -11,14 +11,14 @@
 
 #include "rnn_dist.h"
 
-struct rnnd__share {
-    /* how to cut; set by rnnd__share_new */
+struct rnnd__shard {
+    /* how to cut; set by rnnd__shard_new */
     const int64_t *offsets;        /* of the data set, borrowed */
     bool pairs;                    /* lm: n tokens make n-1 steps */
     int64_t tokens;                /* steps stored in the data set */
     int ranks, rank;
     int64_t window;                /* steps, 0 = whole sequences */
-    int64_t group;                 /* windows an update, 0 = all */
+    int64_t windows_per_update;                 /* windows an update, 0 = all */
     int64_t bound;                 /* steps of a micro-batch, 0 = none */
     int64_t step_cost;             /* of the model, as in plan.h */
 
@@ -40,28 +40,28 @@ struct rnnd__share {
     int64_t room;
 };
 
-RNND_CHECKED int rnnd__share_new(const struct rnnd_options *opt,
+RNND_CHECKED int rnnd__shard_new(const struct rnnd_options *opt,
                                 const struct rnnd_dataset *data, struct rnnd_comm *comm,
-                                struct rnnd__share **out);
-void rnnd__share_free(struct rnnd__share *share);
+                                struct rnnd__shard **out);
+void rnnd__shard_free(struct rnnd__shard *shard);
 /* The sequences of a plan entry. */
-RNND_CHECKED int rnnd__share_sequences(struct rnnd__share *share, const int32_t *ids,
+RNND_CHECKED int rnnd__shard_sequences(struct rnnd__shard *shard, const int32_t *ids,
                                       int64_t count);
 /* All sequences joined and cut into lanes (lm); EDATA where there are fewer pairs. */
-RNND_CHECKED int rnnd__share_lanes(struct rnnd__share *share, int64_t lanes);
+RNND_CHECKED int rnnd__shard_lanes(struct rnnd__shard *shard, int64_t lanes);
 /* Updates that an entry with this longest sequence makes. */
-int64_t rnnd__share_groups(const struct rnnd__share *share, int64_t longest);
-/* Windows of group g: first .. *end-1. */
-int64_t rnnd__share_group(const struct rnnd__share *share, int64_t g, int64_t *end);
+int64_t rnnd__shard_updates(const struct rnnd__shard *shard, int64_t longest);
+/* Windows of the entry's update k: first .. *end-1. */
+int64_t rnnd__shard_windows(const struct rnnd__shard *shard, int64_t k, int64_t *end);
 /* Steps that all ranks run in windows first .. end-1. */
-int64_t rnnd__share_steps(const struct rnnd__share *share, int64_t first, int64_t end);
+int64_t rnnd__shard_steps(const struct rnnd__shard *shard, int64_t first, int64_t end);
 /* The pieces of micro-batch m in window w, borrowed until the next call; returns how
    many: sequences that have ended are left out. */
-int64_t rnnd__share_slice(struct rnnd__share *share, int64_t w, int64_t m,
+int64_t rnnd__shard_slice(struct rnnd__shard *shard, int64_t w, int64_t m,
                          const struct rnnd_piece **pieces);
 /* What the batches of an entry need at most, whatever rank runs what: enlarges *limits.
    ids NULL: of the members taken last. */
-void rnnd__share_limits(const struct rnnd__share *share, const int32_t *ids,
+void rnnd__shard_limits(const struct rnnd__shard *shard, const int32_t *ids,
                        int64_t count, struct rnnd_limits *limits);
 
 #endif

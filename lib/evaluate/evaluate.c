@@ -20,7 +20,7 @@ enum { WINDOWS_BETWEEN_CHECKS = 32 };
 /* A signal counts as a failure of this rank here: what was computed is of no use. */
 static int agree(struct rnnd_comm *comm, int status)
 {
-    if (status == 0 && rnnd__stop_requested())
+    if (status == 0 && rnnd__signals_received())
         status = rnnd__fail(RNND_STOPPED, "stopped by a signal");
     return rnnd_comm_agree(comm, status);
 }
@@ -66,16 +66,16 @@ static int add_parts(struct tally *t, struct rnnd_comm *comm)
 /* ---- sequences: a part is a batch ------------------------------------------------ */
 
 static int run_pool(struct rnnd_model *model, struct rnnd_batch *batch,
-                    const struct rnnd__walk *walk, struct tally *tally)
+                    const struct rnnd__sweep *sweep, struct tally *tally)
 {
     static const struct rnnd_pass from_zero;
-    RNND_TRY(begin_parts(tally, walk->batches));
-    for (int64_t k = 0; k < walk->own; k++) {
+    RNND_TRY(begin_parts(tally, sweep->batches));
+    for (int64_t k = 0; k < sweep->own; k++) {
         const int32_t *ids;
-        int64_t count = rnnd__walk_batch(walk, walk->mine[k], &ids);
+        int64_t count = rnnd__sweep_batch(sweep, sweep->mine[k], &ids);
         RNND_TRY(rnnd_batch_load_sequences(batch, ids, count));
         RNND_TRY(rnnd_model_evaluate(model, batch, &from_zero));
-        RNND_TRY(end_part(tally, model, walk->mine[k]));
+        RNND_TRY(end_part(tally, model, sweep->mine[k]));
     }
     return 0;
 }
@@ -84,18 +84,18 @@ static int run_sequences(struct rnnd_model *model, struct rnnd_batch *batch,
                          struct rnnd_dataset *data, struct rnnd_comm *comm,
                          const struct rnnd_options *opt, struct tally *tally)
 {
-    struct rnnd__walk *walk = NULL;
+    struct rnnd__sweep *sweep = NULL;
     bool more;
     int status = 0;
-    RNND_TRY_GOTO(rnnd__walk_new(opt, data, comm, 0, &walk));
-    RNND_TRY_GOTO(rnnd__walk_next(walk, &more));
+    RNND_TRY_GOTO(rnnd__sweep_new(opt, data, comm, 0, &sweep));
+    RNND_TRY_GOTO(rnnd__sweep_next(sweep, &more));
     while (more) {
-        RNND_TRY_GOTO(agree(comm, run_pool(model, batch, walk, tally)));
+        RNND_TRY_GOTO(agree(comm, run_pool(model, batch, sweep, tally)));
         RNND_TRY_GOTO(add_parts(tally, comm));
-        RNND_TRY_GOTO(rnnd__walk_next(walk, &more));
+        RNND_TRY_GOTO(rnnd__sweep_next(sweep, &more));
     }
 done:
-    rnnd__walk_free(walk);
+    rnnd__sweep_free(sweep);
     return status;
 }
 
@@ -112,35 +112,35 @@ static int blocks_of(int64_t lanes)
 }
 
 static int run_window(struct rnnd_model *model, struct rnnd_batch *batch,
-                      struct rnnd__share *share, struct rnnd_state *state, int64_t w)
+                      struct rnnd__shard *shard, struct rnnd_state *state, int64_t w)
 {
-    for (int64_t m = 0; m < share->cuts; m++) {
+    for (int64_t m = 0; m < shard->cuts; m++) {
         const struct rnnd_piece *pieces;
-        int64_t count = rnnd__share_slice(share, w, m, &pieces);
-        struct rnnd_pass pass = {.state = state, .state_row = share->cut[m]};
+        int64_t count = rnnd__shard_slice(shard, w, m, &pieces);
+        struct rnnd_pass pass = {.state = state, .state_row = shard->cut[m]};
         if (count == 0)
             continue;
-        RNND_TRY(rnnd_batch_load(batch, pieces, count, w * share->window));
+        RNND_TRY(rnnd_batch_load(batch, pieces, count, w * shard->window));
         RNND_TRY(rnnd_model_evaluate(model, batch, &pass));
     }
     rnnd_state_advance(state);
     return 0;
 }
 
-/* One block, or none (share->rank is no block): every rank joins in what is agreed. */
+/* One block, or none (shard->rank is no block): every rank joins in what is agreed. */
 static int run_block(struct rnnd_model *model, struct rnnd_batch *batch,
-                     struct rnnd__share *share, struct rnnd_comm *comm,
+                     struct rnnd__shard *shard, struct rnnd_comm *comm,
                      struct tally *tally)
 {
     struct rnnd_state *state = NULL;
-    bool mine = share->rank < share->ranks;
-    int status = 0, running = mine ? rnnd_state_new(model, share->count, &state) : 0;
-    for (int64_t w = 0; w < share->windows; w++) {
-        bool last = w + 1 == share->windows;
+    bool mine = shard->rank < shard->ranks;
+    int status = 0, running = mine ? rnnd_state_new(model, shard->count, &state) : 0;
+    for (int64_t w = 0; w < shard->windows; w++) {
+        bool last = w + 1 == shard->windows;
         if (running == 0 && mine)
-            running = run_window(model, batch, share, state, w);
+            running = run_window(model, batch, shard, state, w);
         if (running == 0 && mine && last)
-            running = end_part(tally, model, share->rank);
+            running = end_part(tally, model, shard->rank);
         if ((w + 1) % WINDOWS_BETWEEN_CHECKS == 0 || last)
             RNND_TRY_GOTO(agree(comm, running));
     }
@@ -153,21 +153,21 @@ static int run_lanes(struct rnnd_model *model, struct rnnd_batch *batch,
                      struct rnnd_dataset *data, struct rnnd_comm *comm,
                      const struct rnnd_options *opt, struct tally *tally)
 {
-    struct rnnd__share *share = NULL;
+    struct rnnd__shard *shard = NULL;
     int status = 0, rank = rnnd_comm_rank(comm), ranks = rnnd_comm_size(comm);
-    RNND_TRY_GOTO(rnnd__share_new(opt, data, comm, &share));
-    share->ranks = blocks_of(opt->batch);
-    RNND_TRY_GOTO(begin_parts(tally, share->ranks));
-    for (int first = 0; first < share->ranks; first += ranks) {
+    RNND_TRY_GOTO(rnnd__shard_new(opt, data, comm, &shard));
+    shard->ranks = blocks_of(opt->batch);
+    RNND_TRY_GOTO(begin_parts(tally, shard->ranks));
+    for (int first = 0; first < shard->ranks; first += ranks) {
         int block = first + rank;
-        share->rank = block < share->ranks ? block : 0;
-        RNND_TRY_GOTO(rnnd__share_lanes(share, opt->batch));
-        share->rank = block;
-        RNND_TRY_GOTO(run_block(model, batch, share, comm, tally));
+        shard->rank = block < shard->ranks ? block : 0;
+        RNND_TRY_GOTO(rnnd__shard_lanes(shard, opt->batch));
+        shard->rank = block;
+        RNND_TRY_GOTO(run_block(model, batch, shard, comm, tally));
     }
     RNND_TRY_GOTO(add_parts(tally, comm));
 done:
-    rnnd__share_free(share);
+    rnnd__shard_free(shard);
     return status;
 }
 

@@ -25,7 +25,7 @@ struct predictor {
     int64_t state_width;           /* L*D*H floats of h (and of c), 0 = not wanted */
     int states;                    /* 0, 1 (h) or 2 (h, c) */
 
-    struct rnnd__walk *walk;
+    struct rnnd__sweep *sweep;
     struct rnnd_batch *batch;
     struct rnnd_state *state;
     int64_t state_rows;
@@ -193,9 +193,9 @@ static int run_batch(struct predictor *p, const int32_t *ids, int64_t count)
 static int run_pool(struct predictor *p)
 {
     p->own_count = 0;
-    for (int64_t k = 0; k < p->walk->own; k++) {
+    for (int64_t k = 0; k < p->sweep->own; k++) {
         const int32_t *ids;
-        int64_t count = rnnd__walk_batch(p->walk, p->walk->mine[k], &ids);
+        int64_t count = rnnd__sweep_batch(p->sweep, p->sweep->mine[k], &ids);
         RNND_TRY(run_batch(p, ids, count));
     }
     return 0;
@@ -206,7 +206,7 @@ static int run_pool(struct predictor *p)
 static void place_batch(struct predictor *p, const int32_t *ids, int64_t count,
                         const float *from)
 {
-    int64_t first = p->walk->first;
+    int64_t first = p->sweep->first;
     size_t width = (size_t)p->outputs * sizeof(float);
     for (int64_t j = 0; j < count; j++) {
         int64_t rows = p->stepwise ? length_of(p, ids[j]) : 1;
@@ -222,7 +222,7 @@ static void place_batch(struct predictor *p, const int32_t *ids, int64_t count,
 
 static int place_pool(struct predictor *p, const float *all)
 {
-    const struct rnnd__walk *w = p->walk;
+    const struct rnnd__sweep *w = p->sweep;
     int64_t rows = rows_of(p, w->first, w->end), count = w->end - w->first;
     int32_t *mine = NULL;
     int64_t own;
@@ -230,13 +230,13 @@ static int place_pool(struct predictor *p, const float *all)
     for (int k = 0; k < p->states; k++)
         RNND_TRY(
             reserve(&p->pool_state[k], &p->pool_state_room[k], count * p->state_width));
-    RNND_TRY(rnnd__new((size_t)w->batches, sizeof *mine, "shares", (void **)&mine));
+    RNND_TRY(rnnd__new((size_t)w->batches, sizeof *mine, "shards", (void **)&mine));
     int status = 0;
     for (int rank = 0; status == 0 && rank < rnnd_comm_size(p->comm); rank++) {
-        status = rnnd__walk_share(w, rank, mine, &own);
+        status = rnnd__sweep_assign(w, rank, mine, &own);
         for (int64_t k = 0; status == 0 && k < own; k++) {
             const int32_t *ids;
-            int64_t n = rnnd__walk_batch(w, mine[k], &ids);
+            int64_t n = rnnd__sweep_batch(w, mine[k], &ids);
             place_batch(p, ids, n, all);
             all += batch_floats(p, ids, n);
         }
@@ -256,7 +256,7 @@ static int gather_pool(struct predictor *p)
     int status = rnnd_comm_gather(p->comm, p->own, (size_t)p->own_count * sizeof(float),
                                   &all, size);
     if (status == 0 && p->out) {
-        const struct rnnd__walk *w = p->walk;
+        const struct rnnd__sweep *w = p->sweep;
         status = place_pool(p, all);
         if (status == 0)
             status = rnnd__predict_out_pool(p->out, w->first, w->end, p->pool,
@@ -271,19 +271,19 @@ static int run(struct predictor *p)
 {
     bool more;
     int status = 0;
-    RNND_TRY(rnnd__walk_next(p->walk, &more));
+    RNND_TRY(rnnd__sweep_next(p->sweep, &more));
     while (more) {
         /* A failure of rank 0 to write is told with the next pool, or at the end. */
         RNND_TRY(rnnd_comm_agree(p->comm, status ? status : run_pool(p)));
         status = gather_pool(p);
-        RNND_TRY(rnnd__walk_next(p->walk, &more));
+        RNND_TRY(rnnd__sweep_next(p->sweep, &more));
     }
     return rnnd_comm_agree(p->comm, status);
 }
 
 static void clear(struct predictor *p)
 {
-    rnnd__walk_free(p->walk);
+    rnnd__sweep_free(p->sweep);
     rnnd_batch_free(p->batch);
     rnnd_state_free(p->state);
     rnnd__predict_out_close(p->out);
@@ -316,7 +316,7 @@ int rnnd_predict(struct rnnd_model *model, struct rnnd_dataset *data,
     if (rnnd_comm_rank(comm) == 0)
         status = rnnd__predict_out_open(opt, data, model, &layout, &p.out);
     RNND_TRY_GOTO(rnnd_comm_agree(comm, status));
-    RNND_TRY_GOTO(rnnd__walk_new(opt, data, comm, p.outputs + p.state_width, &p.walk));
+    RNND_TRY_GOTO(rnnd__sweep_new(opt, data, comm, p.outputs + p.state_width, &p.sweep));
     RNND_TRY_GOTO(rnnd_batch_new(rnnd_model_backend(model), data, false,
                                  rnnd_model_mean(model), rnnd_model_std(model),
                                  &p.batch));

@@ -10,17 +10,17 @@
 
 enum { POOL_BATCHES = 64, POOL_FLOATS = 1 << 24 };
 
-static int64_t length_of(const struct rnnd__walk *w, int64_t id)
+static int64_t length_of(const struct rnnd__sweep *w, int64_t id)
 {
     return w->offsets[id + 1] - w->offsets[id];
 }
 
-int rnnd__walk_new(const struct rnnd_options *opt, const struct rnnd_dataset *data,
-                  struct rnnd_comm *comm, int64_t width, struct rnnd__walk **out)
+int rnnd__sweep_new(const struct rnnd_options *opt, const struct rnnd_dataset *data,
+                  struct rnnd_comm *comm, int64_t width, struct rnnd__sweep **out)
 {
-    struct rnnd__walk *w = NULL;
+    struct rnnd__sweep *w = NULL;
     int status = 0;
-    RNND_TRY_GOTO(rnnd__new(1, sizeof *w, "walk", (void **)&w));
+    RNND_TRY_GOTO(rnnd__new(1, sizeof *w, "sweep", (void **)&w));
     w->offsets = rnnd_dataset_offsets(data);
     w->sequences = rnnd_dataset_info(data)->sequences;
     w->comm = comm;
@@ -30,18 +30,18 @@ int rnnd__walk_new(const struct rnnd_options *opt, const struct rnnd_dataset *da
     size_t most =
         (size_t)(w->batch < w->sequences / POOL_BATCHES ? w->batch * POOL_BATCHES
                                                         : w->sequences);
-    RNND_TRY_GOTO(rnnd__new(most, sizeof *w->order, "walk", (void **)&w->order));
-    RNND_TRY_GOTO(rnnd__new(most + 1, sizeof *w->start, "walk", (void **)&w->start));
-    RNND_TRY_GOTO(rnnd__new(most, sizeof *w->rows, "walk", (void **)&w->rows));
-    RNND_TRY_GOTO(rnnd__new(most, sizeof *w->mine, "walk", (void **)&w->mine));
+    RNND_TRY_GOTO(rnnd__new(most, sizeof *w->order, "sweep", (void **)&w->order));
+    RNND_TRY_GOTO(rnnd__new(most + 1, sizeof *w->start, "sweep", (void **)&w->start));
+    RNND_TRY_GOTO(rnnd__new(most, sizeof *w->rows, "sweep", (void **)&w->rows));
+    RNND_TRY_GOTO(rnnd__new(most, sizeof *w->mine, "sweep", (void **)&w->mine));
     *out = w;
     return 0;
 done:
-    rnnd__walk_free(w);
+    rnnd__sweep_free(w);
     return status;
 }
 
-void rnnd__walk_free(struct rnnd__walk *w)
+void rnnd__sweep_free(struct rnnd__sweep *w)
 {
     if (!w)
         return;
@@ -52,7 +52,7 @@ void rnnd__walk_free(struct rnnd__walk *w)
     free(w);
 }
 
-static void take_pool(struct rnnd__walk *w)
+static void take_pool(struct rnnd__sweep *w)
 {
     int64_t room = w->pool_rows, most = w->batch * POOL_BATCHES;
     w->first = w->end;
@@ -66,13 +66,13 @@ static void take_pool(struct rnnd__walk *w)
 
 static int longer_first(const void *a, const void *b, void *context)
 {
-    const struct rnnd__walk *w = context;
+    const struct rnnd__sweep *w = context;
     int32_t x = *(const int32_t *)a, y = *(const int32_t *)b;
     int64_t lx = length_of(w, x), ly = length_of(w, y);
     return lx != ly ? (lx < ly) - (lx > ly) : (x > y) - (x < y);
 }
 
-static void cut_batches(struct rnnd__walk *w)
+static void cut_batches(struct rnnd__sweep *w)
 {
     int64_t count = w->end - w->first;
     w->batches = 0;
@@ -89,14 +89,14 @@ static void cut_batches(struct rnnd__walk *w)
     w->start[w->batches] = count;
 }
 
-int rnnd__walk_share(const struct rnnd__walk *w, int rank, int32_t *mine, int64_t *own)
+int rnnd__sweep_assign(const struct rnnd__sweep *w, int rank, int32_t *mine, int64_t *own)
 {
     double straggler;
     struct rnnd__deal deal = {w->rows, w->batches, rnnd_comm_size(w->comm), rank, 0};
     return rnnd__plan_deal(&deal, mine, own, &straggler);
 }
 
-int rnnd__walk_next(struct rnnd__walk *w, bool *more)
+int rnnd__sweep_next(struct rnnd__sweep *w, bool *more)
 {
     take_pool(w);
     for (int64_t id = w->first; id < w->end; id++)
@@ -104,10 +104,10 @@ int rnnd__walk_next(struct rnnd__walk *w, bool *more)
     qsort_r(w->order, (size_t)(w->end - w->first), sizeof *w->order, longer_first, w);
     cut_batches(w);
     *more = w->end > w->first;
-    return rnnd__walk_share(w, rnnd_comm_rank(w->comm), w->mine, &w->own);
+    return rnnd__sweep_assign(w, rnnd_comm_rank(w->comm), w->mine, &w->own);
 }
 
-int64_t rnnd__walk_batch(const struct rnnd__walk *w, int64_t b, const int32_t **ids)
+int64_t rnnd__sweep_batch(const struct rnnd__sweep *w, int64_t b, const int32_t **ids)
 {
     *ids = w->order + w->start[b];
     return w->start[b + 1] - w->start[b];

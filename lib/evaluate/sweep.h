@@ -11,7 +11,7 @@
 
 #include "rnn_dist.h"
 
-struct rnnd__walk {
+struct rnnd__sweep {
     const int64_t *offsets;
     int64_t sequences;
     int64_t batch;                 /* sequences of a batch at most */
@@ -30,16 +30,16 @@ struct rnnd__walk {
 
 /* opt: batch, batch_tokens, microbatch_tokens. width: floats that a step keeps until
    its pool is written, 0 = none. */
-RNND_CHECKED int rnnd__walk_new(const struct rnnd_options *opt,
+RNND_CHECKED int rnnd__sweep_new(const struct rnnd_options *opt,
                                const struct rnnd_dataset *data, struct rnnd_comm *comm,
-                               int64_t width, struct rnnd__walk **out);
-void rnnd__walk_free(struct rnnd__walk *walk);
+                               int64_t width, struct rnnd__sweep **out);
+void rnnd__sweep_free(struct rnnd__sweep *sweep);
 /* Moves to the next pool; *more is false past the last. */
-RNND_CHECKED int rnnd__walk_next(struct rnnd__walk *walk, bool *more);
+RNND_CHECKED int rnnd__sweep_next(struct rnnd__sweep *sweep, bool *more);
 /* The sequences of batch b of the pool. */
-int64_t rnnd__walk_batch(const struct rnnd__walk *walk, int64_t b, const int32_t **ids);
+int64_t rnnd__sweep_batch(const struct rnnd__sweep *sweep, int64_t b, const int32_t **ids);
 /* The batches of another rank, as mine and own. */
-RNND_CHECKED int rnnd__walk_share(const struct rnnd__walk *walk, int rank, int32_t *mine,
+RNND_CHECKED int rnnd__sweep_assign(const struct rnnd__sweep *sweep, int rank, int32_t *mine,
                                  int64_t *own);
 
 #endif

@@ -200,7 +200,7 @@ static int open_file(struct rnnd__hdf *file, int fd)
         file->id = H5Fopen(file->path, H5F_ACC_RDONLY, access);
     if (file->id < 0 || H5Fget_eoa(file->id, &end) < 0)
         return rnnd__hdf_fail(file, "cannot be opened");
-    if (!file->sealed && rnnd__hdf_broken_seal(fd, (off_t)end))
+    if (!file->sealed && rnnd__hdf_broken_checksum(fd, (off_t)end))
         return rnnd__fail(RNND_EFILE, "%s: damaged: its end is cut off", file->path);
     return 0;
 }
@@ -212,7 +212,7 @@ int rnnd__hdf_open(const char *path, struct rnnd__hdf **out)
     off_t size;
     RNND_TRY_GOTO(open_readable(path, &fd, &size));
     RNND_TRY_GOTO(rnnd__hdf_handle(path, &file));
-    RNND_TRY_GOTO(rnnd__hdf_check_seal(fd, path, size, &file->sealed));
+    RNND_TRY_GOTO(rnnd__hdf_verify_checksum(fd, path, size, &file->sealed));
     RNND_TRY_GOTO(open_file(file, fd));
     *out = file;
     file = NULL;
@@ -244,7 +244,7 @@ const char *rnnd__hdf_path(const struct rnnd__hdf *file)
     return file->path;
 }
 
-bool rnnd__hdf_is_sealed(const struct rnnd__hdf *file)
+bool rnnd__hdf_ends_with_checksum(const struct rnnd__hdf *file)
 {
     return file->sealed;
 }

@@ -38,7 +38,7 @@ RNND_CHECKED int rnnd__hdf_open(const char *path, struct rnnd__hdf **out);
 void rnnd__hdf_close(struct rnnd__hdf *file);
 const char *rnnd__hdf_path(const struct rnnd__hdf *file);
 /* Whether the file that was opened has a checksum over all of it. */
-bool rnnd__hdf_is_sealed(const struct rnnd__hdf *file);
+bool rnnd__hdf_ends_with_checksum(const struct rnnd__hdf *file);
 bool rnnd__hdf_has(struct rnnd__hdf *file, const char *object);
 /* EDATA where there is no such dataset or it has more than 4 dimensions. */
 RNND_CHECKED int rnnd__hdf_shape(struct rnnd__hdf *file, const char *object,
@@ -54,7 +54,7 @@ RNND_CHECKED int rnnd__hdf_read(struct rnnd__hdf *file, const char *object, int6
 bool rnnd__hdf_place(struct rnnd__hdf *file, const char *object, int64_t *offset,
                     int64_t *row);
 /* These bytes of the file will be read soon: the system may begin to. */
-void rnnd__hdf_ahead(struct rnnd__hdf *file, int64_t offset, int64_t bytes);
+void rnnd__hdf_prefetch(struct rnnd__hdf *file, int64_t offset, int64_t bytes);
 /* A one-dimensional array of strings, fixed or variable: *out is one malloc'ed block
    (pointers, then texts), taken by the caller; *count its length. */
 RNND_CHECKED int rnnd__hdf_read_strings(struct rnnd__hdf *file, const char *object,

@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-static const char seal_name[16] = {"rnn_dist-seal-1\n"};
+static const char checksum_name[16] = {"rnn_dist-seal-1\n"};
 
 struct seal {
     char name[16];
@@ -45,7 +45,7 @@ static int hash_file(int fd, const char *path, uint64_t length, uint64_t *out)
     return 0;
 }
 
-int rnnd__hdf_write_seal(int fd, const char *path)
+int rnnd__hdf_write_checksum(int fd, const char *path)
 {
     struct seal seal;
     uint64_t hash;
@@ -54,7 +54,7 @@ int rnnd__hdf_write_seal(int fd, const char *path)
         return rnnd__fail(RNND_EFILE, "%s: cannot be written: %s", path,
                          strerror(errno));
     RNND_TRY(hash_file(fd, path, (uint64_t)end, &hash));
-    memcpy(seal.name, seal_name, sizeof seal.name);
+    memcpy(seal.name, checksum_name, sizeof seal.name);
     seal.length = htole64((uint64_t)end);
     seal.hash = htole64(hash);
     errno = ENOSPC; /* what a short write means */
@@ -64,13 +64,13 @@ int rnnd__hdf_write_seal(int fd, const char *path)
     return 0;
 }
 
-int rnnd__hdf_check_seal(int fd, const char *path, off_t size, bool *sealed)
+int rnnd__hdf_verify_checksum(int fd, const char *path, off_t size, bool *sealed)
 {
     struct seal seal;
     uint64_t hash, length = (uint64_t)size - sizeof seal;
     bool found = size >= (off_t)sizeof seal &&
                  pread(fd, &seal, sizeof seal, (off_t)length) == sizeof seal &&
-                 memcmp(seal.name, seal_name, sizeof seal.name) == 0;
+                 memcmp(seal.name, checksum_name, sizeof seal.name) == 0;
     if (!found) {
         *sealed = false;
         return 0;
@@ -87,9 +87,9 @@ int rnnd__hdf_check_seal(int fd, const char *path, off_t size, bool *sealed)
     return 0;
 }
 
-bool rnnd__hdf_broken_seal(int fd, off_t end)
+bool rnnd__hdf_broken_checksum(int fd, off_t end)
 {
-    char name[sizeof seal_name];
+    char name[sizeof checksum_name];
     ssize_t n = pread(fd, name, sizeof name, end);
-    return n > 0 && memcmp(name, seal_name, (size_t)n) == 0;
+    return n > 0 && memcmp(name, checksum_name, (size_t)n) == 0;
 }

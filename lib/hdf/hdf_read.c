@@ -223,7 +223,7 @@ bool rnnd__hdf_place(struct rnnd__hdf *file, const char *object, int64_t *offset
 }
 
 /* Advice: what the system makes of it shows in the time only. */
-void rnnd__hdf_ahead(struct rnnd__hdf *file, int64_t offset, int64_t bytes)
+void rnnd__hdf_prefetch(struct rnnd__hdf *file, int64_t offset, int64_t bytes)
 {
     GUARD;
     void *fd;

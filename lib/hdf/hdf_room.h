@@ -88,11 +88,11 @@ hid_t rnnd__hdf_memory_type(enum rnnd__hdf_type type);
 /* ---- seals */
 
 /* Appends a checksum over all of the file, open for reading and writing. */
-RNND_CHECKED int rnnd__hdf_write_seal(int fd, const char *path);
+RNND_CHECKED int rnnd__hdf_write_checksum(int fd, const char *path);
 /* EFILE where there is one that does not hold; *sealed: whether there is one. */
-RNND_CHECKED int rnnd__hdf_check_seal(int fd, const char *path, off_t size,
+RNND_CHECKED int rnnd__hdf_verify_checksum(int fd, const char *path, off_t size,
                                       bool *sealed);
 /* Whether what stands at `end`, where HDF5 ends, is a piece of a seal. */
-bool rnnd__hdf_broken_seal(int fd, off_t end);
+bool rnnd__hdf_broken_checksum(int fd, off_t end);
 
 #endif

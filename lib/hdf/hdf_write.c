@@ -110,7 +110,7 @@ int rnnd__hdf_commit(struct rnnd__hdf *file)
     fd = open(file->temp, O_RDWR | O_CLOEXEC);
     if (fd < 0)
         RNND_TRY_GOTO(fail_system(file, unwritten));
-    RNND_TRY_GOTO(rnnd__hdf_write_seal(fd, file->path));
+    RNND_TRY_GOTO(rnnd__hdf_write_checksum(fd, file->path));
     if (fsync(fd) != 0)
         RNND_TRY_GOTO(fail_system(file, "cannot be synchronised"));
     if (rename(file->temp, file->target) != 0)

@@ -13,37 +13,37 @@ struct last {
     int64_t window, micro;
 };
 
-static struct last find_last(struct rnnd__share *s, int64_t first, int64_t end)
+static struct last find_last(struct rnnd__shard *s, int64_t first, int64_t end)
 {
     const struct rnnd_piece *pieces;
     for (int64_t w = end - 1; w >= first; w--)
         for (int64_t m = s->cuts - 1; m >= 0; m--)
-            if (rnnd__share_slice(s, w, m, &pieces) > 0)
+            if (rnnd__shard_slice(s, w, m, &pieces) > 0)
                 return (struct last){w, m};
     return (struct last){-1, -1};
 }
 
-static int run_micro(struct rnnd__group *g, int64_t w, int64_t m, bool last)
+static int run_micro(struct rnnd__gradient *g, int64_t w, int64_t m, bool last)
 {
     const struct rnnd_piece *pieces;
-    int64_t count = rnnd__share_slice(g->share, w, m, &pieces);
+    int64_t count = rnnd__shard_slice(g->shard, w, m, &pieces);
     struct rnnd_pass pass = {.seed = g->seed, .update = g->update, .state = g->state,
-                             .state_row = g->share->cut[m], .last = last};
+                             .state_row = g->shard->cut[m], .last = last};
     if (count == 0)
         return 0;
     double start = rnnd__clock(), mark = rnnd__timeline_now();
-    RNND_TRY(rnnd_batch_load(g->batch, pieces, count, w * g->share->window));
+    RNND_TRY(rnnd_batch_load(g->batch, pieces, count, w * g->shard->window));
     rnnd__timeline_mark(RNND_WORK_LOAD, false, -1, mark);
     g->loading += rnnd__clock() - start;
     return rnnd_model_gradient(g->model, g->batch, &pass);
 }
 
-int rnnd__group_run(struct rnnd__group *g)
+int rnnd__gradient_accumulate(struct rnnd__gradient *g)
 {
-    int64_t end, first = rnnd__share_group(g->share, g->index, &end);
-    struct last last = find_last(g->share, first, end);
+    int64_t end, first = rnnd__shard_windows(g->shard, g->index, &end);
+    struct last last = find_last(g->shard, first, end);
     for (int64_t w = first; w < end; w++) {
-        for (int64_t m = 0; m < g->share->cuts; m++)
+        for (int64_t m = 0; m < g->shard->cuts; m++)
             RNND_TRY(run_micro(g, w, m, w == last.window && m == last.micro));
         if (g->state)
             rnnd_state_advance(g->state);

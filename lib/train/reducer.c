@@ -125,7 +125,7 @@ enum { FLAGS = 8 };
 
 /* Failures and flags are counted in the sum that carries the loss; who failed, and of
    what, is asked only where somebody did. */
-static int share(struct rnnd_reducer *r, struct shared *s)
+static int exchange(struct rnnd_reducer *r, struct shared *s)
 {
     double value[4 + FLAGS] = {s->loss.loss, s->loss.targets, s->loss.correct,
                                s->status < 0};
@@ -154,7 +154,7 @@ static int finish_early(struct rnnd_reducer *r, struct shared *s)
         begun = rnnd__comm_sum_wait(r->comm);
     if (s->status >= 0)
         s->status = begun;
-    int status = share(r, s);
+    int status = exchange(r, s);
     r->wait += rnnd__clock() - start;
     rnnd__timeline_mark(RNND_WORK_REDUCE, false, -1, mark);
     return status;
@@ -168,7 +168,7 @@ static int finish_late(struct rnnd_reducer *r, struct shared *s)
     if (s->status >= 0 && p->be->ops->sync(p->be) < 0)
         s->status = rnnd__fail((enum rnnd_status)p->be->status, "%s", p->be->error);
     double start = rnnd__clock(), mark = rnnd__timeline_now();
-    RNND_TRY(share(r, s));
+    RNND_TRY(exchange(r, s));
     rnnd__timeline_mark(RNND_WORK_MEET, false, -1, mark);
     mark = rnnd__timeline_now();
     RNND_TRY(begin(r, (struct range){0, p->count}));

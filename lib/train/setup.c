@@ -13,10 +13,10 @@
 
 int rnnd__setup_check_lanes(const struct rnnd__setup *s, const struct rnnd_dataset *data)
 {
-    struct rnnd__share *share = NULL;
-    RNND_TRY(rnnd__share_new(s->opt, data, s->comm, &share));
-    int status = rnnd__share_lanes(share, s->opt->batch);
-    rnnd__share_free(share);
+    struct rnnd__shard *shard = NULL;
+    RNND_TRY(rnnd__shard_new(s->opt, data, s->comm, &shard));
+    int status = rnnd__shard_lanes(shard, s->opt->batch);
+    rnnd__shard_free(shard);
     return status < 0 ? rnnd__fail(status, "%s: %s", rnnd_dataset_info(data)->path,
                                   rnnd_status_detail())
                       : 0;
@@ -97,16 +97,16 @@ int rnnd__setup_model(struct rnnd__setup *s)
     RNND_TRY(rnnd_reducer_new(s->model, s->comm, o->bucket_mb, &s->reducer));
     RNND_TRY(rnnd_batch_new(s->be, s->data, true, rnnd_model_mean(s->model),
                             rnnd_model_std(s->model), &s->batch));
-    RNND_TRY(rnnd__share_new(o, s->data, s->comm, &s->share));
-    RNND_TRY(rnnd__ahead_new(o, s->data, s->comm, &s->ahead));
+    RNND_TRY(rnnd__shard_new(o, s->data, s->comm, &s->shard));
+    RNND_TRY(rnnd__prefetch_new(o, s->data, s->comm, &s->prefetch));
     return rnnd_plan_new(rnnd_dataset_offsets(s->data),
                          rnnd_dataset_info(s->data)->sequences, &plan, &s->plan);
 }
 
 void rnnd__setup_close(struct rnnd__setup *s)
 {
-    rnnd__ahead_free(s->ahead);
-    rnnd__share_free(s->share);
+    rnnd__prefetch_free(s->prefetch);
+    rnnd__shard_free(s->shard);
     rnnd_plan_free(s->plan);
     rnnd_batch_free(s->batch);
     rnnd_reducer_free(s->reducer);

@@ -20,8 +20,8 @@ struct rnnd__setup {
     struct rnnd_reducer *reducer;
     struct rnnd_batch *batch;
     struct rnnd_plan *plan;
-    struct rnnd__share *share;
-    struct rnnd__ahead *ahead;
+    struct rnnd__shard *shard;
+    struct rnnd__prefetch *prefetch;
 };
 
 /* Options with what the data settle of them: the task, and that steps are features.

@@ -19,7 +19,7 @@
 #include "base/signals.h"
 #include "base/timeline.h"
 
-/* Flags that ranks share with every update. */
+/* Flags that ranks shard with every update. */
 enum { FLAG_STOP = 1, FLAG_SAVE = 2, FLAG_MUTE = 4 };
 
 /* ---- one update ------------------------------------------------------------------ */
@@ -43,11 +43,11 @@ static bool save_is_due(const struct rnnd__trainer *t)
 static void advance(struct rnnd__trainer *t, int64_t end)
 {
     t->at.update++;
-    t->at.group++;
+    t->at.entry_updates++;
     t->epoch_done++;
-    if (end < t->setup.share->windows)
+    if (end < t->setup.shard->windows)
         return;
-    t->at.group = 0;
+    t->at.entry_updates = 0;
     t->at.entry++;
 }
 
@@ -79,29 +79,29 @@ static int apply(struct rnnd__trainer *t, const struct rnnd_loss *loss, double l
 /* This rank's sums. begun: a failure that the others are still to learn of. */
 static int own_sums(struct rnnd__trainer *t, int begun, struct rnnd_loss *loss)
 {
-    struct rnnd__group group = {.model = t->setup.model,
+    struct rnnd__gradient gradient = {.model = t->setup.model,
                                .batch = t->setup.batch,
-                               .share = t->setup.share,
+                               .shard = t->setup.shard,
                                .state = t->carried,
                                .seed = (uint64_t)t->opt->seed,
                                .update = t->at.update,
-                               .index = t->at.group};
+                               .index = t->at.entry_updates};
     RNND_TRY(begun);
     if (t->carried)
         rnnd_state_mark(t->carried);
     if (t->setup.streams)
-        rnnd__ahead_lanes(t->setup.ahead, t->setup.share, t->at.group + 1);
-    RNND_TRY(rnnd__group_run(&group));
-    t->at.log_wait += group.loading;
+        rnnd__prefetch_lanes(t->setup.prefetch, t->setup.shard, t->at.entry_updates + 1);
+    RNND_TRY(rnnd__gradient_accumulate(&gradient));
+    t->at.log_wait += gradient.loading;
     return rnnd_model_take_loss(t->setup.model, loss);
 }
 
 static void count_steps(struct rnnd__trainer *t, int64_t first, int64_t end)
 {
-    double steps = (double)rnnd__share_steps(t->setup.share, first, end);
+    double steps = (double)rnnd__shard_steps(t->setup.shard, first, end);
     t->at.log_steps += steps;
     t->steps_done += steps;
-    t->at.log_straggler += t->setup.share->straggler;
+    t->at.log_straggler += t->setup.shard->straggler;
     t->at.log_updates++;
 }
 
@@ -109,12 +109,12 @@ static void count_steps(struct rnnd__trainer *t, int64_t first, int64_t end)
 static int update(struct rnnd__trainer *t, int begun, bool *save)
 {
     double start = rnnd__clock();
-    int64_t end, first = rnnd__share_group(t->setup.share, t->at.group, &end);
+    int64_t end, first = rnnd__shard_windows(t->setup.shard, t->at.entry_updates, &end);
     struct rnnd_loss loss = {0, 0, 0};
     const char *skipped;
     rnnd_comm_at_update(t->comm, t->at.update);
     int status = own_sums(t, begun, &loss);
-    unsigned flags = (rnnd__stop_requested() ? FLAG_STOP : 0u)
+    unsigned flags = (rnnd__signals_received() ? FLAG_STOP : 0u)
                      | (save_is_due(t) ? FLAG_SAVE : 0u)
                      | (t->report_status < 0 ? FLAG_MUTE : 0u);
     RNND_TRY(rnnd_reducer_finish(t->setup.reducer, status, &flags, &loss));
@@ -229,7 +229,7 @@ static int64_t longest_of(const struct rnnd__trainer *t, const int32_t *ids,
         int64_t length = offsets[ids[i] + 1] - offsets[ids[i]];
         longest = length > longest ? length : longest;
     }
-    return longest - (t->setup.share->pairs && longest > 0);
+    return longest - (t->setup.shard->pairs && longest > 0);
 }
 
 /* Lays out the epoch that at.epoch says. */
@@ -239,11 +239,11 @@ static int begin_epoch(struct rnnd__trainer *t)
     t->epoch_updates = t->epoch_done = 0;
     if (t->setup.streams) {
         t->entries = 1;
-        RNND_TRY(rnnd__share_lanes(t->setup.share, t->opt->batch));
-        rnnd__share_limits(t->setup.share, NULL, t->setup.share->members, &limits);
-        t->epoch_updates = rnnd__share_groups(
-            t->setup.share, t->setup.share->length[t->setup.share->members - 1]);
-        t->epoch_done = t->at.entry ? t->epoch_updates : t->at.group;
+        RNND_TRY(rnnd__shard_lanes(t->setup.shard, t->opt->batch));
+        rnnd__shard_limits(t->setup.shard, NULL, t->setup.shard->members, &limits);
+        t->epoch_updates = rnnd__shard_updates(
+            t->setup.shard, t->setup.shard->length[t->setup.shard->members - 1]);
+        t->epoch_done = t->at.entry ? t->epoch_updates : t->at.entry_updates;
         return reserve(t, &limits);
     }
     rnnd_plan_epoch(t->setup.plan, t->at.epoch);
@@ -252,15 +252,15 @@ static int begin_epoch(struct rnnd__trainer *t)
         const int32_t *ids;
         int64_t count;
         rnnd_plan_entry(t->setup.plan, e, &ids, &count);
-        rnnd__share_limits(t->setup.share, ids, count, &limits);
-        int64_t groups = rnnd__share_groups(t->setup.share, longest_of(t, ids, count));
-        t->epoch_done += e < t->at.entry ? groups : e == t->at.entry ? t->at.group : 0;
+        rnnd__shard_limits(t->setup.shard, ids, count, &limits);
+        int64_t groups = rnnd__shard_updates(t->setup.shard, longest_of(t, ids, count));
+        t->epoch_done += e < t->at.entry ? groups : e == t->at.entry ? t->at.entry_updates : 0;
         t->epoch_updates += groups;
     }
     return reserve(t, &limits);
 }
 
-/* This rank's share of the entry under way; carried states start from zero, or from the
+/* This rank's shard of the entry under way; carried states start from zero, or from the
    checkpoint where the run goes on in the middle. */
 static int begin_entry(struct rnnd__trainer *t)
 {
@@ -268,8 +268,8 @@ static int begin_entry(struct rnnd__trainer *t)
         const int32_t *ids;
         int64_t count;
         rnnd_plan_entry(t->setup.plan, t->at.entry, &ids, &count);
-        RNND_TRY(rnnd__share_sequences(t->setup.share, ids, count));
-        RNND_TRY(rnnd__ahead_entry(t->setup.ahead, t->setup.plan, t->at.entry + 1));
+        RNND_TRY(rnnd__shard_sequences(t->setup.shard, ids, count));
+        RNND_TRY(rnnd__prefetch_entry(t->setup.prefetch, t->setup.plan, t->at.entry + 1));
     }
     if (!t->carried)
         return 0;
@@ -346,7 +346,7 @@ static int run(struct rnnd__trainer *t)
 {
     /* Resumed within an epoch, perhaps with all its updates done and it to be
        judged. */
-    bool open = t->at.entry > 0 || t->at.group > 0;
+    bool open = t->at.entry > 0 || t->at.entry_updates > 0;
     rnnd__trainer_report_start(t);
     while (open || !finished(t)) {
         RNND_TRY(run_epoch(t));

@@ -259,7 +259,7 @@ int rnnd__trainer_open(struct rnnd__trainer *t, const struct rnnd_options *opt)
     t->lead = rnnd_comm_rank(t->comm) == 0;
     t->started = t->last_save = rnnd__clock();
     t->saved_at = -1;
-    rnnd__stop_install();
+    rnnd__signals_install();
     RNND_TRY_GOTO(settle_options(t, &checkpoint));
     RNND_TRY_GOTO(rnnd_comm_agree(t->comm, open_data(t)));
     warn_of_long_sequences(t);

@@ -109,7 +109,7 @@ static void forget_sums(struct rnnd__train_state *at)
 /* The epoch that the last update belongs to: an epoch that has just ended counts. */
 static int64_t epoch_of_last_update(const struct rnnd__trainer *t)
 {
-    bool ended = t->at.entry == 0 && t->at.group == 0 && t->at.epoch > 0;
+    bool ended = t->at.entry == 0 && t->at.entry_updates == 0 && t->at.epoch > 0;
     return ended ? t->at.epoch : epoch_number(t);
 }
 

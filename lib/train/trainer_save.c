@@ -56,20 +56,20 @@ static int pack_records(struct rnnd__trainer *t, char **out, size_t *bytes)
     char *records = NULL;
     int status = 0;
     RNND_TRY_GOTO(rnnd__new(2 * size, sizeof *h, "carried states", (void **)&h));
-    RNND_TRY_GOTO(rnnd__new((size_t)t->setup.share->count, each, "carried states",
+    RNND_TRY_GOTO(rnnd__new((size_t)t->setup.shard->count, each, "carried states",
                            (void **)&records));
     c = h + size;
     RNND_TRY_GOTO(rnnd_state_get(t->carried, h, c));
-    for (int64_t j = 0; j < t->setup.share->count; j++) {
+    for (int64_t j = 0; j < t->setup.shard->count; j++) {
         char *record = records + (size_t)j * each;
         float *row = (float *)(record + sizeof(int64_t));
-        memcpy(record, &t->setup.share->piece[j].id, sizeof(int64_t));
+        memcpy(record, &t->setup.shard->piece[j].id, sizeof(int64_t));
         copy_row(t, h, row, j, false);
         if (has_cells(t))
             copy_row(t, c, row + row_width(t), j, false);
     }
     *out = records;
-    *bytes = (size_t)t->setup.share->count * each;
+    *bytes = (size_t)t->setup.shard->count * each;
     records = NULL;
 done:
     free(h);
@@ -111,7 +111,7 @@ static int gather_carry(struct rnnd__trainer *t)
     size_t bytes = 0, total = 0, *size = NULL;
     int status = 0, ranks = rnnd_comm_size(t->comm);
     rnnd__carry_clear(&t->at.carry);
-    if (!t->carried || t->at.group == 0)
+    if (!t->carried || t->at.entry_updates == 0)
         return 0;
     RNND_TRY_GOTO(rnnd__new((size_t)ranks, sizeof *size, "sizes", (void **)&size));
     RNND_TRY_GOTO(rnnd_comm_agree(t->comm, pack_records(t, &own, &bytes)));
@@ -134,8 +134,8 @@ int rnnd__trainer_put_carry(struct rnnd__trainer *t)
     float *h = NULL;
     RNND_TRY(rnnd__new(2 * size, sizeof *h, "carried states", (void **)&h));
     for (int64_t i = 0; i < carry->count; i++)
-        for (int64_t j = 0; j < t->setup.share->count; j++) {
-            if (t->setup.share->piece[j].id != carry->id[i])
+        for (int64_t j = 0; j < t->setup.shard->count; j++) {
+            if (t->setup.shard->piece[j].id != carry->id[i])
                 continue;
             copy_row(t, h, carry->h + i * carry->width, j, true);
             if (carry->c)
@@ -257,7 +257,7 @@ int rnnd__trainer_restore(struct rnnd__trainer *t, const char *path)
     for (int i = 0; i < rnnd__optim_moments(t->setup.optim); i++)
         RNND_TRY(broadcast_arena(t, rnnd__optim_moment(t->setup.optim, i)));
     t->saved_at = t->at.update;
-    t->mid_entry = t->at.group > 0;
+    t->mid_entry = t->at.entry_updates > 0;
     return 0;
 }
 

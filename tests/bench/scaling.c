@@ -3,7 +3,7 @@
  * and the real sharing out, and arithmetic in between.
  *
  * Takes costs as key=value (scaling.sh measures them), draws lengths from a lognormal
- * distribution, lets lib/plan and lib/share deal out an epoch to so many ranks, and
+ * distribution, lets lib/plan and lib/shard deal out an epoch to so many ranks, and
  * adds up what each rank would take. An update ends when the slowest rank and the sum
  * over all ranks are done; nothing hides the sum, as between CPUs. Prints a Markdown
  * table.
@@ -125,12 +125,12 @@ static int falling(const void *a, const void *b)
 /* ---- dealing out ----------------------------------------------------------------- */
 
 /* Rank r's lengths, falling, into length; returns how many. */
-static int64_t deal(struct rnnd__share *s, enum way way, const int32_t *ids,
+static int64_t deal(struct rnnd__shard *s, enum way way, const int32_t *ids,
                     int64_t count, int64_t *length)
 {
     int64_t n = 0, end = count * (s->rank + 1) / s->ranks;
     if (way == LONGEST_FIRST) {
-        must(rnnd__share_sequences(s, ids, count));
+        must(rnnd__shard_sequences(s, ids, count));
         for (; n < s->count; n++)
             length[n] = s->piece[n].length;
         return n;
@@ -141,7 +141,7 @@ static int64_t deal(struct rnnd__share *s, enum way way, const int32_t *ids,
     return n;
 }
 
-static void run_update(struct sums *sums, const struct costs *c, struct rnnd__share *s,
+static void run_update(struct sums *sums, const struct costs *c, struct rnnd__shard *s,
                        enum way way, const int32_t *ids, int64_t count)
 {
     int64_t *length = zeroed(count, sizeof *length);
@@ -181,8 +181,8 @@ static struct sums run(const struct costs *c, const struct setting *set)
     struct rnnd_plan_options o = {.seed = 1, .shuffle = true, .bucket = set->bucket,
                                   .batch = batch};
     struct rnnd_plan *plan;
-    struct rnnd__share *share = zeroed(1, sizeof *share);
-    *share = (struct rnnd__share){.offsets = offsets, .tokens = offsets[total],
+    struct rnnd__shard *shard = zeroed(1, sizeof *shard);
+    *shard = (struct rnnd__shard){.offsets = offsets, .tokens = offsets[total],
                                  .ranks = set->ranks,
                                  .step_cost = rnnd__plan_step_cost(c->weights)};
     must(rnnd_plan_new(offsets, total, &o, &plan));
@@ -191,9 +191,9 @@ static struct sums run(const struct costs *c, const struct setting *set)
         const int32_t *ids;
         int64_t count;
         rnnd_plan_entry(plan, e, &ids, &count);
-        run_update(&sums, c, share, set->way, ids, count);
+        run_update(&sums, c, shard, set->way, ids, count);
     }
-    rnnd__share_free(share);
+    rnnd__shard_free(shard);
     rnnd_plan_free(plan);
     free(offsets);
     return sums;

@@ -657,7 +657,7 @@ START_TEST(shares)
     for (int r = 0; r < RANKS; r++) {
         int32_t mine[N];
         int64_t n;
-        CK_OK(rnnd_plan_share(length, N, RANKS, r, mine, &n, &straggler));
+        CK_OK(rnnd_plan_shard(length, N, RANKS, r, mine, &n, &straggler));
         for (int64_t j = 0; j < n; j++)
             owner[mine[j]]++;
         double load = load_of(length, mine, n);

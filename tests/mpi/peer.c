@@ -41,13 +41,13 @@ static int sum_gradients(void)
 /* Updates until a signal has reached a rank, as the trainer's loop. */
 static int until_signalled(void)
 {
-    rnnd__stop_install();
+    rnnd__signals_install();
     fprintf(stderr, "ready\n");
     int64_t stop = 0;
     for (int64_t update = 0; stop == 0; update++) {
         rnnd_comm_at_update(comm, update);
         RNND_TRY(sum_gradients());
-        stop = rnnd__stop_requested();
+        stop = rnnd__signals_received();
         RNND_TRY(rnnd_comm_max(comm, &stop, 1));
     }
     return rnnd__fail(RNND_STOPPED, "signal %d", (int)stop);

@@ -1,5 +1,5 @@
 /*
- * test_stop.c - signals that come in the middle of a matrix product leave their mark
+ * test_signals.c - signals that come in the middle of a matrix product leave their mark
  * and nothing else. (oneDNN's products keep their stack on the heap: a handler that ran
  * on it would write its frame over other data.)
  */
@@ -47,7 +47,7 @@ START_TEST(signals_spare_the_heap)
     struct rnnd__backend_config config = {.threads = _i, .precision = RNND_FP32};
     struct rnnd_backend *be;
     char error[256];
-    rnnd__stop_install();
+    rnnd__signals_install();
     ck_assert_int_eq(rnnd__cpu_open(&config, &be, error), 0);
     timer_t timer = start_storm();
     for (int round = 0; round < 100; round++) {
@@ -61,12 +61,12 @@ START_TEST(signals_spare_the_heap)
         ck_assert(holds(a, M * K, 1));
         ck_assert(holds(b, N * K, 1));
         ck_assert(holds(c, M * N, K));
-        rnnd__stop_requested(); /* as a trainer asks after every update */
+        rnnd__signals_received(); /* as a trainer asks after every update */
         free(a);
         free(b);
         free(c);
     }
-    ck_assert_int_eq(rnnd__stop_requested(), SIGUSR1);
+    ck_assert_int_eq(rnnd__signals_received(), SIGUSR1);
     timer_delete(timer);
     be->ops->close(be);
 }

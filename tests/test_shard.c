@@ -1,5 +1,5 @@
 /*
- * test_share.c - windows, micro-batches and lanes: every step of every sequence is run
+ * test_shard.c - windows, micro-batches and lanes: every step of every sequence is run
  * once, by one rank, in order.
  */
 #include <check.h>
@@ -12,15 +12,15 @@
 static const int64_t offsets[] = {0, 7, 7, 19, 22, 34, 35};
 enum { SEQUENCES = 6, STEPS = 35 };
 
-static struct rnnd__share share_of(int ranks, int rank, int64_t window, int64_t group,
+static struct rnnd__shard shard_of(int ranks, int rank, int64_t window, int64_t windows_per_update,
                                   int64_t bound)
 {
-    return (struct rnnd__share){.offsets = offsets, .tokens = STEPS, .ranks = ranks,
-                               .rank = rank, .window = window, .group = group,
+    return (struct rnnd__shard){.offsets = offsets, .tokens = STEPS, .ranks = ranks,
+                               .rank = rank, .window = window, .windows_per_update = windows_per_update,
                                .bound = bound};
 }
 
-static void drop(struct rnnd__share *s)
+static void drop(struct rnnd__shard *s)
 {
     free(s->length);
     free(s->piece);
@@ -31,16 +31,16 @@ static void drop(struct rnnd__share *s)
 }
 
 /* Counts how often each step of the data set is run by a rank, window by window. */
-static void run_all(struct rnnd__share *s, int *runs)
+static void run_all(struct rnnd__shard *s, int *runs)
 {
     int64_t end, groups = 0;
-    for (int64_t g = 0, first; (first = rnnd__share_group(s, g, &end)) < s->windows;
+    for (int64_t g = 0, first; (first = rnnd__shard_windows(s, g, &end)) < s->windows;
          g++) {
         groups++;
         for (int64_t w = first; w < end; w++)
             for (int64_t m = 0; m < s->cuts; m++) {
                 const struct rnnd_piece *p;
-                int64_t n = rnnd__share_slice(s, w, m, &p), rows = 0;
+                int64_t n = rnnd__shard_slice(s, w, m, &p), rows = 0;
                 for (int64_t j = 0; j < n; j++, rows += p[j - 1].length) {
                     ck_assert(j == 0 || p[j].length <= p[j - 1].length);
                     if (s->window)
@@ -53,12 +53,12 @@ static void run_all(struct rnnd__share *s, int *runs)
         if (end == s->windows)
             break;
     }
-    ck_assert_int_eq(groups, rnnd__share_groups(s, 12));
+    ck_assert_int_eq(groups, rnnd__shard_updates(s, 12));
 }
 
 static const struct {
     int ranks;
-    int64_t window, group, bound;
+    int64_t window, windows_per_update, bound;
 } cuts[] = {
     {1, 0, 0, 0}, {2, 0, 0, 0}, {9, 0, 0, 0}, {1, 5, 1, 0}, {2, 5, 2, 0}, {3, 5, 0, 0},
     {1, 0, 0, 13}, {2, 4, 1, 6}, {1, 0, 0, 1}, {1, 12, 1, 0}, {1, 100, 3, 0},
@@ -69,11 +69,11 @@ START_TEST(every_step_is_run_once)
     static const int32_t ids[] = {5, 4, 3, 2, 1, 0};
     int runs[STEPS] = {0};
     for (int r = 0; r < cuts[_i].ranks; r++) {
-        struct rnnd__share s = share_of(cuts[_i].ranks, r, cuts[_i].window,
-                                       cuts[_i].group, cuts[_i].bound);
-        ck_assert_int_eq(rnnd__share_sequences(&s, ids, SEQUENCES), 0);
+        struct rnnd__shard s = shard_of(cuts[_i].ranks, r, cuts[_i].window,
+                                       cuts[_i].windows_per_update, cuts[_i].bound);
+        ck_assert_int_eq(rnnd__shard_sequences(&s, ids, SEQUENCES), 0);
         run_all(&s, runs);
-        ck_assert_int_eq(rnnd__share_steps(&s, 0, s.windows), STEPS);
+        ck_assert_int_eq(rnnd__shard_steps(&s, 0, s.windows), STEPS);
         drop(&s);
     }
     for (int t = 0; t < STEPS; t++)
@@ -84,8 +84,8 @@ END_TEST
 START_TEST(equal_lengths_are_packed_by_id)
 {
     static const int32_t ids[] = {4, 2};
-    struct rnnd__share s = share_of(1, 0, 0, 0, 0);
-    ck_assert_int_eq(rnnd__share_sequences(&s, ids, 2), 0);
+    struct rnnd__shard s = shard_of(1, 0, 0, 0, 0);
+    ck_assert_int_eq(rnnd__shard_sequences(&s, ids, 2), 0);
     ck_assert_int_eq(s.piece[0].id, 2);
     ck_assert_int_eq(s.piece[1].id, 4);
     drop(&s);
@@ -96,9 +96,9 @@ END_TEST
 START_TEST(language_models_count_pairs)
 {
     static const int32_t ids[] = {0, 1, 5};
-    struct rnnd__share s = share_of(1, 0, 0, 0, 0);
+    struct rnnd__shard s = shard_of(1, 0, 0, 0, 0);
     s.pairs = true;
-    ck_assert_int_eq(rnnd__share_sequences(&s, ids, 3), 0);
+    ck_assert_int_eq(rnnd__shard_sequences(&s, ids, 3), 0);
     ck_assert_int_eq(s.piece[0].length, 6);
     ck_assert_int_eq(s.piece[1].length, 0);
     ck_assert_int_eq(s.piece[2].length, 0);
@@ -112,9 +112,9 @@ START_TEST(lanes_cut_the_stream)
     int owner[7];
     memset(owner, -1, sizeof owner);
     for (int r = 0; r < 3; r++) {
-        struct rnnd__share s = share_of(3, r, 2, 1, 0);
+        struct rnnd__shard s = shard_of(3, r, 2, 1, 0);
         s.pairs = true;
-        ck_assert_int_eq(rnnd__share_lanes(&s, 7), 0);
+        ck_assert_int_eq(rnnd__shard_lanes(&s, 7), 0);
         ck_assert_int_eq(s.windows,
                          3); /* 34 pairs in 7 lanes: at most 5, windows of 2 */
         for (int64_t j = 0; j < s.count; j++) {
@@ -133,25 +133,25 @@ END_TEST
 
 START_TEST(more_lanes_than_pairs_are_refused)
 {
-    struct rnnd__share s = share_of(1, 0, 2, 1, 0);
-    ck_assert_int_eq(rnnd__share_lanes(&s, 34), 0);
-    ck_assert_int_eq(rnnd__share_lanes(&s, 35), RNND_EDATA);
+    struct rnnd__shard s = shard_of(1, 0, 2, 1, 0);
+    ck_assert_int_eq(rnnd__shard_lanes(&s, 34), 0);
+    ck_assert_int_eq(rnnd__shard_lanes(&s, 35), RNND_EDATA);
     ck_assert_ptr_nonnull(strstr(rnnd_status_detail(), "34 pairs"));
     drop(&s);
 }
 END_TEST
 
-/* The bound on memory holds for every rank's real share. */
+/* The bound on memory holds for every rank's real shard. */
 START_TEST(limits_cover_every_rank)
 {
     static const int32_t ids[] = {0, 1, 2, 3, 4, 5};
     for (int ranks = 1; ranks < 5; ranks++)
         for (int r = 0; r < ranks; r++) {
             struct rnnd_limits limits = {0, 0, 0};
-            struct rnnd__share s = share_of(ranks, r, 0, 0, 0);
+            struct rnnd__shard s = shard_of(ranks, r, 0, 0, 0);
             int64_t rows = 0;
-            rnnd__share_limits(&s, ids, SEQUENCES, &limits);
-            ck_assert_int_eq(rnnd__share_sequences(&s, ids, SEQUENCES), 0);
+            rnnd__shard_limits(&s, ids, SEQUENCES, &limits);
+            ck_assert_int_eq(rnnd__shard_sequences(&s, ids, SEQUENCES), 0);
             for (int64_t j = 0; j < s.count; j++)
                 rows += s.piece[j].length;
             ck_assert_int_le(rows, limits.rows);
@@ -177,11 +177,11 @@ START_TEST(limits_cover_traded_steps)
     for (int ranks = 1; ranks < 40; ranks += 3)
         for (int r = 0; r < ranks; r++) {
             struct rnnd_limits limits = {0, 0, 0};
-            struct rnnd__share s = {.offsets = at, .ranks = ranks, .rank = r,
+            struct rnnd__shard s = {.offsets = at, .ranks = ranks, .rank = r,
                                    .step_cost = _i % 2 ? 4 : 20};
             int64_t rows = 0;
-            rnnd__share_limits(&s, ids, MANY, &limits);
-            ck_assert_int_eq(rnnd__share_sequences(&s, ids, MANY), 0);
+            rnnd__shard_limits(&s, ids, MANY, &limits);
+            ck_assert_int_eq(rnnd__shard_sequences(&s, ids, MANY), 0);
             for (int64_t j = 0; j < s.count; j++)
                 rows += s.piece[j].length;
             ck_assert_int_le(rows, limits.rows);
@@ -197,13 +197,13 @@ START_TEST(steps_are_charged)
 {
     static const int64_t at[] = {0, 5, 15, 20, 25};
     static const int32_t ids[] = {0, 1, 2, 3};
-    struct rnnd__share s = {.offsets = at, .ranks = 2, .step_cost = 4};
-    ck_assert_int_eq(rnnd__share_sequences(&s, ids, 4), 0);
+    struct rnnd__shard s = {.offsets = at, .ranks = 2, .step_cost = 4};
+    ck_assert_int_eq(rnnd__shard_sequences(&s, ids, 4), 0);
     ck_assert_int_eq(s.count, 1);
     ck_assert_int_eq(s.piece[0].id, 1);
     ck_assert_double_eq(s.straggler, 83 * 2 / 164.0);
     s.step_cost = 0;
-    ck_assert_int_eq(rnnd__share_sequences(&s, ids, 4), 0);
+    ck_assert_int_eq(rnnd__shard_sequences(&s, ids, 4), 0);
     ck_assert_int_eq(s.count, 2);
     ck_assert_double_eq(s.straggler, 62 * 2 / 104.0);
     drop(&s);
@@ -212,8 +212,8 @@ END_TEST
 
 int main(void)
 {
-    Suite *s = suite_create("share");
-    TCase *t = tcase_create("share");
+    Suite *s = suite_create("shard");
+    TCase *t = tcase_create("shard");
     tcase_add_loop_test(t, every_step_is_run_once, 0, sizeof cuts / sizeof *cuts);
     tcase_add_test(t, equal_lengths_are_packed_by_id);
     tcase_add_test(t, language_models_count_pairs);
