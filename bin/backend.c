@@ -1,8 +1,8 @@
 /*
  * backend.c - the CPU for commands that hold a model, but compute nothing with it.
  */
-#include "bin.h"
 #include "base/status.h"
+#include "bin.h"
 
 int bin_open_cpu(struct rnnd_backend **out)
 {

@@ -15,12 +15,18 @@
 struct bin_command {
     enum rnnd__command bit;
     int (*run)(struct rnnd_options *opt, struct rnnd_comm *comm, int argc, char **argv);
-    const char *summary;  /* for the list of commands */
-    const char *synopsis; /* behind "rnn_dist "; may have several lines */
-    const char *operands; /* as messages name them */
-    int least, most;      /* operands; most -1 = any number */
-    bool needs_data;      /* --data must be given */
-    bool needs_world;     /* runs on all ranks together; else rank 0 alone, no MPI */
+    /* for the list of commands */
+    const char *summary;
+    /* behind "rnn_dist "; may have several lines */
+    const char *synopsis;
+    /* as messages name them */
+    const char *operands;
+    /* operands; most -1 = any number */
+    int least, most;
+    /* --data must be given */
+    bool needs_data;
+    /* runs on all ranks together; else rank 0 alone, no MPI */
+    bool needs_world;
 };
 
 /* Ends with an entry without a summary. */
@@ -47,12 +53,13 @@ RNND_CHECKED int bin_open_cpu(struct rnnd_backend **out);
 
 /* What eval and predict begin with. */
 struct bin_scorer {
-    struct rnnd_options opt; /* those of the model's training, and over them what was
-                                given now */
+    /* those of the model's training, and over them what was given now */
+    struct rnnd_options opt;
     struct rnnd_backend *be;
     struct rnnd_model *model;
     struct rnnd_dataset *data;
-    char *path; /* of the checkpoint that MODEL names */
+    /* of the checkpoint that MODEL names */
+    char *path;
 };
 
 /* Opens back end, model and data; targets: whether the data must have some. Collective,

@@ -1,8 +1,8 @@
 /*
  * cmd_bench.c - `rnn_dist bench`: speed of training, and where the time goes.
  */
-#include "commands/bench.h"
 #include "bin.h"
+#include "commands/bench.h"
 
 struct line {
     const char *name;
@@ -27,8 +27,8 @@ int cmd_bench(struct rnnd_options *opt, struct rnnd_comm *comm, int argc, char *
     int status = rnnd__bench(opt, comm, &r);
     if (status < 0 || rnnd_comm_rank(comm) != 0)
         return status;
-    double known = r.embedding + r.recurrent + r.head + r.optimizer + r.input
-                   + r.waiting + r.exposed;
+    double known = r.embedding + r.recurrent + r.head + r.optimizer + r.input +
+                   r.waiting + r.exposed;
     const struct line line[] = {
         {"ranks", rnnd_comm_size(comm)},
         {"updates", (double)r.updates},

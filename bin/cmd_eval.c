@@ -2,9 +2,9 @@
  * cmd_eval.c - `rnn_dist eval MODEL`: loss, targets and metric of a model on a data
  * set.
  */
+#include "base/status.h"
 #include "bin.h"
 #include "record/metrics.h"
-#include "base/status.h"
 
 #include <stdlib.h>
 

@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/status.h"
 #include "bin.h"
 #include "checkpoint/statedict.h"
-#include "base/status.h"
 
 /* A name that promises another kind of file would make its readers fail. */
 static int check_name(const char *path)
@@ -17,9 +17,9 @@ static int check_name(const char *path)
     for (size_t i = 0; dot && i < sizeof others / sizeof *others; i++)
         if (strcmp(dot, others[i]) == 0)
             return rnnd__fail(RNND_EUSAGE,
-                             "%s: files of torch.save are not written; name it "
-                             ".safetensors or .h5",
-                             path);
+                              "%s: files of torch.save are not written; name it "
+                              ".safetensors or .h5",
+                              path);
     return 0;
 }
 
@@ -61,6 +61,6 @@ int cmd_export(struct rnnd_options *opt, struct rnnd_comm *comm, int argc, char 
 {
     (void)opt, (void)argc;
     RNND_TRY(check_name(argv[1]));
-    return rnnd_comm_agree(
-        comm, rnnd_comm_rank(comm) == 0 ? export(argv[0], argv[1]) : 0);
+    return rnnd_comm_agree(comm,
+                           rnnd_comm_rank(comm) == 0 ? export(argv[0], argv[1]) : 0);
 }

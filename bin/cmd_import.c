@@ -8,10 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bin.h"
 #include "base/log.h"
-#include "checkpoint/statedict.h"
 #include "base/status.h"
+#include "bin.h"
+#include "checkpoint/statedict.h"
 
 /* What a file holds is no matter of the command line. */
 static int as_data(int status)
@@ -24,8 +24,8 @@ static int check_name(const char *path)
 {
     const char *dot = strrchr(path, '.');
     if (dot && strcmp(dot, ".safetensors") == 0)
-        return rnnd__fail(RNND_EUSAGE,
-                         "%s: a checkpoint is HDF5; name it .h5, say", path);
+        return rnnd__fail(RNND_EUSAGE, "%s: a checkpoint is HDF5; name it .h5, say",
+                          path);
     return 0;
 }
 
@@ -46,8 +46,8 @@ static int take_texts(struct rnnd_model *model, const struct rnnd_dataset *data,
         count++;
     if (count != outputs)
         return rnnd__fail(RNND_EDATA, "%s: names %lld %s, the model has %lld outputs",
-                         path, (long long)count, tokens ? "tokens" : "classes",
-                         (long long)outputs);
+                          path, (long long)count, tokens ? "tokens" : "classes",
+                          (long long)outputs);
     RNND_TRY(rnnd__new((size_t)count, sizeof *text, "classes", (void **)&text));
     for (int64_t k = 0; k < count; k++)
         text[k] = text_of(data, tokens, k);
@@ -63,11 +63,10 @@ static int name_outputs(struct rnnd_model *model, const struct rnnd_options *opt
     struct rnnd_dataset *data;
     if (opt->classes_from && !classes)
         return rnnd__fail(RNND_EUSAGE, "--classes-from: task %s has no classes",
-                         rnnd_task_name(task));
+                          rnnd_task_name(task));
     if (opt->vocab_from && !tokens)
-        return rnnd__fail(RNND_EUSAGE,
-                         "--vocab-from: task %s does not predict tokens",
-                         rnnd_task_name(task));
+        return rnnd__fail(RNND_EUSAGE, "--vocab-from: task %s does not predict tokens",
+                          rnnd_task_name(task));
     const char *path = tokens ? opt->vocab_from : opt->classes_from;
     if (!path)
         return 0;
@@ -106,7 +105,7 @@ static void say_cell(const struct rnnd_options *opt, const struct rnnd_model *mo
     if (rnnd_model_spec(model)->cell == RNND_RNN_TANH &&
         !rnnd__options_given(opt, "cell"))
         rnnd__log_info("plain cells are taken for those of nn.RNN's default, rnn_tanh; "
-                      "--cell rnn_relu says otherwise");
+                       "--cell rnn_relu says otherwise");
 }
 
 /* ---- all of it */

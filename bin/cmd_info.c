@@ -1,8 +1,8 @@
 /*
  * cmd_info.c - `rnn_dist info`: what this program is, and where its ranks run.
  */
-#include "bin.h"
 #include "base/status.h"
+#include "bin.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -4,8 +4,8 @@
  */
 #include "bin.h"
 
-#include "commands/inspect.h"
 #include "base/status.h"
+#include "commands/inspect.h"
 
 #include <stdlib.h>
 

@@ -4,9 +4,9 @@
  */
 #include "bin.h"
 
-#include "formats/formats.h"
 #include "base/log.h"
 #include "base/status.h"
+#include "formats/formats.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -27,11 +27,11 @@ static int check_options(const struct rnnd__format *format,
         snprintf(word, sizeof word, " %s ", own[i]);
         if (rnnd__options_given(opt, own[i]) && !strstr(format->options, word))
             return rnnd__fail(RNND_EUSAGE, "--%s does not belong to pack %s", own[i],
-                             format->name);
+                              format->name);
     }
     if (rnnd__options_given(opt, "vocab-size") && opt->vocab_from)
         return rnnd__fail(RNND_EUSAGE,
-                         "--vocab-size and --vocab-from exclude each other");
+                          "--vocab-size and --vocab-from exclude each other");
     return 0;
 }
 
@@ -103,7 +103,7 @@ static int print_lengths(const struct rnnd__contents *c)
         empty++;
     if (empty)
         rnnd__log_warn("%lld of %lld sequences are empty", (long long)empty,
-                      (long long)n);
+                       (long long)n);
     free(length);
     return 0;
 }
@@ -138,10 +138,10 @@ static int print_classes(const struct rnnd__contents *c)
         printf("  and %lld more\n", (long long)(c->classes - SHOWN));
     if (unused)
         rnnd__log_warn("%lld of %lld classes do not occur", (long long)unused,
-                      (long long)c->classes);
+                       (long long)c->classes);
     if (ignored)
         rnnd__log_warn("%lld of %lld labels are -1: ignored", (long long)ignored,
-                      (long long)c->labels.count);
+                       (long long)c->labels.count);
     free(count);
     return 0;
 }
@@ -159,7 +159,7 @@ static void warn_of_gaps(const struct rnnd__contents *c)
     }
     if (gaps)
         rnnd__log_warn("%lld of %lld rows of targets have a gap: ignored",
-                      (long long)gaps, (long long)rows);
+                       (long long)gaps, (long long)rows);
 }
 
 static int print_summary(const char *path, const struct rnnd__contents *c)
@@ -190,7 +190,8 @@ static int write_all(struct rnnd__contents *all, const struct rnnd_options *opt,
     int count = valid ? 2 : 1, status;
     RNND_TRY(rnnd__contents_init(&rest));
     if (valid)
-        RNND_TRY_GOTO(rnnd__contents_split(all, opt->split, (uint64_t)opt->seed, &rest));
+        RNND_TRY_GOTO(
+            rnnd__contents_split(all, opt->split, (uint64_t)opt->seed, &rest));
     RNND_TRY_GOTO(rnnd__contents_write(contents, paths, count));
     for (int i = 0; i < count; i++)
         RNND_TRY_GOTO(print_summary(paths[i], contents[i]));

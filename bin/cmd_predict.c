@@ -2,8 +2,8 @@
  * cmd_predict.c - `rnn_dist predict MODEL`: predictions to an HDF5 file, a table, or
  * both.
  */
-#include "bin.h"
 #include "base/status.h"
+#include "bin.h"
 
 static int check_outputs(const struct bin_scorer *s)
 {

@@ -3,9 +3,9 @@
  */
 #include "bin.h"
 
-#include "record/report.h"
-#include "checkpoint/run_dir.h"
 #include "base/status.h"
+#include "checkpoint/run_dir.h"
+#include "record/report.h"
 
 #include <stdlib.h>
 
@@ -27,7 +27,7 @@ int cmd_report(struct rnnd_options *opt, struct rnnd_comm *comm, int argc, char 
     (void)comm;
     if (!opt->out)
         return rnnd__fail(RNND_EUSAGE,
-                         "report needs --out FILE; see rnn_dist help report");
+                          "report needs --out FILE; see rnn_dist help report");
     RNND_TRY(refuse_records(opt->out, argc, argv));
     return rnnd__report((const char *const *)argv, argc, opt->out);
 }

@@ -3,9 +3,9 @@
  */
 #include <stdlib.h>
 
+#include "base/status.h"
 #include "bin.h"
 #include "commands/sample.h"
-#include "base/status.h"
 
 static int sample(const struct rnnd_options *opt, struct rnnd_backend *be,
                   const char *name)

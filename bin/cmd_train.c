@@ -1,10 +1,10 @@
 /*
  * cmd_train.c - `rnn_dist train`: trains, then says how it went.
  */
-#include "bin.h"
 #include "base/log.h"
-#include "record/metrics.h"
 #include "base/status.h"
+#include "bin.h"
+#include "record/metrics.h"
 
 #include <inttypes.h>
 #include <signal.h>
@@ -28,7 +28,7 @@ static void print_summary(const struct rnnd_options *opt,
         snprintf(valid, sizeof valid, ", validation loss %.6g, %s %.6g", v->loss,
                  v->metric, v->value);
     rnnd__log_info("%" PRId64 " updates done after %.1f s%s; see %s", result->updates,
-                  result->seconds, valid, opt->run_dir);
+                   result->seconds, valid, opt->run_dir);
 }
 
 /* The trace is all that train writes under a name of the user's. */

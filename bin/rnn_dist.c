@@ -5,11 +5,11 @@
  * What is wrong with the command line is the same on every rank: rank 0, known from the
  * launcher's variables, says it before MPI is started.
  */
+#include "base/log.h"
+#include "base/signals.h"
+#include "base/status.h"
 #include "bin.h"
 #include "comm/comm.h"
-#include "base/log.h"
-#include "base/status.h"
-#include "base/signals.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -76,8 +76,9 @@ int bin_unknown(const char *name)
     const char *meant = rnnd__options_nearest(name, names);
     if (meant)
         return rnnd__fail(RNND_EUSAGE, "unknown command %s; did you mean %s?", name,
-                         meant);
-    return rnnd__fail(RNND_EUSAGE, "unknown command %s; rnn_dist help lists them", name);
+                          meant);
+    return rnnd__fail(RNND_EUSAGE, "unknown command %s; rnn_dist help lists them",
+                      name);
 }
 
 /* ---- before MPI */
@@ -119,15 +120,16 @@ static int check_usage(const struct bin_command *command,
     const char *name = bin_name(command);
     if (operands < command->least)
         return rnnd__fail(RNND_EUSAGE, "%s needs %s; see rnn_dist help %s", name,
-                         command->operands, name);
+                          command->operands, name);
     if (command->most >= 0 && operands > command->most)
-        return rnnd__fail(RNND_EUSAGE, "%s: too many operands: %s; see rnn_dist help %s",
-                         name, argv[command->most], name);
+        return rnnd__fail(RNND_EUSAGE,
+                          "%s: too many operands: %s; see rnn_dist help %s", name,
+                          argv[command->most], name);
     bool from_run = command->bit == RNND_CMD_TRAIN && opt->resume;
     if ((command->needs_data || command->bit == RNND_CMD_TRAIN) && !opt->data &&
         !from_run)
         return rnnd__fail(RNND_EUSAGE, "%s needs --data FILE; see rnn_dist help %s",
-                         name, name);
+                          name, name);
     if (opt->resume) /* the stored options are still to come: the trainer checks then */
         return 0;
     RNND_TRY(rnnd__options_check_early(opt));
@@ -142,7 +144,7 @@ static int choose(int *argc, char ***argv, const struct bin_command **command)
     const char *word = *argc > 1 ? (*argv)[1] : NULL;
     if (!word)
         return rnnd__fail(RNND_EUSAGE,
-                         "nothing to do; rnn_dist help lists the commands");
+                          "nothing to do; rnn_dist help lists the commands");
     bool named = word[0] != '-';
     if (!strcmp(word, "--help")) {
         *command = bin_find("help");
@@ -176,7 +178,7 @@ static int check_stdout(int status)
     if (!lost || status < 0)
         return status;
     return rnnd__fail(RNND_EFILE, "cannot write to standard output%s%s",
-                     errno ? ": " : "", errno ? strerror(errno) : "");
+                      errno ? ": " : "", errno ? strerror(errno) : "");
 }
 
 /* "rank R failed": what agreement tells the ranks that did not fail themselves. */

@@ -4,8 +4,8 @@
  * Rank 0 looks the checkpoint up, so that ranks agree on one while a training goes on;
  * all ranks read it. The options of the training hold where none were given now.
  */
-#include "bin.h"
 #include "base/status.h"
+#include "bin.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -10,11 +10,11 @@
 
 enum { EPOCHS = 30, BATCH = 27 };
 
-#define TRY(call)                  \
-    do {                           \
-        int status_ = (call);      \
-        if (status_ < 0)           \
-            return status_;        \
+#define TRY(call)             \
+    do {                      \
+        int status_ = (call); \
+        if (status_ < 0)      \
+            return status_;   \
     } while (0)
 
 struct loop {

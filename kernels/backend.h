@@ -65,13 +65,18 @@ static inline int rnnd__cell_gates(enum rnnd_cell cell)
 /* The shape of a packed batch, on the host and on the device. Borrowed. */
 struct rnnd__packed {
     int64_t N, T, R;
-    const int32_t *n;      /* host [T] */
-    const int64_t *off;    /* host [T+1] */
-    const int32_t *len;    /* host [N], falling; zeros at the end */
-    const int64_t *id;     /* host [N], what dropout masks are keyed by */
-    int64_t first;         /* position of step 0 within its sequence or stream */
-    struct rnnd__buf d_n, d_off, d_len,
-        d_id; /* the same on the device; off, id 8 bytes */
+    /* host [T] */
+    const int32_t *n;
+    /* host [T+1] */
+    const int64_t *off;
+    /* host [N], falling; zeros at the end */
+    const int32_t *len;
+    /* host [N], what dropout masks are keyed by */
+    const int64_t *id;
+    /* position of step 0 within its sequence or stream */
+    int64_t first;
+    /* the same on the device; off, id 8 bytes */
+    struct rnnd__buf d_n, d_off, d_len, d_id;
 };
 
 /* C = alpha op(A) op(B) + beta C, op(A) [m,k], op(B) [k,n], C [m,n] */
@@ -85,29 +90,42 @@ struct rnnd__matmul {
 /* One recurrent layer in one direction over a packed batch: the whole time loop. */
 struct rnnd__rnn {
     enum rnnd_cell cell;
-    bool reverse;             /* runs from each sequence's last step to its first */
+    /* runs from each sequence's last step to its first */
+    bool reverse;
     int64_t H;
     const struct rnnd__packed *batch;
-    struct rnnd__buf w_hh;     /* [G*H, H] */
-    struct rnnd__buf b_ih;     /* [G*H] */
-    struct rnnd__buf b_hh;     /* [G*H] */
-    struct rnnd__buf h0, c0;   /* [N,H], NULL = zero; row j belongs to sequence j */
-    struct rnnd__buf
-        gates; /* [R,G*H] forward in: x W_ih^T, no bias. Forward out: what the
-                                 backward pass keeps. Backward out: gradient of x W_ih^T */
-    struct rnnd__buf y;        /* [R,ldy] hidden states, out */
+    /* [G*H, H] */
+    struct rnnd__buf w_hh;
+    /* [G*H] */
+    struct rnnd__buf b_ih;
+    /* [G*H] */
+    struct rnnd__buf b_hh;
+    /* [N,H], NULL = zero; row j belongs to sequence j */
+    struct rnnd__buf h0, c0;
+    /* [R,G*H] forward in: x W_ih^T, no bias. Forward out: what the backward pass keeps.
+       Backward out: gradient of x W_ih^T */
+    struct rnnd__buf gates;
+    /* [R,ldy] hidden states, out */
+    struct rnnd__buf y;
     int64_t ldy;
-    struct rnnd__buf keep; /* [R,H] LSTM: cell states, GRU: W_hn h + b_hn; out, backward
-                                 may overwrite it. Unused by RNN cells */
-    struct rnnd__buf hn, cn; /* [N,H] final states, out, NULL = not wanted. A sequence
-                                 without steps gets its initial state. Never aliases h0, c0 */
+    /* [R,H] LSTM: cell states, GRU: W_hn h + b_hn; out, backward may overwrite it.
+       Unused by RNN cells */
+    struct rnnd__buf keep;
+    /* [N,H] final states, out, NULL = not wanted. A sequence without steps gets its
+       initial state. Never aliases h0, c0 */
+    struct rnnd__buf hn, cn;
     /* backward only */
-    struct rnnd__buf dy;       /* [R,ldy] */
-    struct rnnd__buf dhn, dcn; /* [N,H] gradient of the final states, NULL = zero */
-    struct rnnd__buf dh0,
-        dc0; /* [N,H] gradient of the initial states, out, NULL = not wanted */
-    struct rnnd__buf dw_hh, db_ih, db_hh; /* accumulates */
-    struct rnnd__buf scratch;  /* rnn_scratch() bytes */
+
+    /* [R,ldy] */
+    struct rnnd__buf dy;
+    /* [N,H] gradient of the final states, NULL = zero */
+    struct rnnd__buf dhn, dcn;
+    /* [N,H] gradient of the initial states, out, NULL = not wanted */
+    struct rnnd__buf dh0, dc0;
+    /* accumulates */
+    struct rnnd__buf dw_hh, db_ih, db_hh;
+    /* rnn_scratch() bytes */
+    struct rnnd__buf scratch;
     /* The other direction of the layer, NULL = none: the same call runs it too, perhaps at
        once. Same cell, H and batch; a scratch of its own. */
     const struct rnnd__rnn *other;
@@ -116,24 +134,31 @@ struct rnnd__rnn {
 /* The rows of one-hot scatter sorted by token: rows[segment[s] .. segment[s+1]-1] carry
    token[s]; stable, so that the sum of a token's gradient has one order. */
 struct rnnd__segments {
-    int64_t count;               /* distinct tokens */
-    struct rnnd__buf rows;        /* [R] */
-    struct rnnd__buf segment;     /* [count+1] */
-    struct rnnd__buf token;       /* [count] */
+    /* distinct tokens */
+    int64_t count;
+    /* [R] */
+    struct rnnd__buf rows;
+    /* [count+1] */
+    struct rnnd__buf segment;
+    /* [count] */
+    struct rnnd__buf token;
 };
 
 struct rnnd__pooling {
     enum rnnd_pool pool;
-    int64_t D, H;                /* columns: D*H; of D = 2 the second half is reverse */
+    /* columns: D*H; of D = 2 the second half is reverse */
+    int64_t D, H;
     const struct rnnd__packed *batch;
 };
 
 struct rnnd__dropout {
-    double p; /* probability of zero; kept values are scaled 1/(1-p) */
+    /* probability of zero; kept values are scaled 1/(1-p) */
+    double p;
     enum rnnd_dropout_kind kind;
-    uint64_t key; /* rnnd__random_key() of seed, purpose, layer and update */
-    const struct rnnd__packed
-        *batch; /* by_sequence: rows are sequences, else packed rows */
+    /* rnnd__random_key() of seed, purpose, layer and update */
+    uint64_t key;
+    /* by_sequence: rows are sequences, else packed rows */
+    const struct rnnd__packed *batch;
     bool by_sequence;
     int64_t cols;
 };
@@ -144,21 +169,27 @@ struct rnnd__dropout {
 struct rnnd__sgd {
     int64_t n;
     double lr, momentum, decay, gscale;
-    bool first; /* torch: the first momentum buffer is the gradient itself */
+    /* torch: the first momentum buffer is the gradient itself */
+    bool first;
 };
 
 struct rnnd__adam {
     int64_t n;
     double lr, beta1, beta2, eps, decay, gscale;
-    bool decoupled;              /* AdamW */
-    int64_t step;                /* from 1: bias corrections */
+    /* AdamW */
+    bool decoupled;
+    /* from 1: bias corrections */
+    int64_t step;
 };
 
 /* Sums of a loss over targets, on the device: double[3]. */
 struct rnnd__sums {
-    double loss;                 /* sum over targets */
-    double targets;              /* how many */
-    double correct;              /* of classified ones; 0 for other losses */
+    /* sum over targets */
+    double loss;
+    /* how many */
+    double targets;
+    /* of classified ones; 0 for other losses */
+    double correct;
 };
 
 struct rnnd__backend_ops {
@@ -183,8 +214,8 @@ struct rnnd__backend_ops {
     void *(*host)(struct rnnd_backend *, struct rnnd__buf);
 
     /* matrix */
-    void (*matmul)(struct rnnd_backend *, const struct rnnd__matmul *, struct rnnd__buf C,
-                   struct rnnd__buf A, struct rnnd__buf B);
+    void (*matmul)(struct rnnd_backend *, const struct rnnd__matmul *,
+                   struct rnnd__buf C, struct rnnd__buf A, struct rnnd__buf B);
     /* y[r,:] += bias */
     void (*add_bias)(struct rnnd_backend *, int64_t rows, int64_t cols,
                      struct rnnd__buf y, struct rnnd__buf bias);
@@ -230,9 +261,11 @@ struct rnnd__backend_ops {
                        struct rnnd__buf scores, struct rnnd__buf sums,
                        struct rnnd__buf label);
     void (*mse)(struct rnnd_backend *, int64_t rows, int64_t cols,
-                struct rnnd__buf scores, struct rnnd__buf sums, struct rnnd__buf target);
+                struct rnnd__buf scores, struct rnnd__buf sums,
+                struct rnnd__buf target);
     void (*bce)(struct rnnd_backend *, int64_t rows, int64_t cols,
-                struct rnnd__buf scores, struct rnnd__buf sums, struct rnnd__buf target);
+                struct rnnd__buf scores, struct rnnd__buf sums,
+                struct rnnd__buf target);
 
     /* vectors */
     /* *result = sum of x[i]^2 in double, in fixed order; waits */
@@ -247,22 +280,29 @@ struct rnnd__backend_ops {
 /* Head of every back end's own struct. */
 struct rnnd_backend {
     const struct rnnd__backend_ops *ops;
-    int status;        /* first failure since the last sync, 0 = none */
-    char error[256];   /* and its text */
-    bool nccl;         /* gradients are summed by NCCL; set by who opened it */
+    /* first failure since the last sync, 0 = none */
+    int status;
+    /* and its text */
+    char error[256];
+    /* gradients are summed by NCCL; set by who opened it */
+    bool nccl;
 };
 
 /* What opening a back end needs to know. */
 struct rnnd__backend_config {
-    int threads;       /* CPU: OpenMP threads, at least 1 */
-    int device;        /* CUDA: device index */
-    int precision;     /* enum rnnd_precision, resolved: never auto */
-    int rnn_path;      /* enum rnnd_rnn_path */
+    /* CPU: OpenMP threads, at least 1 */
+    int threads;
+    /* CUDA: device index */
+    int device;
+    /* enum rnnd_precision, resolved: never auto */
+    int precision;
+    /* enum rnnd_rnn_path */
+    int rnn_path;
 };
 
 /* Opens the CPU; 0, or a negative status with text in error[256]. */
 int rnnd__cpu_open(const struct rnnd__backend_config *config, struct rnnd_backend **out,
-                  char *error);
+                   char *error);
 
 #ifdef __cplusplus
 }

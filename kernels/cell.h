@@ -14,7 +14,7 @@
 #define RNND_REAL float
 #endif
 
-/* ---- what a cell is made of ------------------------------------------------------ */
+/* ---- what a cell is made of */
 
 #ifndef RNND_CELL_MATH
 #include <math.h>
@@ -42,7 +42,7 @@ RNND_HD static inline RNND_REAL rnnd__relu_gradient(RNND_REAL h, RNND_REAL dh)
 }
 #endif
 
-/* ---- RNN: h = f(W_ih x + b_ih + W_hh h' + b_hh) ---------------------------------- */
+/* ---- RNN: h = f(W_ih x + b_ih + W_hh h' + b_hh) */
 
 /* a is that sum; returns h. */
 RNND_HD static inline RNND_REAL rnnd__rnn_tanh_forward(RNND_REAL a)
@@ -66,7 +66,7 @@ RNND_HD static inline RNND_REAL rnnd__rnn_relu_backward(RNND_REAL h, RNND_REAL d
     return rnnd__relu_gradient(h, dh);
 }
 
-/* ---- LSTM: c = f c' + i g, h = o tanh(c) ----------------------------------------- */
+/* ---- LSTM: c = f c' + i g, h = o tanh(c) */
 
 struct rnnd__lstm {
     RNND_REAL i, f, g, o;
@@ -76,7 +76,7 @@ struct rnnd__lstm {
    (a processor overlaps elements better then); the whole follows. s: sums in, activated
    gates out. Returns c from that of the step before. */
 RNND_HD static inline RNND_REAL rnnd__lstm_forward_c(struct rnnd__lstm *s,
-                                                    RNND_REAL before)
+                                                     RNND_REAL before)
 {
     s->i = rnnd__sigmoid(s->i);
     s->f = rnnd__sigmoid(s->f);
@@ -99,9 +99,9 @@ RNND_HD static inline RNND_REAL rnnd__lstm_forward(struct rnnd__lstm *s, RNND_RE
 }
 
 /* As below, of tc = tanh(c). */
-RNND_HD static inline void rnnd__lstm_backward_tc(struct rnnd__lstm *s, RNND_REAL before,
-                                                 RNND_REAL tc, RNND_REAL dh,
-                                                 RNND_REAL *dc)
+RNND_HD static inline void rnnd__lstm_backward_tc(struct rnnd__lstm *s,
+                                                  RNND_REAL before, RNND_REAL tc,
+                                                  RNND_REAL dh, RNND_REAL *dc)
 {
     RNND_REAL d = *dc + dh * s->o * (1.0f - tc * tc);
     *dc = d * s->f;
@@ -116,12 +116,12 @@ RNND_HD static inline void rnnd__lstm_backward_tc(struct rnnd__lstm *s, RNND_REA
    before and of this one. dc: what the next step asks of c in, gradient of `before`
    out. */
 RNND_HD static inline void rnnd__lstm_backward(struct rnnd__lstm *s, RNND_REAL before,
-                                              RNND_REAL c, RNND_REAL dh, RNND_REAL *dc)
+                                               RNND_REAL c, RNND_REAL dh, RNND_REAL *dc)
 {
     rnnd__lstm_backward_tc(s, before, rnnd__tanh(c), dh, dc);
 }
 
-/* ---- GRU: n = tanh(W_in x + b_in + r q), q = W_hn h' + b_hn, h = (1-z) n + z h' ------ */
+/* ---- GRU: n = tanh(W_in x + b_in + r q), q = W_hn h' + b_hn, h = (1-z) n + z h' */
 
 struct rnnd__gru {
     RNND_REAL r, z, n;
@@ -137,7 +137,8 @@ RNND_HD static inline void rnnd__gru_forward_rz(struct rnnd__gru *s, RNND_REAL q
 }
 
 /* s: that in, n activated out. Returns h. */
-RNND_HD static inline RNND_REAL rnnd__gru_forward_h(struct rnnd__gru *s, RNND_REAL before)
+RNND_HD static inline RNND_REAL rnnd__gru_forward_h(struct rnnd__gru *s,
+                                                    RNND_REAL before)
 {
     s->n = rnnd__tanh(s->n);
     return s->n + s->z * (before - s->n);
@@ -145,7 +146,7 @@ RNND_HD static inline RNND_REAL rnnd__gru_forward_h(struct rnnd__gru *s, RNND_RE
 
 /* s: sums in (n without r q), activated gates out. Returns h. */
 RNND_HD static inline RNND_REAL rnnd__gru_forward(struct rnnd__gru *s, RNND_REAL q,
-                                                 RNND_REAL before)
+                                                  RNND_REAL before)
 {
     rnnd__gru_forward_rz(s, q);
     return rnnd__gru_forward_h(s, before);
@@ -154,7 +155,7 @@ RNND_HD static inline RNND_REAL rnnd__gru_forward(struct rnnd__gru *s, RNND_REAL
 /* s: activated gates in, gradient of the sums out. q: in, gradient of q out. dh: in,
    its part that goes straight to the step before out. */
 RNND_HD static inline void rnnd__gru_backward(struct rnnd__gru *s, RNND_REAL *q,
-                                             RNND_REAL before, RNND_REAL *dh)
+                                              RNND_REAL before, RNND_REAL *dh)
 {
     RNND_REAL dn = *dh * (1.0f - s->z) * (1.0f - s->n * s->n);
     RNND_REAL dr = dn * *q * s->r * (1.0f - s->r);

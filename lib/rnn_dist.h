@@ -28,19 +28,27 @@ extern "C" {
 
 #define RNND_CHECKED __attribute__((warn_unused_result))
 
-/* ---- status ---------------------------------------------------------------------- */
+/* ---- status */
 
 /* The exit status of the program is the negative of these. */
 enum rnnd_status {
     RNND_OK = 0,
-    RNND_FAULT = -1,   /* verify or inspect found a fault */
-    RNND_EUSAGE = -2,  /* usage or configuration */
-    RNND_EDATA = -3,   /* a file that opened but is not what it should be */
-    RNND_EFILE = -4,   /* a file that cannot be opened or written; damaged checkpoint */
-    RNND_EDEVICE = -5, /* device or memory */
-    RNND_ECOMM = -6,   /* communication, or a peer failed */
-    RNND_ENONFINITE = -7, /* non-finite loss or gradient */
-    RNND_STOPPED = -75    /* stopped by a signal after saving a checkpoint */
+    /* verify or inspect found a fault */
+    RNND_FAULT = -1,
+    /* usage or configuration */
+    RNND_EUSAGE = -2,
+    /* a file that opened but is not what it should be */
+    RNND_EDATA = -3,
+    /* a file that cannot be opened or written; damaged checkpoint */
+    RNND_EFILE = -4,
+    /* device or memory */
+    RNND_EDEVICE = -5,
+    /* communication, or a peer failed */
+    RNND_ECOMM = -6,
+    /* non-finite loss or gradient */
+    RNND_ENONFINITE = -7,
+    /* stopped by a signal after saving a checkpoint */
+    RNND_STOPPED = -75
 };
 
 /* What went wrong last on this thread; never NULL. */
@@ -49,7 +57,7 @@ const char *rnnd_status_detail(void);
 /* "1.0.0" and the like. */
 const char *rnnd_version(void);
 
-/* ---- options --------------------------------------------------------------------- */
+/* ---- options */
 
 /* The options of every command, one field each; what they mean is in rnn_dist-train(1).
    Strings are owned by the struct. */
@@ -63,7 +71,9 @@ struct rnnd_options {
     /* batch */
     int64_t batch, batch_tokens, microbatch_tokens;
     /* model */
-    int task;                      /* enum rnnd_task, -1 = from the data */
+
+    /* enum rnnd_task, -1 = from the data */
+    int task;
     enum rnnd_cell cell;
     int64_t embed, hidden, layers;
     bool bidirectional;
@@ -88,7 +98,8 @@ struct rnnd_options {
     enum rnnd_device device;
     enum rnnd_comm_kind comm;
     enum rnnd_precision precision;
-    int64_t threads; /* 0 = the affinity mask over the ranks that share it */
+    /* 0 = the affinity mask over the ranks that share it */
+    int64_t threads;
     enum rnnd_rnn_path rnn_path;
     double bucket_mb, comm_timeout;
     /* run */
@@ -104,22 +115,31 @@ struct rnnd_options {
     char *trace;
     bool json;
     /* other commands */
-    char *out, *csv;               /* predict, report */
+
+    /* predict, report */
+    char *out, *csv;
     bool raw, states;
-    int64_t pad;                   /* predict; 0 = ragged */
-    int64_t length;                /* sample */
+    /* predict; 0 = ragged */
+    int64_t pad;
+    /* sample */
+    int64_t length;
     double temperature;
     char *prompt;
-    bool plan;                     /* info */
-    double split;                  /* pack */
+    /* info */
+    bool plan;
+    /* pack */
+    double split;
     char *sequence, *features, *label, *step_label, *target, *step_target,
         *classes_from;
     char *part, *vocab_from;
     int64_t vocab_size, block;
-    bool list_options, completion; /* help */
-    bool help, version;            /* every command */
+    /* help */
+    bool list_options, completion;
+    /* every command */
+    bool help, version;
 
-    bool of_features; /* no option: the data are known to hold features, not tokens */
+    /* no option: the data are known to hold features, not tokens */
+    bool of_features;
     /* Where each option's value came from, by its index in lib/options/options.def: 0 the
        default, 1 a configuration file, 2 the command line. */
     unsigned char given[128];
@@ -129,7 +149,7 @@ struct rnnd_options {
 RNND_CHECKED int rnnd_options_init(struct rnnd_options *opt);
 void rnnd_options_clear(struct rnnd_options *opt);
 
-/* ---- communicator ---------------------------------------------------------------- */
+/* ---- communicator */
 
 struct rnnd_comm;
 
@@ -160,7 +180,7 @@ void rnnd_comm_at_update(struct rnnd_comm *comm, int64_t update);
 /* Ranks whose threads run on the same cores as this one's, itself included. */
 RNND_CHECKED int rnnd_comm_sharers(struct rnnd_comm *comm, int *sharers);
 
-/* ---- back end -------------------------------------------------------------------- */
+/* ---- back end */
 
 struct rnnd_backend;
 
@@ -181,7 +201,7 @@ int rnnd_backend_devices(char why[256]);
 void rnnd_backend_explain(struct rnnd_backend *be, enum rnnd_cell cell, int64_t hidden,
                           int64_t sequences, char text[160]);
 
-/* ---- data set -------------------------------------------------------------------- */
+/* ---- data set */
 
 struct rnnd_dataset;
 
@@ -189,11 +209,16 @@ struct rnnd_dataset_info {
     const char *path;
     enum rnnd_task task;
     int64_t sequences, steps, longest;
-    int64_t inputs;                /* I, 0 for tokens */
-    int64_t vocab;                 /* V, 0 for features */
-    int64_t outputs; /* O: classes, values, or V for lm; 0 without a task */
-    int64_t targets;               /* how many targets it holds */
-    uint64_t fingerprint;          /* of contents and shape */
+    /* I, 0 for tokens */
+    int64_t inputs;
+    /* V, 0 for features */
+    int64_t vocab;
+    /* O: classes, values, or V for lm; 0 without a task */
+    int64_t outputs;
+    /* how many targets it holds */
+    int64_t targets;
+    /* of contents and shape */
+    uint64_t fingerprint;
 };
 
 /* Opens a data file and checks all of it: objects, offsets, ranges, finiteness. EFILE
@@ -227,7 +252,7 @@ RNND_CHECKED int rnnd_dataset_moments(struct rnnd_dataset *data, float *mean,
 bool rnnd_task_is_stepwise(enum rnnd_task task);
 const char *rnnd_task_name(enum rnnd_task task);
 
-/* ---- plan ------------------------------------------------------------------------ */
+/* ---- plan */
 
 /* Which sequences make which update: a pure function of seed, epoch, lengths and batch
    options, never of ranks or clocks. */
@@ -236,9 +261,12 @@ struct rnnd_plan;
 struct rnnd_plan_options {
     uint64_t seed;
     bool shuffle;
-    int64_t bucket;                /* pools of that many batches are sorted by length */
-    int64_t batch;                 /* sequences per update, or 0 */
-    int64_t batch_tokens;          /* steps per update, where batch is 0 */
+    /* pools of that many batches are sorted by length */
+    int64_t bucket;
+    /* sequences per update, or 0 */
+    int64_t batch;
+    /* steps per update, where batch is 0 */
+    int64_t batch_tokens;
 };
 
 /* What the training options ask for. */
@@ -264,13 +292,15 @@ RNND_CHECKED int rnnd_plan_shard(const int64_t *length, int64_t count, int ranks
                                  int rank, int32_t *mine, int64_t *n,
                                  double *straggler);
 
-/* ---- batch ----------------------------------------------------------------------- */
+/* ---- batch */
 
 /* A piece of a sequence: steps begin .. begin+length-1 of the data set. */
 struct rnnd_piece {
-    int64_t id; /* what dropout masks are keyed by: sequence or lane */
+    /* what dropout masks are keyed by: sequence or lane */
+    int64_t id;
     int64_t begin, length;
-    int64_t sequence;              /* whose label it carries; -1 for lanes */
+    /* whose label it carries; -1 for lanes */
+    int64_t sequence;
 };
 
 /* A packed batch: time-major, sequences by falling length, nothing padded. */
@@ -300,22 +330,27 @@ RNND_CHECKED int rnnd_batch_load(struct rnnd_batch *batch,
 RNND_CHECKED int rnnd_batch_load_sequences(struct rnnd_batch *batch, const int32_t *ids,
                                            int64_t count);
 
-/* ---- model ----------------------------------------------------------------------- */
+/* ---- model */
 
 struct rnnd_model;
 
 struct rnnd_model_spec {
     enum rnnd_task task;
     enum rnnd_cell cell;
-    int64_t inputs;                /* I, or 0 */
-    int64_t vocab;                 /* V of token input, or 0 */
-    int64_t embed;                 /* E, token input only */
+    /* I, or 0 */
+    int64_t inputs;
+    /* V of token input, or 0 */
+    int64_t vocab;
+    /* E, token input only */
+    int64_t embed;
     int64_t hidden, layers;
     bool bidirectional;
     enum rnnd_pool pool;
-    int64_t outputs;               /* O */
+    /* O */
+    int64_t outputs;
     bool tie_weights;
-    bool normalize;                /* holds input.mean and input.std */
+    /* holds input.mean and input.std */
+    bool normalize;
     double dropout, dropout_embed, dropout_head;
     enum rnnd_dropout_kind dropout_kind;
 };
@@ -380,18 +415,25 @@ RNND_CHECKED int rnnd_state_set(struct rnnd_state *state, const float *h,
 
 /* Loss sums of one or several passes. */
 struct rnnd_loss {
-    double loss;                   /* sum over targets */
-    double targets;                /* how many */
-    double correct;                /* of classified ones */
+    /* sum over targets */
+    double loss;
+    /* how many */
+    double targets;
+    /* of classified ones */
+    double correct;
 };
 
 /* What a pass over a batch needs beside it. */
 struct rnnd_pass {
-    uint64_t seed;                 /* of dropout */
+    /* of dropout */
+    uint64_t seed;
     int64_t update;
-    struct rnnd_state *state;      /* NULL: from zero */
-    int64_t state_row;             /* row of the state that belongs to sequence 0 */
-    bool last; /* of this update: gradients are announced as final */
+    /* NULL: from zero */
+    struct rnnd_state *state;
+    /* row of the state that belongs to sequence 0 */
+    int64_t state_row;
+    /* of this update: gradients are announced as final */
+    bool last;
 };
 
 /* Room for batches up to these limits; the passes allocate nothing then. */
@@ -418,7 +460,7 @@ RNND_CHECKED int rnnd_model_scores(struct rnnd_model *model, struct rnnd_batch *
 /* Hands over the loss sums since the last call, and starts anew. */
 RNND_CHECKED int rnnd_model_take_loss(struct rnnd_model *model, struct rnnd_loss *out);
 
-/* ---- gradient sums over ranks ---------------------------------------------------- */
+/* ---- gradient sums over ranks */
 
 /* Sums the gradients of a model over all ranks, bucket by bucket as they become
    final. */
@@ -437,7 +479,7 @@ bool rnnd_reducer_overlaps(const struct rnnd_reducer *reducer);
 /* Seconds spent waiting in finish since the last call, for sums and for ranks. */
 double rnnd_reducer_take_wait(struct rnnd_reducer *reducer);
 
-/* ---- optimizer ------------------------------------------------------------------- */
+/* ---- optimizer */
 
 struct rnnd_optim;
 
@@ -452,11 +494,12 @@ void rnnd_optim_free(struct rnnd_optim *optim);
 RNND_CHECKED int rnnd_optim_step(struct rnnd_optim *optim, const struct rnnd_loss *loss,
                                  double lr, double *grad_norm);
 
-/* ---- checkpoint ------------------------------------------------------------------ */
+/* ---- checkpoint */
 
 struct rnnd_checkpoint_info {
     int64_t update, epoch;
-    char *config;                  /* options as text; owned by the struct */
+    /* options as text; owned by the struct */
+    char *config;
 };
 
 /* The newest valid checkpoint, or the best, of a run folder, or the file itself. *path
@@ -470,13 +513,15 @@ RNND_CHECKED int rnnd_checkpoint_load_model(const char *path, struct rnnd_backen
 RNND_CHECKED int rnnd_checkpoint_save_model(const char *path, struct rnnd_model *model,
                                             const struct rnnd_options *opt);
 
-/* ---- trainer and evaluation ------------------------------------------------------ */
+/* ---- trainer and evaluation */
 
 /* The result of an evaluation. */
 struct rnnd_metrics {
-    double loss;                   /* mean over targets; NaN without one */
+    /* mean over targets; NaN without one */
+    double loss;
     int64_t targets;
-    const char *metric;            /* "accuracy", "perplexity", "rmse", "nll" or NULL */
+    /* "accuracy", "perplexity", "rmse", "nll" or NULL */
+    const char *metric;
     double value;
 };
 
@@ -496,7 +541,8 @@ struct rnnd_train_result {
     int64_t updates;
     double seconds;
     bool validated;
-    struct rnnd_metrics valid;     /* the last validation */
+    /* the last validation */
+    struct rnnd_metrics valid;
 };
 
 /* `rnn_dist train`. Collective. RNND_STOPPED after a signal. */

@@ -7,13 +7,20 @@
 #define RNN_DIST_ENUMS_H
 
 enum rnnd_task {
-    RNND_CLASSIFY,      /* one class per sequence */
-    RNND_TAG,           /* one class per step */
-    RNND_REGRESS,       /* O values per sequence */
-    RNND_REGRESS_STEPS, /* O values per step */
-    RNND_MULTILABEL,    /* O yes/no answers per step */
-    RNND_LM,            /* the next token */
-    RNND_NO_TASK        /* unlabelled data */
+    /* one class per sequence */
+    RNND_CLASSIFY,
+    /* one class per step */
+    RNND_TAG,
+    /* O values per sequence */
+    RNND_REGRESS,
+    /* O values per step */
+    RNND_REGRESS_STEPS,
+    /* O yes/no answers per step */
+    RNND_MULTILABEL,
+    /* the next token */
+    RNND_LM,
+    /* unlabelled data */
+    RNND_NO_TASK
 };
 enum rnnd_cell { RNND_RNN_TANH, RNND_RNN_RELU, RNND_LSTM, RNND_GRU };
 enum rnnd_pool { RNND_POOL_LAST, RNND_POOL_MEAN, RNND_POOL_MAX };
@@ -21,12 +28,7 @@ enum rnnd_dropout_kind { RNND_DROPOUT_ELEMENT, RNND_DROPOUT_SEQUENCE };
 enum rnnd_shuffle { RNND_SHUFFLE_EPOCH, RNND_SHUFFLE_NONE };
 enum rnnd_stream { RNND_STREAM_AUTO, RNND_STREAM_YES, RNND_STREAM_NO };
 enum rnnd_optimizer { RNND_SGD, RNND_ADAM, RNND_ADAMW };
-enum rnnd_schedule {
-    RNND_CONSTANT_LR,
-    RNND_STEP_LR,
-    RNND_PLATEAU_LR,
-    RNND_COSINE_LR
-};
+enum rnnd_schedule { RNND_CONSTANT_LR, RNND_STEP_LR, RNND_PLATEAU_LR, RNND_COSINE_LR };
 enum rnnd_on_nonfinite { RNND_NONFINITE_STOP, RNND_NONFINITE_SKIP };
 enum rnnd_device { RNND_DEVICE_AUTO, RNND_DEVICE_CPU, RNND_DEVICE_CUDA };
 enum rnnd_comm_kind { RNND_COMM_AUTO, RNND_COMM_NCCL, RNND_COMM_MPI };
@@ -37,7 +39,11 @@ enum rnnd_rnn_path {
     RNND_PATH_SMALL,
     RNND_PATH_PERSISTENT
 };
-enum rnnd_progress { RNND_PROGRESS_AUTO, RNND_PROGRESS_BAR, RNND_PROGRESS_LINES,
-                     RNND_PROGRESS_NONE };
+enum rnnd_progress {
+    RNND_PROGRESS_AUTO,
+    RNND_PROGRESS_BAR,
+    RNND_PROGRESS_LINES,
+    RNND_PROGRESS_NONE
+};
 
 #endif

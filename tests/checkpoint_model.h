@@ -10,8 +10,8 @@
 #include <string.h>
 
 #include "device/device.h"
-#include "options/options.h"
 #include "model/params.h"
+#include "options/options.h"
 #include "testing.h"
 
 static struct rnnd_backend *be;

@@ -11,10 +11,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cuda/plugin.h"
 #include "base/random.h"
+#include "cuda/plugin.h"
 
-/* ---- back ends ------------------------------------------------------------------- */
+/* ---- back ends */
 
 const struct kernels_target kernels_targets[] = {
     {"cpu, 1 thread", NULL, 1, RNND_PATH_AUTO, RNND_FP32, 1e-5},
@@ -139,7 +139,7 @@ float *rig_get(struct rig *rig, struct rnnd__buf buf, int64_t floats)
     return x;
 }
 
-/* ---- numbers --------------------------------------------------------------------- */
+/* ---- numbers */
 
 float *numbers(uint64_t seed, int64_t count, double scale)
 {
@@ -181,7 +181,7 @@ double distance(const float *a, const double *b, int64_t count)
     return bottom > 0 ? sqrt(top / bottom) : sqrt(top);
 }
 
-/* ---- packed batches -------------------------------------------------------------- */
+/* ---- packed batches */
 
 void packed_make(struct rnnd__packed *b, struct rig *rig, const int32_t *len, int64_t N)
 {
@@ -198,8 +198,8 @@ void packed_make(struct rnnd__packed *b, struct rig *rig, const int32_t *len, in
     }
     for (int64_t t = 0; t < T; t++)
         off[t + 1] = off[t] + n[t];
-    *b = (struct rnnd__packed){.N = N, .T = T, .R = off[T], .n = n, .off = off, .len = l,
-                              .id = id};
+    *b = (struct rnnd__packed){
+        .N = N, .T = T, .R = off[T], .n = n, .off = off, .len = l, .id = id};
     if (rig) {
         b->d_n = rig_put(rig, n, 4 * T);
         b->d_off = rig_put(rig, off, 8 * (T + 1));
@@ -216,7 +216,7 @@ void packed_free(struct rnnd__packed *b)
     free((void *)b->id);
 }
 
-/* ---- recurrent layer ------------------------------------------------------------- */
+/* ---- recurrent layer */
 
 static double *zeros(int64_t count)
 {
@@ -388,8 +388,8 @@ static void step_backward(const struct ref_rnn *r, const struct path *p, int64_t
             dq[2 * H + j] = dn * rr;
             dh[j] *= z;
         } else {
-            double slope = r->cell == RNND_RNN_TANH ? 1 - h1[j] * h1[j]
-                                                    : relu_slope(r, p, s, j);
+            double slope =
+                r->cell == RNND_RNN_TANH ? 1 - h1[j] * h1[j] : relu_slope(r, p, s, j);
             da[j] = dh[j] * slope;
             dh[j] = 0;
         }

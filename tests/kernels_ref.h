@@ -13,19 +13,21 @@
 
 #include "backend.h"
 
-/* ---- back ends to test ----------------------------------------------------------- */
+/* ---- back ends to test */
 
 /* The CPU's, and CUDA's by each path and precision. Tests run on those whose names
    begin with RNND_TEST_TARGETS ("cpu"); for CUDA RNND_CUDA_PLUGIN names the plug-in, or
    the emulated one is built. */
 struct kernels_target {
     const char *name;
-    const char *isa;               /* RNND_CPU_ISA, NULL = the best */
-    int threads;                   /* 0: CUDA */
+    /* RNND_CPU_ISA, NULL = the best */
+    const char *isa;
+    /* 0: CUDA */
+    int threads;
     enum rnnd_rnn_path path;
     enum rnnd_precision precision;
-    double tolerance; /* of what depends on products: norm of the difference
-                                      over norm */
+    /* of what depends on products: norm of the difference over norm */
+    double tolerance;
 };
 
 extern const struct kernels_target kernels_targets[];
@@ -52,7 +54,7 @@ struct rnnd__buf rig_nan(struct rig *rig, int64_t floats);
 /* malloc'ed copy. */
 float *rig_get(struct rig *rig, struct rnnd__buf buf, int64_t floats);
 
-/* ---- numbers --------------------------------------------------------------------- */
+/* ---- numbers */
 
 /* malloc'ed values in (-scale, scale), the same for the same seed. */
 float *numbers(uint64_t seed, int64_t count, double scale);
@@ -60,14 +62,14 @@ double *to_double(const float *x, int64_t count);
 /* ||a-b|| / ||b||; of a zero b: ||a||. NaN where either has one. */
 double distance(const float *a, const double *b, int64_t count);
 
-/* ---- packed batches -------------------------------------------------------------- */
+/* ---- packed batches */
 
 /* Lengths, falling; zeros at the end. The batch lies on the host and on the device. */
 void packed_make(struct rnnd__packed *batch, struct rig *rig, const int32_t *len,
                  int64_t N);
 void packed_free(struct rnnd__packed *batch);
 
-/* ---- recurrent layer ------------------------------------------------------------- */
+/* ---- recurrent layer */
 
 /* As struct rnnd__rnn, in double; y and dy have rows of H. Optional inputs may be
    NULL. The factors of products with recurrent weights and their gradients are rounded
@@ -79,14 +81,20 @@ struct ref_rnn {
     bool reverse;
     int64_t H;
     const struct rnnd__packed *batch;
-    const double *x;               /* [R,G*H] products with the inputs */
+    /* [R,G*H] products with the inputs */
+    const double *x;
     const double *w_hh, *b_ih, *b_hh, *h0, *c0;
     const double *dy, *dhn, *dcn;
-    const float *taken; /* [R,H] y of a back end, NULL = none: where a sum of */
-    double near_zero;              /* rnn_relu is this near to 0, it says the side */
-    double *y, *hn, *cn;           /* out */
-    double *dx, *dw_hh, *db_ih, *db_hh, *dh0, *dc0; /* out, accumulates */
-    double *w;                     /* w_hh as products take it */
+    /* [R,H] y of a back end, NULL = none: where a sum of */
+    const float *taken;
+    /* rnn_relu is this near to 0, it says the side */
+    double near_zero;
+    /* out */
+    double *y, *hn, *cn;
+    /* out, accumulates */
+    double *dx, *dw_hh, *db_ih, *db_hh, *dh0, *dc0;
+    /* w_hh as products take it */
+    double *w;
 };
 
 /* Allocates the outputs, zeroed. */

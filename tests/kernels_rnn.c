@@ -24,8 +24,10 @@ struct setup {
     const int32_t *len;
     int64_t N;
     int with;
-    double scale;                  /* of the weights */
-    int target;                    /* of kernels_targets */
+    /* of the weights */
+    double scale;
+    /* of kernels_targets */
+    int target;
 };
 
 /* The same inputs for the reference and for a back end. */
@@ -40,8 +42,8 @@ static void inputs_make(struct inputs *in, const struct setup *s,
     int64_t H = s->H, GH = rnnd__cell_gates(s->cell) * H;
     int64_t size[9] = {b->R * GH, GH * H,   GH,       GH,      b->N * H,
                        b->N * H,  b->R * H, b->N * H, b->N * H};
-    float **f[9] = {&in->x, &in->w_hh, &in->b_ih, &in->b_hh, &in->h0, &in->c0, &in->dy,
-                    &in->dhn, &in->dcn};
+    float **f[9] = {&in->x,  &in->w_hh, &in->b_ih, &in->b_hh, &in->h0,
+                    &in->c0, &in->dy,   &in->dhn,  &in->dcn};
     for (int i = 0; i < 9; i++) {
         *f[i] = numbers((uint64_t)(1000 + 23 * i + H), size[i], i == 1 ? s->scale : 1);
         in->d[i] = to_double(*f[i], size[i]);
@@ -50,8 +52,8 @@ static void inputs_make(struct inputs *in, const struct setup *s,
 
 static void inputs_free(struct inputs *in)
 {
-    float *f[9] = {in->x, in->w_hh, in->b_ih, in->b_hh, in->h0, in->c0, in->dy, in->dhn,
-                   in->dcn};
+    float *f[9] = {in->x,  in->w_hh, in->b_ih, in->b_hh, in->h0,
+                   in->c0, in->dy,   in->dhn,  in->dcn};
     for (int i = 0; i < 9; i++) {
         free(f[i]);
         free(in->d[i]);
@@ -84,7 +86,7 @@ static struct ref_rnn reference(const struct setup *s, const struct rnnd__packed
 
 /* Rows of H floats into rows of ld, the rest a NaN that must not matter. */
 static struct rnnd__buf put_rows(struct rig *rig, const float *x, int64_t rows,
-                                int64_t H, int64_t ld)
+                                 int64_t H, int64_t ld)
 {
     float *wide = malloc(sizeof(float) * (size_t)(rows * ld + 1));
     for (int64_t i = 0; i < rows * ld; i++)
@@ -114,7 +116,7 @@ static struct rnnd__buf none(void)
 
 /* The layer's description with inputs on the device, and room for its outputs. */
 static struct rnnd__rnn layer(struct rig *rig, const struct setup *s,
-                             const struct rnnd__packed *b, const struct inputs *in)
+                              const struct rnnd__packed *b, const struct inputs *in)
 {
     int64_t H = s->H, GH = rnnd__cell_gates(s->cell) * H, NH = b->N * H;
     int64_t ld = s->with & WIDE ? 2 * H + 3 : H;
@@ -345,14 +347,20 @@ static void check_all(const int32_t *len, int64_t N, const int64_t *H, int sizes
         for (int reverse = 0; reverse < 2; reverse++)
             for (int h = 0; h < sizes; h++)
                 for (int w = 0; w < variants; w++) {
-                    struct setup s = {cells[c], reverse, H[h], len, N, with[w],
-                                      1 / sqrt((double)H[h]), 0};
+                    struct setup s = {cells[c],
+                                      reverse,
+                                      H[h],
+                                      len,
+                                      N,
+                                      with[w],
+                                      1 / sqrt((double)H[h]),
+                                      0};
                     check_setup(&s, &rigs);
                 }
     rigs_close(&rigs);
 }
 
-/* ---- the tests ------------------------------------------------------------------- */
+/* ---- the tests */
 
 /* The oracle itself: its gradients against finite differences of its forward pass. */
 static double difference(struct ref_rnn *r, double *at)
@@ -381,7 +389,9 @@ START_TEST(reference_gradients_are_finite_differences)
         struct ref_rnn r = reference(&s, &batch, &in, RNND_FP32);
         ref_rnn_backward(&r);
         int64_t GH = rnnd__cell_gates(s.cell) * 3, lstm = s.cell == RNND_LSTM;
-        struct { double *at, *grad; int64_t count;
+        struct {
+            double *at, *grad;
+            int64_t count;
         } p[] = {
             {in.d[0], r.dx, batch.R * GH}, {in.d[1], r.dw_hh, GH * 3},
             {in.d[2], r.db_ih, GH},        {in.d[3], r.db_hh, GH},
@@ -429,8 +439,9 @@ START_TEST(gates_apart_match)
     unsetenv("RNND_CUDA_GATES");
     for (int c = 0; c < 8; c++)
         for (int h = 0; h < (brief() ? 2 : 3); h++) {
-            struct setup s = {cells[c / 2], c % 2, H[h], len, 19, H0 | DY | DN,
-                              1 / sqrt((double)H[h]), 0};
+            struct setup s = {
+                cells[c / 2],           c % 2, H[h], len, 19, H0 | DY | DN,
+                1 / sqrt((double)H[h]), 0};
             check_setup(&s, &rigs);
         }
     rigs_close(&rigs);
@@ -469,8 +480,8 @@ START_TEST(all_sizes_match)
     struct rigs rigs = rigs_open();
     for (int h = 0; h < (brief() ? 2 : 5); h++)
         for (int c = brief() ? 2 : 0; c < 4; c++) {
-            struct setup s = {cells[c], c % 2, H[h], len, 3, H0 | DY | DN,
-                              1 / sqrt((double)H[h]), 0};
+            struct setup s = {
+                cells[c], c % 2, H[h], len, 3, H0 | DY | DN, 1 / sqrt((double)H[h]), 0};
             check_setup(&s, &rigs);
             for (int i = 0; i < kernels_targets_count; i++)
                 if (rigs.open[i] && kernels_targets[i].threads == 0)
@@ -499,7 +510,7 @@ START_TEST(places_pass_32_bits)
         packed_make(&away, &rig, len, 4);
         inputs_make(&in, &s, &near);
         struct rnnd__rnn r = layer(&rig, &s, &near, &in),
-                        f = layer(&rig, &s, &near, &in);
+                         f = layer(&rig, &s, &near, &in);
         int64_t GH = rnnd__cell_gates(s.cell) * s.H, *off = (int64_t *)away.off;
         for (int64_t t = 0; t <= away.T; t++)
             off[t] += far;
@@ -545,11 +556,20 @@ static void check_same(const struct setup *s, const struct outputs *a,
                        const struct outputs *b, int64_t R)
 {
     int64_t H = s->H, GH = rnnd__cell_gates(s->cell) * H, NH = s->N * H;
-    struct { const char *name; const float *a, *b; int64_t count; } t[] = {
-        {"y", a->y, b->y, R * H}, {"hn", a->hn, b->hn, NH}, {"cn", a->cn, b->cn, NH},
-        {"gates", a->dx, b->dx, R * GH}, {"dw_hh", a->dw_hh, b->dw_hh, GH * H},
-        {"db_ih", a->db_ih, b->db_ih, GH}, {"db_hh", a->db_hh, b->db_hh, GH},
-        {"dh0", a->dh0, b->dh0, NH}, {"dc0", a->dc0, b->dc0, NH},
+    struct {
+        const char *name;
+        const float *a, *b;
+        int64_t count;
+    } t[] = {
+        {"y", a->y, b->y, R * H},
+        {"hn", a->hn, b->hn, NH},
+        {"cn", a->cn, b->cn, NH},
+        {"gates", a->dx, b->dx, R * GH},
+        {"dw_hh", a->dw_hh, b->dw_hh, GH * H},
+        {"db_ih", a->db_ih, b->db_ih, GH},
+        {"db_hh", a->db_hh, b->db_hh, GH},
+        {"dh0", a->dh0, b->dh0, NH},
+        {"dc0", a->dc0, b->dc0, NH},
     };
     for (size_t i = 0; i < sizeof t / sizeof *t; i++)
         ck_assert_msg(!t[i].a || memcmp(t[i].a, t[i].b, (size_t)t[i].count * 4) == 0,
@@ -607,8 +627,14 @@ START_TEST(both_directions_are_those_alone)
         unsetenv("RNND_CUDA_GATES");
         if (!open)
             return;
-        struct setup s = {cells[c / 2], false, H[c % 2], len, 19, H0 | DY | DN,
-                          1 / sqrt((double)H[c % 2]), _i};
+        struct setup s = {cells[c / 2],
+                          false,
+                          H[c % 2],
+                          len,
+                          19,
+                          H0 | DY | DN,
+                          1 / sqrt((double)H[c % 2]),
+                          _i};
         check_both(&rig, s);
         rig_close(&rig);
     }
@@ -735,7 +761,7 @@ START_TEST(neighbours_do_not_matter)
         memcpy(in1.dhn, in.dhn + H, (size_t)H * 4);
         memcpy(in1.dcn, in.dcn + H, (size_t)H * 4);
         struct rnnd__rnn r = layer(&rig, &s, &batch, &in),
-                        r1 = layer(&rig, &alone, &own, &in1);
+                         r1 = layer(&rig, &alone, &own, &in1);
         struct outputs o = run(&rig, &r), o1 = run(&rig, &r1);
         for (int64_t k = 0; k < H; k++) {
             ck_assert(fabsf(o.hn[H + k] - o1.hn[k]) <= 1e-6f * slack);
@@ -743,8 +769,8 @@ START_TEST(neighbours_do_not_matter)
         }
         for (int64_t t = 0; t < 6; t++)
             for (int64_t k = 0; k < GH; k++)
-                ck_assert(fabsf(o.dx[(batch.off[t] + 1) * GH + k] - o1.dx[t * GH + k])
-                          <= 1e-5f * slack);
+                ck_assert(fabsf(o.dx[(batch.off[t] + 1) * GH + k] -
+                                o1.dx[t * GH + k]) <= 1e-5f * slack);
         outputs_free(&o);
         outputs_free(&o1);
         inputs_free(&in);
@@ -857,7 +883,8 @@ START_TEST(sigmoid_and_tanh_are_accurate)
         return;
     struct setup s = {RNND_LSTM, false, COUNT, len, 1, 0, 0, _i};
     struct rnnd__packed batch;
-    struct inputs in = {.x = calloc(4 * COUNT, 4), .b_ih = calloc(4 * COUNT, 4),
+    struct inputs in = {.x = calloc(4 * COUNT, 4),
+                        .b_ih = calloc(4 * COUNT, 4),
                         .w_hh = calloc((size_t)4 * COUNT * COUNT, 4)};
     in.b_hh = in.b_ih;
     for (int k = 0; k < COUNT; k++) { /* 1e-7 .. 80, both signs */
@@ -935,7 +962,7 @@ START_TEST(runs_repeat_bit_for_bit)
         packed_make(&batch, &rig, len, 33);
         inputs_make(&in, &s, &batch);
         struct rnnd__rnn r = layer(&rig, &s, &batch, &in),
-                        r2 = layer(&rig, &s, &batch, &in);
+                         r2 = layer(&rig, &s, &batch, &in);
         struct outputs a = run(&rig, &r), b = run(&rig, &r2);
         ck_assert_mem_eq(a.y, b.y, (size_t)(batch.R * 48) * 4);
         ck_assert_mem_eq(a.dx, b.dx, (size_t)(batch.R * GH) * 4);

@@ -107,8 +107,8 @@ START_TEST(rows_are_time_major)
     const float *x = on_host(b->inputs);
     const int32_t *label = on_host(b->targets);
     for (int r = 0; r < S; r++) {
-        ck_assert(x[r * I] == feature(step[r], 0)
-                  && x[r * I + 1] == feature(step[r], 1));
+        ck_assert(x[r * I] == feature(step[r], 0) &&
+                  x[r * I + 1] == feature(step[r], 1));
         ck_assert_int_eq(label[r], 10 * step[r]);
     }
     rnnd_batch_free(b);
@@ -199,8 +199,8 @@ START_TEST(features_are_normalised)
     ck_assert_int_eq(rnnd_batch_new(be, data, true, mean, std, &b), 0);
     ck_assert_int_eq(rnnd_batch_load_sequences(b, ids, 1), 0);
     const float *x = on_host(b->inputs);
-    ck_assert(x[0] == -2 && x[1] == 0 && x[2] == 0 && x[3] == 25 && x[4] == 2
-              && x[5] == 50);
+    ck_assert(x[0] == -2 && x[1] == 0 && x[2] == 0 && x[3] == 25 && x[4] == 2 &&
+              x[5] == 50);
     rnnd_batch_free(b);
     rnnd_dataset_close(data);
 }

@@ -47,7 +47,7 @@ static void tear_down(void)
 static void fill_state(struct rnnd__train_state *s, const struct rnnd_model_spec *spec)
 {
     int64_t *whole[] = {&s->update,         &s->applied,       &s->epoch,
-                        &s->entry,          &s->entry_updates,         &s->validated,
+                        &s->entry,          &s->entry_updates, &s->validated,
                         &s->patience_count, &s->plateau_count, &s->log_updates};
     double *real[] = {&s->seconds,      &s->best_loss,      &s->patience_loss,
                       &s->plateau_loss, &s->plateau_factor, &s->log_loss,

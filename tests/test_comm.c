@@ -15,10 +15,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "comm/comm.h"
-#include "model/params.h"
 #include "base/random.h"
 #include "base/signals.h"
+#include "comm/comm.h"
+#include "model/params.h"
 
 static struct rnnd_comm *comm;
 static int rank, size;
@@ -63,17 +63,18 @@ static void upload(struct rnnd_backend *be, struct rnnd__buf dst, const void *sr
 static const struct rnnd__backend_ops host_ops = {
     .name = "host", .host = reachable, .sync = sync_status};
 static const struct rnnd__backend_ops device_ops = {.name = "device",
-                                                   .host = unreachable,
-                                                   .sync = sync_status,
-                                                   .download = download,
-                                                   .upload = upload};
+                                                    .host = unreachable,
+                                                    .sync = sync_status,
+                                                    .download = download,
+                                                    .upload = upload};
 
 struct rnnd_model {
     struct rnnd_backend be;
     struct rnnd__params params;
     rnnd_bucket_ready ready;
     void *context;
-    const int64_t *cut; /* ends of the ranges it announces */
+    /* ends of the ranges it announces */
+    const int64_t *cut;
     int cuts;
     int announced;
 };
@@ -304,7 +305,8 @@ START_TEST(all_ranks_get_the_same_bits)
                     0.5f) *
                    powf(10, (float)(i % 13 - 6));
         ck_assert_int_eq(
-            rnnd__comm_sum_begin(comm, &be, (struct rnnd__buf){(char *)x}, n, "test"), 0);
+            rnnd__comm_sum_begin(comm, &be, (struct rnnd__buf){(char *)x}, n, "test"),
+            0);
         ck_assert_int_eq(rnnd__comm_sum_wait(comm), 0);
         for (int64_t i = 0; i < n; i++) {
             uint32_t word;

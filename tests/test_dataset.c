@@ -2,8 +2,8 @@
  * test_dataset.c - data files of every task read back, from memory and by slices; every
  * refusal with its object and index; files as h5py writes them; damaged files.
  */
-#include "data/prefetch.h"
 #include "data/dataset.h"
+#include "data/prefetch.h"
 #include "testing.h"
 
 #include <fcntl.h>
@@ -16,17 +16,23 @@ struct array {
     enum rnnd__hdf_type type;
     int rank;
     int64_t dim[3];
-    const void *data; /* NULL = zeros */
+    /* NULL = zeros */
+    const void *data;
 };
 
 struct set {
-    const char *format; /* NULL = none */
+    /* NULL = none */
+    const char *format;
     int64_t version;
-    const char *task;                      /* NULL = none */
-    int64_t vocab, classes;                /* 0 = none */
-    struct array offsets, inputs, targets; /* of type 0 and rank 0: none */
+    /* NULL = none */
+    const char *task;
+    /* 0 = none */
+    int64_t vocab, classes;
+    /* of type 0 and rank 0: none */
+    struct array offsets, inputs, targets;
     const char *const *names, *const *class, *const *token;
-    int64_t texts; /* how many of each */
+    /* how many of each */
+    int64_t texts;
 };
 
 /* clang-format off */

@@ -2,9 +2,9 @@
  * test_formats.c - the readers of `pack`: what they make of small files written on the
  * spot, what they say of faulty ones, splitting and writing.
  */
+#include "base/log.h"
 #include "formats/formats.h"
 #include "hdf/hdf.h"
-#include "base/log.h"
 #include "options/options.h"
 #include "testing.h"
 

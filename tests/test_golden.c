@@ -23,8 +23,8 @@
    rounds the parameter itself, which may be a thousand times the change. */
 #define TENSOR_BOUND 5e-6
 #define CHANGE_BOUND 2e-5
-#define ROUNDING 0x1p-24
-#define LOSS_BOUND 1e-6
+#define ROUNDING     0x1p-24
+#define LOSS_BOUND   1e-6
 
 /* Columns of /spec and /real, in the order of make_golden.py. */
 enum {
@@ -100,7 +100,8 @@ struct golden_case {
 /* One parameter of a case and where it lies in its flat numbers. */
 struct tensor {
     char name[64];
-    int64_t rows, cols; /* cols 0 = a vector */
+    /* cols 0 = a vector */
+    int64_t rows, cols;
     int64_t at;
 };
 
@@ -206,14 +207,14 @@ static void write_data(struct golden_case *g)
     void *inputs = zeroed(g->steps * (tokens ? 1 : g->spec[INPUTS]), 4);
     if (g->steps > 0)
         CK_OK(rnnd__hdf_read(golden, object, 0, g->steps, tokens ? RNND_I32 : RNND_F32,
-                            inputs));
+                             inputs));
 
     struct rnnd__hdf *file;
     CK_OK(rnnd__hdf_create(g->data_path, &file));
     CK_OK(rnnd__hdf_set_string(file, "format", "rnn_dist-data"));
     CK_OK(rnnd__hdf_set_int(file, "version", 1));
     CK_OK(rnnd__hdf_set_string(file, "task",
-                              rnnd_task_name((enum rnnd_task)g->spec[TASK])));
+                               rnnd_task_name((enum rnnd_task)g->spec[TASK])));
     int64_t dim[2] = {g->sequences + 1, 0};
     CK_OK(rnnd__hdf_write(file, "offsets", RNND_I64, 1, dim, false, g->offsets));
     dim[0] = g->steps;
@@ -606,14 +607,18 @@ static void set_training(struct golden_case *g, const char *init, const char *ru
     const struct {
         const char *name, *text;
     } words[] = {
-        {"data", g->data_path}, {"cell", cells[g->spec[CELL]]},
-        {"shuffle", g->spec[STREAM] ? "epoch" : "none"}, {"init", init},
-        {"run-dir", run_dir},   {"progress", "none"},
-        {"precision", "fp32"},  {"device", "cpu"},
+        {"data", g->data_path},
+        {"cell", cells[g->spec[CELL]]},
+        {"shuffle", g->spec[STREAM] ? "epoch" : "none"},
+        {"init", init},
+        {"run-dir", run_dir},
+        {"progress", "none"},
+        {"precision", "fp32"},
+        {"device", "cpu"},
     };
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         CK_OK(rnnd__options_set(&g->opt, words[i].name, words[i].text,
-                               RNND_FROM_COMMAND_LINE));
+                                RNND_FROM_COMMAND_LINE));
     set_option(g, "layers", "%.0f", g->spec[LAYERS]);
     set_option(g, "hidden", "%.0f", g->spec[HIDDEN]);
     set_option(g, "batch", "%.0f", g->spec[BATCH]);
@@ -625,7 +630,7 @@ static void set_training(struct golden_case *g, const char *init, const char *ru
         set_option(g, "embed", "%.0f", g->spec[EMBED]);
     if (g->spec[TASK] == RNND_LM)
         CK_OK(rnnd__options_set(&g->opt, "stream", g->spec[STREAM] ? "yes" : "no",
-                               RNND_FROM_COMMAND_LINE));
+                                RNND_FROM_COMMAND_LINE));
 }
 
 static void remove_run(const char *run_dir)

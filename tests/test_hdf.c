@@ -65,8 +65,8 @@ START_TEST(arrays_come_back)
         int64_t l2[2];
         uint8_t u2[2];
         bool has;
-#define READ(what, count, type, out)                      \
-    snprintf(name, sizeof name, "%s/%s", group, what);    \
+#define READ(what, count, type, out)                       \
+    snprintf(name, sizeof name, "%s/%s", group, what);     \
     must(rnnd__hdf_read(file, name, 0, count, type, out)); \
     must(rnnd__hdf_has_checksum(file, name, &has));        \
     ck_assert_int_eq(has, sum || !(count))
@@ -111,7 +111,8 @@ START_TEST(slices)
         for (int64_t at = 0; at < ROWS; at += STEP) {
             int64_t n = ROWS - at < STEP ? ROWS - at : STEP;
             if (at != STEP) /* left out: reads as zero */
-                must(rnnd__hdf_write_rows(file, "x", at, n, RNND_I32, all + at * WIDTH));
+                must(
+                    rnnd__hdf_write_rows(file, "x", at, n, RNND_I32, all + at * WIDTH));
         }
         must(rnnd__hdf_commit(file));
         file = opened("s.h5");

@@ -12,9 +12,9 @@
 #include <immintrin.h>
 #endif
 
+#include "base/random.h"
 #include "kernels_ref.h"
 #include "kernels_rnn.h"
-#include "base/random.h"
 
 /* What differs from another target only in its time loops. */
 static bool is_repeated(int target)
@@ -24,17 +24,17 @@ static bool is_repeated(int target)
 }
 
 /* Opens the target of a loop test, or returns from it. */
-#define OPEN(rig)                                  \
-    struct rig rig;                                \
-    if (is_repeated(_i) || !rig_open(&(rig), _i))  \
-        return
+#define OPEN(rig)                                 \
+    struct rig rig;                               \
+    if (is_repeated(_i) || !rig_open(&(rig), _i)) \
+    return
 
 static struct rnnd__buf put_floats(struct rig *rig, const float *x, int64_t count)
 {
     return rig_put(rig, x, count * 4);
 }
 
-/* ---- memory ---------------------------------------------------------------------- */
+/* ---- memory */
 
 START_TEST(memory_moves)
 {
@@ -129,21 +129,29 @@ START_TEST(denormals_are_flushed_inside_only)
 }
 END_TEST
 
-/* ---- matrix ---------------------------------------------------------------------- */
+/* ---- matrix */
 
 struct product_case {
     int64_t m, n, k;
     float alpha, beta;
-    int64_t pad;                   /* of the row strides */
+    /* of the row strides */
+    int64_t pad;
 };
 
 static void check_product(struct rig *rig, const struct product_case *p, bool ta,
                           bool tb, double unit)
 {
     struct rnnd__matmul s = {
-        .ta = ta, .tb = tb, .m = p->m, .n = p->n, .k = p->k, .alpha = p->alpha,
-        .beta = p->beta, .lda = (ta ? p->m : p->k) + p->pad,
-        .ldb = (tb ? p->k : p->n) + p->pad, .ldc = p->n + p->pad,
+        .ta = ta,
+        .tb = tb,
+        .m = p->m,
+        .n = p->n,
+        .k = p->k,
+        .alpha = p->alpha,
+        .beta = p->beta,
+        .lda = (ta ? p->m : p->k) + p->pad,
+        .ldb = (tb ? p->k : p->n) + p->pad,
+        .ldc = p->n + p->pad,
     };
     int64_t as = (ta ? p->k : p->m) * s.lda, bs = (tb ? p->n : p->k) * s.ldb;
     int64_t cs = p->m * s.ldc;
@@ -209,7 +217,7 @@ START_TEST(bias_and_column_sums_match)
         int64_t rows = shapes[i][0], cols = shapes[i][1];
         float *x = numbers(5, rows * cols, 1), *bias = numbers(6, cols, 1);
         struct rnnd__buf X = put_floats(&rig, x, rows * cols),
-                        B = put_floats(&rig, bias, cols);
+                         B = put_floats(&rig, bias, cols);
         rig.op->col_sum(rig.be, rows, cols, B, X);
         float *sum = rig_get(&rig, B, cols);
         rig.op->add_bias(rig.be, rows, cols, X, B);
@@ -249,7 +257,7 @@ START_TEST(long_column_sums_keep_their_digits)
 }
 END_TEST
 
-/* ---- embedding ------------------------------------------------------------------- */
+/* ---- embedding */
 
 START_TEST(embedding_gathers_and_scatters)
 {
@@ -275,8 +283,8 @@ START_TEST(embedding_gathers_and_scatters)
     for (int r = 0; r < R; r++)
         ck_assert_mem_eq(y + r * E, table + token[r] * E, E * sizeof(float));
     struct rnnd__segments seg = {count, rig_put(&rig, rows, sizeof rows),
-                                rig_put(&rig, segment, 4 * (count + 1)),
-                                rig_put(&rig, distinct, 4 * count)};
+                                 rig_put(&rig, segment, 4 * (count + 1)),
+                                 rig_put(&rig, distinct, 4 * count)};
     struct rnnd__buf D = put_floats(&rig, table, V * E);
     rig.op->embed_scatter_add(rig.be, E, D, put_floats(&rig, dx, R * E), &seg);
     float *grad = rig_get(&rig, D, V * E);
@@ -298,7 +306,7 @@ START_TEST(embedding_gathers_and_scatters)
 }
 END_TEST
 
-/* ---- pooling --------------------------------------------------------------------- */
+/* ---- pooling */
 
 static const int32_t pool_len[] = {9, 6, 6, 2, 1, 0, 0};
 enum { POOL_N = 7 };
@@ -343,7 +351,7 @@ static void check_pool(struct rig *rig, enum rnnd_pool pool, int64_t D)
     for (int64_t i = 0; i < b.R * cols; i++)
         y[i] = rintf(y[i] * 4); /* many ties */
     struct rnnd__buf out = rig_nan(rig, POOL_N * cols),
-                    argmax = rig_nan(rig, POOL_N * cols);
+                     argmax = rig_nan(rig, POOL_N * cols);
     struct rnnd__buf dy = rig_nan(rig, b.R * cols);
     rig->op->pool(rig->be, &s, out, argmax, put_floats(rig, y, b.R * cols));
     rig->op->pool_backward(rig->be, &s, dy, put_floats(rig, dout, POOL_N * cols),
@@ -399,14 +407,14 @@ START_TEST(pooling_keeps_nan)
 }
 END_TEST
 
-/* ---- dropout --------------------------------------------------------------------- */
+/* ---- dropout */
 
 /* The mask by the definition in lib/base/random.h: 0 or the scale. */
 static float mask(const struct rnnd__dropout *s, int64_t id, int64_t step, int64_t unit)
 {
     struct rnnd__random r = rnnd__dropout_words(s->key, id, step, unit - unit % 4);
     return r.word[unit % 4] < rnnd__dropout_threshold(s->p) ? 0
-                                                           : (float)(1 / (1 - s->p));
+                                                            : (float)(1 / (1 - s->p));
 }
 
 START_TEST(dropout_follows_the_keys)
@@ -418,15 +426,15 @@ START_TEST(dropout_follows_the_keys)
         packed_make(&b, &rig, len, 5);
         b.first = 70;
         struct rnnd__dropout s = {.p = 0.3,
-                                 .kind = (enum rnnd_dropout_kind)(kind & 1),
-                                 .key = 12345678901u,
-                                 .batch = &b,
-                                 .by_sequence = kind & 2,
-                                 .cols = 37};
+                                  .kind = (enum rnnd_dropout_kind)(kind & 1),
+                                  .key = 12345678901u,
+                                  .batch = &b,
+                                  .by_sequence = kind & 2,
+                                  .cols = 37};
         int64_t rows = s.by_sequence ? b.N : b.R;
         float *x = numbers(11, rows * 37, 1);
         struct rnnd__buf in = put_floats(&rig, x, rows * 37),
-                        out = rig_nan(&rig, rows * 37);
+                         out = rig_nan(&rig, rows * 37);
         rig.op->dropout(rig.be, &s, out, in);
         rig.op->dropout(rig.be, &s, in, in); /* in place */
         float *y = rig_get(&rig, out, rows * 37), *z = rig_get(&rig, in, rows * 37);
@@ -475,7 +483,7 @@ START_TEST(dropout_has_the_right_share)
 }
 END_TEST
 
-/* ---- losses ---------------------------------------------------------------------- */
+/* ---- losses */
 
 enum loss { CE, MSE, BCE };
 
@@ -525,14 +533,14 @@ static void check_loss(struct rig *rig, enum loss loss, int64_t rows, int64_t co
         expected[1] += 1;
         bool best = loss == CE;
         for (int64_t j = 0; loss == CE && j < cols; j++)
-            best = best && !(xr[j] > xr[label[r]])
-                   && !(j < label[r] && xr[j] == xr[label[r]]);
+            best = best && !(xr[j] > xr[label[r]]) &&
+                   !(j < label[r] && xr[j] == xr[label[r]]);
         expected[2] += best;
     }
     struct rnnd__buf X = put_floats(rig, x, rows * cols),
-                    T = put_floats(rig, t, rows * cols);
+                     T = put_floats(rig, t, rows * cols);
     struct rnnd__buf L = rig_put(rig, label, 4 * rows),
-                    S = rig_put(rig, &start, sizeof start);
+                     S = rig_put(rig, &start, sizeof start);
     if (loss == CE)
         rig->op->softmax_ce(rig->be, rows, cols, X, S, L);
     else
@@ -592,7 +600,7 @@ START_TEST(losses_keep_nan)
         OPEN(rig);
         struct rnnd__sums sums = {0, 0, 0};
         struct rnnd__buf S = rig_put(&rig, &sums, sizeof sums),
-                        X = put_floats(&rig, x, 4);
+                         X = put_floats(&rig, x, 4);
         if (loss == CE)
             rig.op->softmax_ce(rig.be, 1, 4, X, S, rig_put(&rig, &label, 4));
         else
@@ -608,7 +616,7 @@ START_TEST(losses_keep_nan)
 }
 END_TEST
 
-/* ---- vectors --------------------------------------------------------------------- */
+/* ---- vectors */
 
 START_TEST(sum_of_squares_is_in_double)
 {
@@ -655,11 +663,11 @@ static void check_sgd(struct rig *rig, double momentum, double decay)
     for (int u = 0; u < OPT_STEPS; u++) {
         float *g = numbers((uint64_t)(16 + u), OPT_N, 5);
         struct rnnd__sgd s = {.n = OPT_N,
-                             .lr = 0.05,
-                             .momentum = momentum,
-                             .decay = decay,
-                             .gscale = 0.25,
-                             .first = u == 0};
+                              .lr = 0.05,
+                              .momentum = momentum,
+                              .decay = decay,
+                              .gscale = 0.25,
+                              .first = u == 0};
         struct rnnd__buf G = put_floats(rig, g, OPT_N);
         rig->op->sgd(rig->be, &s, W, G, M);
         check_zero(rig, G);
@@ -698,9 +706,15 @@ static void check_adam(struct rig *rig, double decay, bool decoupled)
     double b1 = 0.9, b2 = 0.999, lr = 0.01, eps = 1e-8;
     for (int u = 1; u <= OPT_STEPS; u++) {
         float *g = numbers((uint64_t)(20 + u), OPT_N, 5);
-        struct rnnd__adam s = {.n = OPT_N, .lr = 0.01, .beta1 = 0.9, .beta2 = 0.999,
-                              .eps = 1e-8, .decay = decay, .gscale = 0.5,
-                              .decoupled = decoupled, .step = u};
+        struct rnnd__adam s = {.n = OPT_N,
+                               .lr = 0.01,
+                               .beta1 = 0.9,
+                               .beta2 = 0.999,
+                               .eps = 1e-8,
+                               .decay = decay,
+                               .gscale = 0.5,
+                               .decoupled = decoupled,
+                               .step = u};
         struct rnnd__buf G = put_floats(rig, g, OPT_N);
         rig->op->adam(rig->be, &s, W, G, M, V);
         check_zero(rig, G);
@@ -709,8 +723,8 @@ static void check_adam(struct rig *rig, double decay, bool decoupled)
             m[i] = b1 * m[i] + (1 - b1) * d;
             v[i] = b2 * v[i] + (1 - b2) * d * d;
             w[i] -= decoupled ? lr * decay * w[i] : 0;
-            w[i] -= lr / (1 - pow(b1, u)) * m[i]
-                    / (sqrt(v[i]) / sqrt(1 - pow(b2, u)) + eps);
+            w[i] -= lr / (1 - pow(b1, u)) * m[i] /
+                    (sqrt(v[i]) / sqrt(1 - pow(b2, u)) + eps);
         }
         free(g);
     }
@@ -734,7 +748,7 @@ START_TEST(adam_matches)
 }
 END_TEST
 
-/* ---- suite ----------------------------------------------------------------------- */
+/* ---- suite */
 
 static TCase *operations(void)
 {

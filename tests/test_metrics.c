@@ -3,8 +3,8 @@
  * and what progress shows.
  */
 #include "base/log.h"
-#include "record/metrics.h"
 #include "options/options.h"
+#include "record/metrics.h"
 #include "record/progress.h"
 #include "testing.h"
 
@@ -52,14 +52,14 @@ static void must_hold(const char *want)
 START_TEST(a_train_record)
 {
     struct rnnd__train_record r = {.update = 7,
-                                  .epoch = 1,
-                                  .loss = 0.1,
-                                  .targets = 3,
-                                  .steps_per_s = 1000,
-                                  .lr = 0.001,
-                                  .grad_norm = 2.5,
-                                  .idle = 0.25,
-                                  .straggler = 1};
+                                   .epoch = 1,
+                                   .loss = 0.1,
+                                   .targets = 3,
+                                   .steps_per_s = 1000,
+                                   .lr = 0.001,
+                                   .grad_norm = 2.5,
+                                   .idle = 0.25,
+                                   .straggler = 1};
     must(rnnd__metrics_train(metrics, &r));
     must_hold(
         "{\"event\": \"train\", \"update\": 7, \"epoch\": 1, "
@@ -291,7 +291,8 @@ static void release(void)
     close(saved_stderr);
 }
 
-static const struct rnnd__progress_point point = {30, 1, 4, 600, 0.123456, 12345, 0.001};
+static const struct rnnd__progress_point point = {30,       1,     4,    600,
+                                                  0.123456, 12345, 0.001};
 static const struct rnnd__progress_work unknown = {0}, known = {.steps = 1200};
 static const struct rnnd_metrics result = {0.5, 7, "accuracy", 0.25};
 
@@ -425,8 +426,8 @@ static void check_seconds(const struct rnnd__progress_work *work,
     ck_assert_msg((n >= 2) == (ratio >= 0), "%s", line);
     if (ratio < 0)
         return;
-    int seconds = n == 2 ? 60 * part[0] + part[1]
-                         : 3600 * part[0] + 60 * part[1] + part[2];
+    int seconds =
+        n == 2 ? 60 * part[0] + part[1] : 3600 * part[0] + 60 * part[1] + part[2];
     ck_assert_msg(seconds >= 0.1 * ratio - 1 && seconds <= most * ratio + 1,
                   "%g times %g: %s", ratio, most, line);
 }

@@ -9,10 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "device/device.h"
-#include "optim/optim.h"
-#include "model/params.h"
 #include "base/status.h"
+#include "device/device.h"
+#include "model/params.h"
+#include "optim/optim.h"
 
 static struct rnnd_backend *be;
 static struct rnnd_model *model;
@@ -48,8 +48,8 @@ static void set_gradient(float a, float b)
     const struct rnnd__params *p = rnnd__model_params(model);
     be->ops->upload(be, rnnd__at(p->grad, rnnd__params_find(p, "head.weight")->offset),
                     &a, 4);
-    be->ops->upload(be, rnnd__at(p->grad, rnnd__params_find(p, "head.bias")->offset), &b,
-                    4);
+    be->ops->upload(be, rnnd__at(p->grad, rnnd__params_find(p, "head.bias")->offset),
+                    &b, 4);
 }
 
 static void values(float *a, float *b)
@@ -122,7 +122,9 @@ static const struct {
     float gradient;
     double loss;
     const char *what;
-} bad[] = {{INFINITY, 1, "gradient"}, {NAN, 1, "gradient"}, {1, NAN, "loss"},
+} bad[] = {{INFINITY, 1, "gradient"},
+           {NAN, 1, "gradient"},
+           {1, NAN, "loss"},
            {1, INFINITY, "loss"}};
 
 /* Case 33: a number that is not finite changes no parameter and no moment. */
@@ -147,7 +149,7 @@ START_TEST(refuses_what_is_not_finite)
 }
 END_TEST
 
-/* ---- learning rates -------------------------------------------------------------- */
+/* ---- learning rates */
 
 static double rate_at(int64_t update, int64_t epoch, double part, double factor)
 {
@@ -209,7 +211,7 @@ END_TEST
 START_TEST(watch_measures_gains)
 {
     struct rnnd__watch plateau = {INFINITY, 0}, patience = {INFINITY, 0},
-                      nan = {INFINITY, 0};
+                       nan = {INFINITY, 0};
     rnnd__watch_epoch(&plateau, 1, 1e-4, 9);
     rnnd__watch_epoch(&plateau, 0.99995, 1e-4, 9);
     ck_assert_int_eq(plateau.count, 1);

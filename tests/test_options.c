@@ -193,7 +193,7 @@ START_TEST(the_text_reads_as_the_same_options)
                               i != OPT_batch_tokens && i != OPT_shuffle;
         if (option->commands & RNND_CMD_TRAIN && free_to_change)
             must(rnnd__options_set(&opt, option->name, other_value(option),
-                                  RNND_FROM_COMMAND_LINE));
+                                   RNND_FROM_COMMAND_LINE));
     }
     char *text, *again;
     must(rnnd__options_text(&opt, &text));
@@ -549,7 +549,7 @@ START_TEST(overlay_takes_what_was_given)
     struct rnnd_options stored;
     must(rnnd_options_init(&stored));
     must(rnnd__options_read_text(&stored, "batch = 16\nlr = 0.5\nhidden = 9\n", "s",
-                                RNND_FROM_FILE));
+                                 RNND_FROM_FILE));
     must(read_text("batch-tokens = 300\n"));
     must(PARSE("--lr=0.25", "--run-dir=x"));
     must(rnnd__options_overlay(&stored, &opt));
@@ -568,7 +568,8 @@ START_TEST(overlay_takes_what_was_given)
 END_TEST
 
 static int note_difference(void *context, const char *name,
-                           enum rnnd__option_effect effect, const char *a, const char *b)
+                           enum rnnd__option_effect effect, const char *a,
+                           const char *b)
 {
     char *text = context;
     sprintf(text + strlen(text), "%s %s>%s %d; ", name, a, b, (int)effect);

@@ -50,8 +50,8 @@ static void lay_out(struct rnnd_plan *plan, int64_t epoch, int32_t *out)
     }
 }
 
-static const struct rnnd_plan_options usual = {.seed = 1, .shuffle = true, .bucket = 8,
-                                               .batch = 32};
+static const struct rnnd_plan_options usual = {
+    .seed = 1, .shuffle = true, .bucket = 8, .batch = 32};
 
 START_TEST(epochs_are_different_permutations)
 {
@@ -126,8 +126,8 @@ START_TEST(pools_are_sorted)
             rnnd_plan_entry(plan, e, &ids, &n);
             for (int64_t i = 0; i < n; i++) {
                 longest = length_of(ids[i]) > longest ? length_of(ids[i]) : longest;
-                ck_assert(!sorted || i == 0
-                          || length_of(ids[i]) <= length_of(ids[i - 1]));
+                ck_assert(!sorted || i == 0 ||
+                          length_of(ids[i]) <= length_of(ids[i - 1]));
             }
             padded[sorted] += (double)(n * longest);
         }
@@ -183,8 +183,8 @@ END_TEST
 START_TEST(token_budget_keeps_every_sequence)
 {
     make_lengths(MANY);
-    struct rnnd_plan_options opt = {.seed = 3, .shuffle = true, .bucket = 4,
-                                    .batch_tokens = 500};
+    struct rnnd_plan_options opt = {
+        .seed = 3, .shuffle = true, .bucket = 4, .batch_tokens = 500};
     struct rnnd_plan *plan = plan_of(MANY, opt);
     bool seen[MANY] = {false};
     rnnd_plan_epoch(plan, 2);
@@ -222,7 +222,7 @@ START_TEST(empty_sequences_cost_no_tokens)
 }
 END_TEST
 
-/* ---- shares ---------------------------------------------------------------------- */
+/* ---- shares */
 
 /* All ranks together hold every position once; loads are what LPT promises. */
 START_TEST(shares_are_a_partition)

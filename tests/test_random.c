@@ -39,8 +39,8 @@ START_TEST(keys_differ_in_every_part)
     ck_assert_uint_ne(key, rnnd__random_key(1, RNND_FOR_SHUFFLE, 2, 3));
     ck_assert_uint_ne(key, rnnd__random_key(1, RNND_FOR_DROPOUT, 3, 3));
     ck_assert_uint_ne(key, rnnd__random_key(1, RNND_FOR_DROPOUT, 2, 4));
-    ck_assert_uint_ne(key,
-                      rnnd__random_key(1, RNND_FOR_DROPOUT, 2, 3 + (UINT64_C(1) << 32)));
+    ck_assert_uint_ne(
+        key, rnnd__random_key(1, RNND_FOR_DROPOUT, 2, 3 + (UINT64_C(1) << 32)));
 }
 END_TEST
 

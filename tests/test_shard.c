@@ -12,12 +12,16 @@
 static const int64_t offsets[] = {0, 7, 7, 19, 22, 34, 35};
 enum { SEQUENCES = 6, STEPS = 35 };
 
-static struct rnnd__shard shard_of(int ranks, int rank, int64_t window, int64_t windows_per_update,
-                                  int64_t bound)
+static struct rnnd__shard shard_of(int ranks, int rank, int64_t window,
+                                   int64_t windows_per_update, int64_t bound)
 {
-    return (struct rnnd__shard){.offsets = offsets, .tokens = STEPS, .ranks = ranks,
-                               .rank = rank, .window = window, .windows_per_update = windows_per_update,
-                               .bound = bound};
+    return (struct rnnd__shard){.offsets = offsets,
+                                .tokens = STEPS,
+                                .ranks = ranks,
+                                .rank = rank,
+                                .window = window,
+                                .windows_per_update = windows_per_update,
+                                .bound = bound};
 }
 
 static void drop(struct rnnd__shard *s)
@@ -60,8 +64,9 @@ static const struct {
     int ranks;
     int64_t window, windows_per_update, bound;
 } cuts[] = {
-    {1, 0, 0, 0}, {2, 0, 0, 0}, {9, 0, 0, 0}, {1, 5, 1, 0}, {2, 5, 2, 0}, {3, 5, 0, 0},
-    {1, 0, 0, 13}, {2, 4, 1, 6}, {1, 0, 0, 1}, {1, 12, 1, 0}, {1, 100, 3, 0},
+    {1, 0, 0, 0}, {2, 0, 0, 0},  {9, 0, 0, 0},   {1, 5, 1, 0},
+    {2, 5, 2, 0}, {3, 5, 0, 0},  {1, 0, 0, 13},  {2, 4, 1, 6},
+    {1, 0, 0, 1}, {1, 12, 1, 0}, {1, 100, 3, 0},
 };
 
 START_TEST(every_step_is_run_once)
@@ -70,7 +75,7 @@ START_TEST(every_step_is_run_once)
     int runs[STEPS] = {0};
     for (int r = 0; r < cuts[_i].ranks; r++) {
         struct rnnd__shard s = shard_of(cuts[_i].ranks, r, cuts[_i].window,
-                                       cuts[_i].windows_per_update, cuts[_i].bound);
+                                        cuts[_i].windows_per_update, cuts[_i].bound);
         ck_assert_int_eq(rnnd__shard_sequences(&s, ids, SEQUENCES), 0);
         run_all(&s, runs);
         ck_assert_int_eq(rnnd__shard_steps(&s, 0, s.windows), STEPS);
@@ -177,8 +182,8 @@ START_TEST(limits_cover_traded_steps)
     for (int ranks = 1; ranks < 40; ranks += 3)
         for (int r = 0; r < ranks; r++) {
             struct rnnd_limits limits = {0, 0, 0};
-            struct rnnd__shard s = {.offsets = at, .ranks = ranks, .rank = r,
-                                   .step_cost = _i % 2 ? 4 : 20};
+            struct rnnd__shard s = {
+                .offsets = at, .ranks = ranks, .rank = r, .step_cost = _i % 2 ? 4 : 20};
             int64_t rows = 0;
             rnnd__shard_limits(&s, ids, MANY, &limits);
             ck_assert_int_eq(rnnd__shard_sequences(&s, ids, MANY), 0);

@@ -52,9 +52,15 @@ START_TEST(signals_spare_the_heap)
     timer_t timer = start_storm();
     for (int round = 0; round < 100; round++) {
         float *a = ones(M * K), *b = ones(N * K), *c = ones(M * N);
-        struct rnnd__matmul s = {.ta = round % 2, .tb = round / 2 % 2, .m = M, .n = N,
-                                .k = K, .alpha = 1, .lda = round % 2 ? M : K,
-                                .ldb = round / 2 % 2 ? K : N, .ldc = N};
+        struct rnnd__matmul s = {.ta = round % 2,
+                                 .tb = round / 2 % 2,
+                                 .m = M,
+                                 .n = N,
+                                 .k = K,
+                                 .alpha = 1,
+                                 .lda = round % 2 ? M : K,
+                                 .ldb = round / 2 % 2 ? K : N,
+                                 .ldc = N};
         be->ops->matmul(be, &s, (struct rnnd__buf){(char *)(c + GAP)},
                         (struct rnnd__buf){(char *)(a + GAP)},
                         (struct rnnd__buf){(char *)(b + GAP)});

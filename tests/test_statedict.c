@@ -8,9 +8,9 @@
 #include <sys/stat.h>
 
 #include "checkpoint/checkpoint.h"
+#include "checkpoint/statedict.h"
 #include "checkpoint_model.h"
 #include "hdf/hdf.h"
-#include "checkpoint/statedict.h"
 
 static void set_up(void)
 {
@@ -488,8 +488,8 @@ START_TEST(all_bytes_belong_to_one_array)
     static const struct {
         const char *header, *detail;
     } files[] = {
-        {"{" ARRAY("x.weight_ih_l0", "2", 8, 16) ", " ARRAY("b", "0", 8, 8) ", " ARRAY(
-             "a", "2", 0, 8) "}",
+        {"{" ARRAY("x.weight_ih_l0", "2", 8,
+                   16) ", " ARRAY("b", "0", 8, 8) ", " ARRAY("a", "2", 0, 8) "}",
          NULL},
         {"{" ARRAY("a", "3", 0, 12) "}",
          "a: not safetensors: 4 bytes at the end belong to no array"},

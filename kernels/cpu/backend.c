@@ -12,7 +12,7 @@
 
 #include "rnn_dist.h"
 
-/* ---- choosing the inner loops ---------------------------------------------------- */
+/* ---- choosing the inner loops */
 
 extern const struct rnnd__simd rnnd__simd_baseline;
 #if defined(__x86_64__)
@@ -35,10 +35,9 @@ static bool can_run(const struct rnnd__simd *simd)
     if (simd == &rnnd__simd_avx2)
         return avx2;
     if (simd == &rnnd__simd_avx512)
-        return avx2 && __builtin_cpu_supports("avx512f")
-               && __builtin_cpu_supports("avx512bw")
-               && __builtin_cpu_supports("avx512dq")
-               && __builtin_cpu_supports("avx512vl");
+        return avx2 && __builtin_cpu_supports("avx512f") &&
+               __builtin_cpu_supports("avx512bw") &&
+               __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
 #endif
     (void)simd;
     return true;
@@ -52,7 +51,7 @@ const struct rnnd__simd *rnnd__simd_choose(const char *name)
     return NULL;
 }
 
-/* ---- failures and sums ----------------------------------------------------------- */
+/* ---- failures and sums */
 
 void rnnd__cpu_fail(const struct rnnd__cpu *cpu, const char *what)
 {
@@ -75,7 +74,7 @@ void rnnd__cpu_add_sums(const struct rnnd__cpu *cpu, int parts, struct rnnd__buf
     }
 }
 
-/* ---- memory ---------------------------------------------------------------------- */
+/* ---- memory */
 
 /* Large blocks start on a huge page, of which they ask to be made. */
 static int cpu_alloc(struct rnnd_backend *be, struct rnnd__buf *out, size_t bytes)
@@ -126,8 +125,8 @@ static int cpu_download(struct rnnd_backend *be, void *dst, struct rnnd__buf src
     return status;
 }
 
-static void cpu_copy(struct rnnd_backend *be, struct rnnd__buf dst, struct rnnd__buf src,
-                     size_t bytes)
+static void cpu_copy(struct rnnd_backend *be, struct rnnd__buf dst,
+                     struct rnnd__buf src, size_t bytes)
 {
     (void)be;
     if (bytes > 0)
@@ -147,7 +146,7 @@ static void *cpu_host(struct rnnd_backend *be, struct rnnd__buf buf)
     return buf.dev;
 }
 
-/* ---- opening and closing --------------------------------------------------------- */
+/* ---- opening and closing */
 
 static const char *cpu_describe(const struct rnnd_backend *be)
 {
@@ -209,13 +208,14 @@ static int open_failed(char *error, int status, const char *text)
 }
 
 int rnnd__cpu_open(const struct rnnd__backend_config *config, struct rnnd_backend **out,
-                  char *error)
+                   char *error)
 {
     if (config->precision != RNND_FP32)
         return open_failed(error, RNND_EUSAGE, "computes in fp32 only");
     const struct rnnd__simd *simd = rnnd__simd_choose(getenv("RNND_CPU_ISA"));
     if (!simd)
-        return open_failed(error, RNND_EUSAGE, "cannot run what RNND_CPU_ISA asks for: "
+        return open_failed(error, RNND_EUSAGE,
+                           "cannot run what RNND_CPU_ISA asks for: "
                            "baseline, avx2 or avx512, as far as this processor has it");
     int threads = config->threads > 0 ? config->threads : 1;
     struct rnnd__cpu *cpu = calloc(1, sizeof *cpu);

@@ -14,12 +14,14 @@ struct rnnd__cpu {
     struct rnnd_backend base;
     int threads;
     const struct rnnd__simd *simd;
-    double *partial;               /* [threads] of sums, a cache line each */
-    float *work;                   /* [threads] of RNND__OUTER_WORK floats */
+    /* [threads] of sums, a cache line each */
+    double *partial;
+    /* [threads] of RNND__OUTER_WORK floats */
+    float *work;
     char description[96];
 };
 
-enum { RNND__CPU_LINE = 8 };       /* doubles in a cache line */
+enum { RNND__CPU_LINE = 8 }; /* doubles in a cache line */
 
 static inline const struct rnnd__cpu *rnnd__cpu_of(const struct rnnd_backend *be)
 {
@@ -36,7 +38,7 @@ static inline const int32_t *rnnd__ints(struct rnnd__buf buf)
     return (const int32_t *)buf.dev;
 }
 
-/* ---- threads.c ------------------------------------------------------------------- */
+/* ---- threads.c */
 
 /* One share of an operation, part of 0 .. parts-1. */
 typedef void rnnd__cpu_work(const struct rnnd__cpu *cpu, const void *arg, int part,
@@ -51,14 +53,14 @@ int rnnd__cpu_parts(const struct rnnd__cpu *cpu, int64_t elements);
 /* The range first .. last-1 of 0 .. n-1 that is a part's, cut at multiples of 16. */
 void rnnd__cpu_range(int64_t n, int part, int parts, int64_t range[2]);
 
-/* ---- backend.c ------------------------------------------------------------------- */
+/* ---- backend.c */
 
 /* Adds the sums that the parts left in cpu->partial to those on the device. */
 void rnnd__cpu_add_sums(const struct rnnd__cpu *cpu, int parts, struct rnnd__buf sums);
 /* Keeps the first failure in the back end; from any thread. */
 void rnnd__cpu_fail(const struct rnnd__cpu *cpu, const char *what);
 
-/* ---- gemm.c ---------------------------------------------------------------------- */
+/* ---- gemm.c */
 
 /* The matrix library's name. */
 const char *rnnd__gemm_name(void);
@@ -68,7 +70,7 @@ void rnnd__gemm_init(void);
 void rnnd__gemm(const struct rnnd__cpu *cpu, const struct rnnd__matmul *s, float *C,
                 const float *A, const float *B);
 
-/* ---- the entries of the table, by file ------------------------------------------- */
+/* ---- the entries of the table, by file */
 
 /* matrix.c */
 void rnnd__cpu_matmul(struct rnnd_backend *, const struct rnnd__matmul *,
@@ -111,7 +113,8 @@ int rnnd__cpu_sum_sq(struct rnnd_backend *, int64_t n, double *result,
                      struct rnnd__buf x);
 void rnnd__cpu_sgd(struct rnnd_backend *, const struct rnnd__sgd *, struct rnnd__buf w,
                    struct rnnd__buf g, struct rnnd__buf momentum);
-void rnnd__cpu_adam(struct rnnd_backend *, const struct rnnd__adam *, struct rnnd__buf w,
-                    struct rnnd__buf g, struct rnnd__buf m, struct rnnd__buf v);
+void rnnd__cpu_adam(struct rnnd_backend *, const struct rnnd__adam *,
+                    struct rnnd__buf w, struct rnnd__buf g, struct rnnd__buf m,
+                    struct rnnd__buf v);
 
 #endif

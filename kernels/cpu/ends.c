@@ -9,12 +9,14 @@
 #include <math.h>
 #include <string.h>
 
-/* ---- pooling --------------------------------------------------------------------- */
+/* ---- pooling */
 
 struct pool {
     const struct rnnd__pooling *s;
-    float *rows;                   /* y or dy [R,D*H] */
-    float *out;                    /* out or dout [N,D*H] */
+    /* y or dy [R,D*H] */
+    float *rows;
+    /* out or dout [N,D*H] */
+    float *out;
     int32_t *argmax;
 };
 
@@ -152,7 +154,7 @@ void rnnd__cpu_pool_backward(struct rnnd_backend *be, const struct rnnd__pooling
     rnnd__cpu_share(cpu, rnnd__cpu_parts(cpu, work), pool_backward_part, &p);
 }
 
-/* ---- dropout --------------------------------------------------------------------- */
+/* ---- dropout */
 
 struct drop {
     const struct rnnd__dropout *s;
@@ -192,7 +194,7 @@ void rnnd__cpu_dropout(struct rnnd_backend *be, const struct rnnd__dropout *s,
     rnnd__cpu_share(cpu, rnnd__cpu_parts(cpu, 4 * rows * s->cols), dropout_part, &d);
 }
 
-/* ---- losses on values ------------------------------------------------------------ */
+/* ---- losses on values */
 
 struct values {
     int64_t rows, cols;
@@ -238,7 +240,8 @@ static void values_loss(const struct rnnd__cpu *cpu, const struct values *v,
 }
 
 void rnnd__cpu_mse(struct rnnd_backend *be, int64_t rows, int64_t cols,
-                   struct rnnd__buf scores, struct rnnd__buf sums, struct rnnd__buf target)
+                   struct rnnd__buf scores, struct rnnd__buf sums,
+                   struct rnnd__buf target)
 {
     const struct rnnd__cpu *cpu = rnnd__cpu_of(be);
     struct values v = {rows, cols, rnnd__floats(scores), rnnd__floats(target),
@@ -247,7 +250,8 @@ void rnnd__cpu_mse(struct rnnd_backend *be, int64_t rows, int64_t cols,
 }
 
 void rnnd__cpu_bce(struct rnnd_backend *be, int64_t rows, int64_t cols,
-                   struct rnnd__buf scores, struct rnnd__buf sums, struct rnnd__buf target)
+                   struct rnnd__buf scores, struct rnnd__buf sums,
+                   struct rnnd__buf target)
 {
     const struct rnnd__cpu *cpu = rnnd__cpu_of(be);
     struct values v = {rows, cols, rnnd__floats(scores), rnnd__floats(target),

@@ -37,8 +37,7 @@ static bool product(const struct rnnd__matmul *s, float *C, const float *A,
                     const float *B)
 {
     return dnnl_sgemm(s->ta ? 'T' : 'N', s->tb ? 'T' : 'N', s->m, s->n, s->k, s->alpha,
-                      A, s->lda, B, s->ldb, s->beta, C, s->ldc)
-           == dnnl_success;
+                      A, s->lda, B, s->ldb, s->beta, C, s->ldc) == dnnl_success;
 }
 #else
 const char *rnnd__gemm_name(void)

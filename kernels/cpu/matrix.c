@@ -35,22 +35,23 @@ static void product_part(const struct rnnd__cpu *cpu, const void *arg, int part,
 }
 
 /* C += A^T B, the gradient of a weight, by our own loops. */
-static void outer_part(const struct rnnd__cpu *cpu, const void *arg, int part, int parts)
+static void outer_part(const struct rnnd__cpu *cpu, const void *arg, int part,
+                       int parts)
 {
     const struct product *p = arg;
     const struct rnnd__matmul *s = p->s;
     int64_t range[2];
     rnnd__cpu_range(s->m, part, parts, range);
     struct rnnd__outer o = {.m = range[1] - range[0],
-                           .n = s->n,
-                           .k = s->k,
-                           .c = p->C + range[0] * s->ldc,
-                           .ldc = s->ldc,
-                           .a = p->A + range[0],
-                           .lda = s->lda,
-                           .b = p->B,
-                           .ldb = s->ldb,
-                           .work = cpu->work + part * (int64_t)RNND__OUTER_WORK};
+                            .n = s->n,
+                            .k = s->k,
+                            .c = p->C + range[0] * s->ldc,
+                            .ldc = s->ldc,
+                            .a = p->A + range[0],
+                            .lda = s->lda,
+                            .b = p->B,
+                            .ldb = s->ldb,
+                            .work = cpu->work + part * (int64_t)RNND__OUTER_WORK};
     cpu->simd->outer(&o);
 }
 

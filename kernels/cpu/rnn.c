@@ -17,7 +17,8 @@ struct block {
     const struct rnnd__rnn *r;
     int G;
     int64_t first, count, steps;
-    double *db;                    /* backward: its sums of bias gradients */
+    /* backward: its sums of bias gradients */
+    double *db;
 };
 
 /* The states before some rows: of the step they come from, or the initial ones. */
@@ -63,7 +64,7 @@ static struct scratch scratch_of(const struct rnnd__rnn *r)
     return (struct scratch){w, dh, dh + states, (double *)lined(dh + 2 * states), rows};
 }
 
-/* ---- blocks ---------------------------------------------------------------------- */
+/* ---- blocks */
 
 /* Where part begins: blocks hold about the same number of rows. */
 static int64_t block_start(const struct rnnd__packed *b, int part, int parts)
@@ -81,8 +82,9 @@ static struct block block_of(const struct rnnd__cpu *cpu, const struct rnnd__rnn
 {
     int64_t first = block_start(r->batch, part, parts);
     int64_t count = block_start(r->batch, part + 1, parts) - first;
-    return (struct block){cpu, r, rnnd__cell_gates(r->cell), first, count,
-                          count > 0 ? r->batch->len[first] : 0, NULL};
+    return (struct block){cpu,   r,     rnnd__cell_gates(r->cell),
+                          first, count, count > 0 ? r->batch->len[first] : 0,
+                          NULL};
 }
 
 /* How many of a block's sequences are alive at step t. */
@@ -119,7 +121,7 @@ static struct before initial(const struct block *k, int64_t j)
 }
 
 static struct rnnd__step step_of(const struct block *k, int64_t row, int64_t rows,
-                                struct before p)
+                                 struct before p)
 {
     const struct rnnd__rnn *r = k->r;
     return (struct rnnd__step){
@@ -156,7 +158,7 @@ static void put_row(float *out, const float *in, int64_t H)
         memset(out, 0, (size_t)H * sizeof(float));
 }
 
-/* ---- forward --------------------------------------------------------------------- */
+/* ---- forward */
 
 /* Sequences j .. j+rows-1 at step t, after the states p. */
 static void forward_rows(const struct block *k, int64_t t, int64_t j, int64_t rows,
@@ -191,8 +193,8 @@ static void forward_final(const struct block *k)
     const struct rnnd__rnn *r = k->r;
     for (int64_t j = 0; j < k->count; j++) {
         int64_t len = r->batch->len[k->first + j], at = (k->first + j) * r->H;
-        struct before p = len == 0 ? initial(k, j)
-                                   : before_at(k, r->reverse ? 0 : len - 1, j);
+        struct before p =
+            len == 0 ? initial(k, j) : before_at(k, r->reverse ? 0 : len - 1, j);
         if (!rnnd__buf_is_null(r->hn))
             put_row(rnnd__floats(r->hn) + at, p.h, r->H);
         if (!rnnd__buf_is_null(r->cn))
@@ -208,7 +210,7 @@ static void forward_part(const struct rnnd__cpu *cpu, const void *arg, int part,
     forward_final(&k);
 }
 
-/* ---- backward -------------------------------------------------------------------- */
+/* ---- backward */
 
 /* Where a step's carried gradients lie, and the gate gradients of the step after it. */
 static void backward_carried(const struct block *k, struct rnnd__step *s, int64_t later,
@@ -295,7 +297,7 @@ static void backward_part(const struct rnnd__cpu *cpu, const void *arg, int part
         put_row(rnnd__floats(r->dc0) + at, x.dc + at, n);
 }
 
-/* ---- gradients of the parameters ------------------------------------------------- */
+/* ---- gradients of the parameters */
 
 /* The hidden state before each packed row; NULL where it is zero. */
 static void states_before(const struct rnnd__rnn *r, const float **rows)
@@ -314,10 +316,15 @@ static void states_before(const struct rnnd__rnn *r, const float **rows)
 static void outer_rows(const struct rnnd__cpu *cpu, const struct rnnd__rnn *r, int part,
                        const int64_t range[2], const float *g, int64_t ld)
 {
-    struct rnnd__outer o = {.m = range[1] - range[0], .n = r->H, .k = r->batch->R,
-                           .c = rnnd__floats(r->dw_hh) + range[0] * r->H, .ldc = r->H,
-                           .a = g, .lda = ld, .rows = scratch_of(r).rows,
-                           .work = cpu->work + part * (int64_t)RNND__OUTER_WORK};
+    struct rnnd__outer o = {.m = range[1] - range[0],
+                            .n = r->H,
+                            .k = r->batch->R,
+                            .c = rnnd__floats(r->dw_hh) + range[0] * r->H,
+                            .ldc = r->H,
+                            .a = g,
+                            .lda = ld,
+                            .rows = scratch_of(r).rows,
+                            .work = cpu->work + part * (int64_t)RNND__OUTER_WORK};
     if (o.m > 0)
         cpu->simd->outer(&o);
 }
@@ -360,7 +367,7 @@ static void bias_gradient(const struct rnnd__rnn *r, int parts)
     }
 }
 
-/* ---- packing --------------------------------------------------------------------- */
+/* ---- packing */
 
 static void pack_forward_part(const struct rnnd__cpu *cpu, const void *arg, int part,
                               int parts)
@@ -382,7 +389,7 @@ static void pack_backward_part(const struct rnnd__cpu *cpu, const void *arg, int
                                  rnnd__floats(r->w_hh));
 }
 
-/* ---- entries --------------------------------------------------------------------- */
+/* ---- entries */
 
 size_t rnnd__cpu_rnn_scratch(struct rnnd_backend *be, enum rnnd_cell cell, int64_t H,
                              int64_t N, int64_t R)
@@ -390,8 +397,8 @@ size_t rnnd__cpu_rnn_scratch(struct rnnd_backend *be, enum rnnd_cell cell, int64
     int G = rnnd__cell_gates(cell);
     size_t floats = (size_t)(packed_floats(G, H) + 2 * N * H + 3 * LINE_FLOATS);
     size_t doubles = (size_t)(rnnd__cpu_of(be)->threads * bias_doubles(G, H));
-    return floats * sizeof(float) + doubles * sizeof(double)
-           + (size_t)R * sizeof(float *);
+    return floats * sizeof(float) + doubles * sizeof(double) +
+           (size_t)R * sizeof(float *);
 }
 
 static int loop_parts(const struct rnnd__cpu *cpu, const struct rnnd__rnn *r)

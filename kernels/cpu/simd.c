@@ -18,10 +18,10 @@
 #include "simd_outer.h"
 #include "simd_vector.h"
 
-#define TABLE_OF(isa) TABLE_OF_(isa)
+#define TABLE_OF(isa)  TABLE_OF_(isa)
 #define TABLE_OF_(isa) rnnd__simd_##isa
-#define NAME_OF(isa) NAME_OF_(isa)
-#define NAME_OF_(isa) #isa
+#define NAME_OF(isa)   NAME_OF_(isa)
+#define NAME_OF_(isa)  #isa
 
 extern const struct rnnd__simd TABLE_OF(RNND_ISA);
 

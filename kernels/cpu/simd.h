@@ -20,26 +20,37 @@ static inline int64_t rnnd__simd_padded(int64_t H)
    unless a stride stands beside them. */
 struct rnnd__step {
     int64_t rows, H;
-    const float *w;                /* W_hh as packed for this pass */
-    float *gates;                  /* [rows,G*H], as in struct rnnd__rnn */
-    const float *b_ih, *b_hh;      /* [G*H] */
-    float *y;                      /* [rows,ldy] hidden state */
+    /* W_hh as packed for this pass */
+    const float *w;
+    /* [rows,G*H], as in struct rnnd__rnn */
+    float *gates;
+    /* [G*H] */
+    const float *b_ih, *b_hh;
+    /* [rows,ldy] hidden state */
+    float *y;
     int64_t ldy;
-    const float *h_prev;           /* [rows,ldh], NULL = zero */
+    /* [rows,ldh], NULL = zero */
+    const float *h_prev;
     int64_t ldh;
-    float *keep;                   /* [rows,H], as in struct rnnd__rnn */
-    const float *c_prev;           /* [rows,H], NULL = zero */
-    const float *prefetch; /* what the next step will read first, NULL = nothing */
+    /* [rows,H], as in struct rnnd__rnn */
+    float *keep;
+    /* [rows,H], NULL = zero */
+    const float *c_prev;
+    /* what the next step will read first, NULL = nothing */
+    const float *prefetch;
     int64_t prefetch_floats;
     /* backward only */
-    const float *dy; /* [rows,ldy], NULL = zero */
+
+    /* [rows,ldy], NULL = zero */
+    const float *dy;
     /* Gate gradients of the step that these rows' states went into [rows,G*H], GRU also
        of q [rows,H]; NULL = none. */
     const float *next, *next_q;
     /* Where next is NULL, the gradient of the final state in; GRU also what went
        straight to the step before, in and out. */
     float *dh;
-    float *dc; /* gradient of the cell state in, of c_prev out */
+    /* gradient of the cell state in, of c_prev out */
+    float *dc;
     /* Sums over rows of the gates' gradients, and of the GRU's q, [G+1] of H padded;
        accumulates. */
     double *db;
@@ -49,14 +60,19 @@ struct rnnd__step {
 enum { RNND__OUTER_WORK = 1 << 16 };
 struct rnnd__outer {
     int64_t m, n, k;
-    float *c;                      /* [m,ldc] */
+    /* [m,ldc] */
+    float *c;
     int64_t ldc;
-    const float *a;                /* [k,lda] */
+    /* [k,lda] */
+    const float *a;
     int64_t lda;
-    const float *b;                /* [k,ldb] */
+    /* [k,ldb] */
+    const float *b;
     int64_t ldb;
-    const float *const *rows;      /* [k] the rows of B instead, each NULL = zeros */
-    float *work;                   /* RNND__OUTER_WORK floats from a 64-byte boundary */
+    /* [k] the rows of B instead, each NULL = zeros */
+    const float *const *rows;
+    /* RNND__OUTER_WORK floats from a 64-byte boundary */
+    float *work;
 };
 
 struct rnnd__simd {

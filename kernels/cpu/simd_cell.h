@@ -20,7 +20,7 @@ INLINE vf biases(const struct rnnd__step *s, int64_t at, int m)
     return vget(s->b_ih + at, m) + vget(s->b_hh + at, m);
 }
 
-/* ---- forward: units from j of a tile's rows -------------------------------------- */
+/* ---- forward: units from j of a tile's rows */
 
 /* The sums of gate g of a row, as pack_forward() placed them. */
 INLINE vf gate_sum(const struct tile *t, int row, int g, int m)
@@ -101,10 +101,18 @@ INLINE void cell_forward(enum rnnd_cell cell, const struct rnnd__step *s,
                          const struct tile *t, int v, int64_t j, int m)
 {
     switch (cell) {
-    case RNND_RNN_TANH: rnn_forward(s, t, v, j, m, false); break;
-    case RNND_RNN_RELU: rnn_forward(s, t, v, j, m, true); break;
-    case RNND_LSTM: lstm_forward(s, t, j, m); break;
-    case RNND_GRU: gru_forward(s, t, j, m); break;
+    case RNND_RNN_TANH:
+        rnn_forward(s, t, v, j, m, false);
+        break;
+    case RNND_RNN_RELU:
+        rnn_forward(s, t, v, j, m, true);
+        break;
+    case RNND_LSTM:
+        lstm_forward(s, t, j, m);
+        break;
+    case RNND_GRU:
+        gru_forward(s, t, j, m);
+        break;
     }
 }
 
@@ -121,7 +129,7 @@ INLINE void tile_forward(enum rnnd_cell cell, const struct rnnd__step *s,
     }
 }
 
-/* ---- forward: tiles -------------------------------------------------------------- */
+/* ---- forward: tiles */
 
 /* Whether rows and weights are too many to stay in the nearest caches from step to
    step. */
@@ -160,22 +168,23 @@ INLINE void prefetch_forward(enum rnnd_cell cell, const struct rnnd__step *s,
 
 /* One panel of a step's product: which, of how many, and where it is packed. */
 struct panel {
-    int64_t i, count, from[2], K;  /* from: vectors of units */
+    /* from: vectors of units */
+    int64_t i, count, from[2], K;
     int nv;
     const float *w;
 };
 
 /* Tile i of count of a panel asks for the next panel and the next step's rows. */
 INLINE struct prefetch panel_prefetch(enum rnnd_cell cell, const struct rnnd__step *s,
-                                const struct panel *p, int64_t i, int64_t count)
+                                      const struct panel *p, int64_t i, int64_t count)
 {
     struct prefetch x = no_prefetch(p->w);
     int64_t floats = p->nv * VL * p->K;
     if (large_weights(cell, s) && p->i + 1 < p->count)
         prefetch_part(&x, 0, p->w + floats, floats, i, count, p->K);
     if (large_rows(s) && s->prefetch)
-        prefetch_part(&x, 1, s->prefetch, s->prefetch_floats, p->i * count + i, p->count * count,
-                   p->K);
+        prefetch_part(&x, 1, s->prefetch, s->prefetch_floats, p->i * count + i,
+                      p->count * count, p->K);
     return x;
 }
 
@@ -213,14 +222,22 @@ INLINE void step_forward_of(enum rnnd_cell cell, const struct rnnd__step *s)
 static void step_forward(enum rnnd_cell cell, const struct rnnd__step *s)
 {
     switch (cell) {
-    case RNND_RNN_TANH: step_forward_of(RNND_RNN_TANH, s); break;
-    case RNND_RNN_RELU: step_forward_of(RNND_RNN_RELU, s); break;
-    case RNND_LSTM: step_forward_of(RNND_LSTM, s); break;
-    case RNND_GRU: step_forward_of(RNND_GRU, s); break;
+    case RNND_RNN_TANH:
+        step_forward_of(RNND_RNN_TANH, s);
+        break;
+    case RNND_RNN_RELU:
+        step_forward_of(RNND_RNN_RELU, s);
+        break;
+    case RNND_LSTM:
+        step_forward_of(RNND_LSTM, s);
+        break;
+    case RNND_GRU:
+        step_forward_of(RNND_GRU, s);
+        break;
     }
 }
 
-/* ---- backward: units from j of one row ------------------------------------------- */
+/* ---- backward: units from j of one row */
 
 /* Sums over the rows of a tile, of the gradients of up to four gates and of the GRU's
    q. */
@@ -243,7 +260,7 @@ INLINE void lstm_backward(const struct rnnd__step *s, int64_t row, int64_t j, in
     int64_t H = s->H, at = row * H + j;
     float *a = s->gates + row * 4 * H + j;
     struct rnnd__lstm x = {vget(a, m), vget(a + H, m), vget(a + 2 * H, m),
-                          vget(a + 3 * H, m)};
+                           vget(a + 3 * H, m)};
     vf dc = vget(s->dc + at, m);
     rnnd__lstm_backward_tc(&x, vget_or_zero(s->c_prev, at, m), tc, dh, &dc);
     vput(s->dc + at, dc, m);
@@ -303,10 +320,18 @@ INLINE void units_backward(enum rnnd_cell cell, const struct rnnd__step *s,
         vf dh = state_gradient(cell, s, row, j, m, t->sum[r * t->nv + v]);
         dh += vget_or_zero(s->dy, row * s->ldy + j, m);
         switch (cell) {
-        case RNND_RNN_TANH: rnn_backward(s, row, j, m, dh, false, &b); break;
-        case RNND_RNN_RELU: rnn_backward(s, row, j, m, dh, true, &b); break;
-        case RNND_LSTM: lstm_backward(s, row, j, m, dh, tc[r], &b); break;
-        case RNND_GRU: gru_backward(s, row, j, m, dh, &b); break;
+        case RNND_RNN_TANH:
+            rnn_backward(s, row, j, m, dh, false, &b);
+            break;
+        case RNND_RNN_RELU:
+            rnn_backward(s, row, j, m, dh, true, &b);
+            break;
+        case RNND_LSTM:
+            lstm_backward(s, row, j, m, dh, tc[r], &b);
+            break;
+        case RNND_GRU:
+            gru_backward(s, row, j, m, dh, &b);
+            break;
         }
     }
     int64_t stride = rnnd__simd_padded(s->H);
@@ -341,7 +366,7 @@ INLINE void tile_backward(enum rnnd_cell cell, const struct rnnd__step *s,
     }
 }
 
-/* ---- backward: tiles ------------------------------------------------------------- */
+/* ---- backward: tiles */
 
 INLINE void prefetch_backward(enum rnnd_cell cell, const struct rnnd__step *s,
                               const struct tile *t, const int64_t from[2])
@@ -395,7 +420,8 @@ INLINE void panel_backward(enum rnnd_cell cell, const struct rnnd__step *s,
     }
 }
 
-INLINE void step_backward_of(enum rnnd_cell cell, const struct rnnd__step *s, bool state)
+INLINE void step_backward_of(enum rnnd_cell cell, const struct rnnd__step *s,
+                             bool state)
 {
     struct panel p = {.count = panels_backward(cell, s->H),
                       .K = rnnd__cell_gates(cell) * s->H};
@@ -410,10 +436,18 @@ INLINE void step_backward_of(enum rnnd_cell cell, const struct rnnd__step *s, bo
 static void step_backward(enum rnnd_cell cell, const struct rnnd__step *s)
 {
     switch (cell) {
-    case RNND_RNN_TANH: step_backward_of(RNND_RNN_TANH, s, false); break;
-    case RNND_RNN_RELU: step_backward_of(RNND_RNN_RELU, s, false); break;
-    case RNND_LSTM: step_backward_of(RNND_LSTM, s, false); break;
-    case RNND_GRU: step_backward_of(RNND_GRU, s, false); break;
+    case RNND_RNN_TANH:
+        step_backward_of(RNND_RNN_TANH, s, false);
+        break;
+    case RNND_RNN_RELU:
+        step_backward_of(RNND_RNN_RELU, s, false);
+        break;
+    case RNND_LSTM:
+        step_backward_of(RNND_LSTM, s, false);
+        break;
+    case RNND_GRU:
+        step_backward_of(RNND_GRU, s, false);
+        break;
     }
 }
 

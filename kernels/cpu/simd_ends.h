@@ -5,7 +5,7 @@
  * beyond.
  */
 
-/* ---- softmax and cross-entropy --------------------------------------------------- */
+/* ---- softmax and cross-entropy */
 
 static float row_max(const float *x, int64_t n)
 {
@@ -73,7 +73,7 @@ static double softmax_ce(float *x, int64_t n, int32_t label, bool *correct)
     return log(sum) - ((double)own - max);
 }
 
-/* ---- other losses ---------------------------------------------------------------- */
+/* ---- other losses */
 
 static double mse(float *x, const float *target, int64_t n)
 {
@@ -102,7 +102,7 @@ static double bce(float *x, const float *target, int64_t n)
     return total;
 }
 
-/* ---- dropout --------------------------------------------------------------------- */
+/* ---- dropout */
 
 static void dropout(float *out, const float *in, const struct rnnd__dropout *d,
                     int64_t id, int64_t step)

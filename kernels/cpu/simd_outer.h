@@ -19,10 +19,11 @@ enum {
 /* Where C is made transposed: at most so many rows of so many columns. */
 enum { OUTER_NARROW = 64, OUTER_WIDTH = 512 };
 
-_Static_assert(OUTER_GROUP * OUTER_STRIDE + OUTER_PANEL <= RNND__OUTER_WORK,
+_Static_assert(OUTER_GROUP *OUTER_STRIDE + OUTER_PANEL <= RNND__OUTER_WORK,
                "the work space holds a group and a panel");
 _Static_assert(OUTER_PANEL + (OUTER_NARROW / OUTER_BLOCK + 1) * OUTER_STRIDE +
-                   OUTER_NARROW * OUTER_WIDTH <= RNND__OUTER_WORK,
+                       OUTER_NARROW * OUTER_WIDTH <=
+                   RNND__OUTER_WORK,
                "the work space holds a panel, a few blocks and a transposed C");
 
 /* Columns of A or of B: of row k, p + k ld or rows[k], from column first on. */
@@ -39,7 +40,7 @@ INLINE const float *side_row(const struct side *s, int64_t k)
     return row ? row + s->first : NULL;
 }
 
-/* ---- the inner loop -------------------------------------------------------------- */
+/* ---- the inner loop */
 
 SHAPES(outer, 1, 1, OUTER_BLOCK)
 SHAPES(outer, 2, 1, OUTER_BLOCK)
@@ -59,7 +60,7 @@ enum { OUTER_TILE = OUTER_BLOCK };
 enum { OUTER_TILE = OUTER_BLOCK / 2 }; /* fewer registers */
 #endif
 
-/* ---- packing --------------------------------------------------------------------- */
+/* ---- packing */
 
 /* Rows k .. k+K-1 in blocks. Whole vectors are copied, of which the next row of the
    block overwrites the surplus. */
@@ -98,19 +99,28 @@ static void outer_pack_panel(float *out, const struct side *s, int64_t k, int64_
     int64_t v = from[0];
     int m = lanes_of(s->cols, from[1] - 1);
     switch (from[1] - v) {
-    case 1: outer_pack_vectors(out, s, k, K, v, 1, m); break;
-    case 2: outer_pack_vectors(out, s, k, K, v, 2, m); break;
-    case 3: outer_pack_vectors(out, s, k, K, v, 3, m); break;
-    case 4: outer_pack_vectors(out, s, k, K, v, 4, m); break;
+    case 1:
+        outer_pack_vectors(out, s, k, K, v, 1, m);
+        break;
+    case 2:
+        outer_pack_vectors(out, s, k, K, v, 2, m);
+        break;
+    case 3:
+        outer_pack_vectors(out, s, k, K, v, 3, m);
+        break;
+    case 4:
+        outer_pack_vectors(out, s, k, K, v, 4, m);
+        break;
     }
 }
 
-/* ---- C += A^T B ------------------------------------------------------------------ */
+/* ---- C += A^T B */
 
 /* Where a tile of C lies. */
 struct outer_tile {
     float *c;
-    int64_t ldc, cols;             /* from its first vector on */
+    /* from its first vector on */
+    int64_t ldc, cols;
     int rows, nv;
 };
 
@@ -160,16 +170,15 @@ static void outer_sums(float *c, int64_t ldc, const struct side *blocks,
         for (int64_t i = 0; i < tiles; i++) {
             vf sum[OUTER_BLOCK * TILE_VECTORS];
             int64_t row = i * OUTER_TILE, left = blocks->cols - row;
-            struct outer_tile t = {c + row * ldc + from[0] * VL, ldc,
-                                   panels->cols - from[0] * VL,
-                                   left < OUTER_TILE ? (int)left : OUTER_TILE,
-                                   (int)(from[1] - from[0])};
+            struct outer_tile t = {
+                c + row * ldc + from[0] * VL, ldc, panels->cols - from[0] * VL,
+                left < OUTER_TILE ? (int)left : OUTER_TILE, (int)(from[1] - from[0])};
             const float *a =
                 packed + row / OUTER_BLOCK * OUTER_STRIDE + row % OUTER_BLOCK;
             struct prefetch x = no_prefetch(panel);
             if (o->prefetch)
                 prefetch_part(&x, 0, o->prefetch, o->prefetch_floats, p * tiles + i,
-                           count * tiles, o->K);
+                              count * tiles, o->K);
             outer_prefetch(&t);
             outers[t.rows - 1][t.nv - 1](sum, false, a, 1, o->K, panel, &x);
             outer_add(&t, sum);

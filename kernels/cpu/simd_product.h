@@ -21,10 +21,11 @@ static const int tile_rows[TILE_VECTORS + 1] = {0, 6, 6, 4, 3};
 struct tile {
     int64_t first;
     int rows, nv;
-    vf sum[TILE_ROWS * TILE_VECTORS]; /* [rows][nv] */
+    /* [rows][nv] */
+    vf sum[TILE_ROWS * TILE_VECTORS];
 };
 
-/* ---- the inner loop -------------------------------------------------------------- */
+/* ---- the inner loop */
 
 #if defined(__clang__)
 #define UNROLL _Pragma("clang loop unroll(full)")
@@ -36,7 +37,8 @@ struct tile {
    summed: the processor alone does not see them coming. */
 struct prefetch {
     const char *p[2];
-    int64_t step[2];               /* bytes for each k */
+    /* bytes for each k */
+    int64_t step[2];
 };
 
 static struct prefetch no_prefetch(const float *any)
@@ -46,7 +48,7 @@ static struct prefetch no_prefetch(const float *any)
 
 /* The i'th of count tiles of depth K asks for its share of floats from p on. */
 static void prefetch_part(struct prefetch *x, int which, const float *p, int64_t floats,
-                       int64_t i, int64_t count, int64_t K)
+                          int64_t i, int64_t count, int64_t K)
 {
     int64_t bytes = floats * (int64_t)sizeof *p;
     x->p[which] = (const char *)p + bytes * i / count;
@@ -55,7 +57,8 @@ static void prefetch_part(struct prefetch *x, int which, const float *p, int64_t
 
 /* A product of rows [rows,K] and a panel [K,nv]. */
 struct factors {
-    const float *a;                /* element (r, k) is a[r*by_row + k*by_k] */
+    /* element (r, k) is a[r*by_row + k*by_k] */
+    const float *a;
     int64_t by_row, by_k;
     const float *b;
     int64_t K;
@@ -104,19 +107,21 @@ INLINE void product(vf *sum, bool more, struct factors f, const struct prefetch 
 typedef void product_of(vf *sum, bool more, const float *a, int64_t lda, int64_t K,
                         const float *b, const struct prefetch *x);
 
-#define SHAPE(name, rows, nv, by_row, by_k)                                            \
-    static void name##_##rows##_##nv(vf *sum, bool more, const float *a, int64_t lda,  \
-                                     int64_t K, const float *b, const struct prefetch *x) \
-    {                                                                                  \
-        (void)lda;                                                                     \
-        product(sum, more, (struct factors){a, by_row, by_k, b, K}, x, rows, nv);      \
+#define SHAPE(name, rows, nv, by_row, by_k)                                           \
+    static void name##_##rows##_##nv(vf *sum, bool more, const float *a, int64_t lda, \
+                                     int64_t K, const float *b,                       \
+                                     const struct prefetch *x)                        \
+    {                                                                                 \
+        (void)lda;                                                                    \
+        product(sum, more, (struct factors){a, by_row, by_k, b, K}, x, rows, nv);     \
     }
-#define SHAPES(name, rows, by_row, by_k)                                      \
-    SHAPE(name, rows, 1, by_row, by_k) SHAPE(name, rows, 2, by_row, by_k)     \
+#define SHAPES(name, rows, by_row, by_k) \
+    SHAPE(name, rows, 1, by_row, by_k)   \
+    SHAPE(name, rows, 2, by_row, by_k)   \
     SHAPE(name, rows, 3, by_row, by_k) SHAPE(name, rows, 4, by_row, by_k)
-#define SHAPES_OF(name, rows)                                                          \
-    {                                                                                  \
-        name##_##rows##_1, name##_##rows##_2, name##_##rows##_3, name##_##rows##_4     \
+#define SHAPES_OF(name, rows)                                                      \
+    {                                                                              \
+        name##_##rows##_1, name##_##rows##_2, name##_##rows##_3, name##_##rows##_4 \
     }
 
 SHAPES(product, 1, lda, 1)
@@ -129,8 +134,9 @@ SHAPE(product, 7, 3, lda, 1)
 SHAPE(product, 8, 3, lda, 1)
 
 static product_of *const products[TILE_ROWS][TILE_VECTORS] = {
-    SHAPES_OF(product, 1), SHAPES_OF(product, 2), SHAPES_OF(product, 3),
-    SHAPES_OF(product, 4), SHAPES_OF(product, 5), SHAPES_OF(product, 6),
+    SHAPES_OF(product, 1),           SHAPES_OF(product, 2),
+    SHAPES_OF(product, 3),           SHAPES_OF(product, 4),
+    SHAPES_OF(product, 5),           SHAPES_OF(product, 6),
     {NULL, NULL, product_7_3, NULL}, {NULL, NULL, product_8_3, NULL},
 };
 
@@ -146,7 +152,7 @@ static void tile_zero(struct tile *t)
         t->sum[i] = vset(0);
 }
 
-/* ---- dividing work into tiles ---------------------------------------------------- */
+/* ---- dividing work into tiles */
 
 /* Block i of `blocks` about equal ones of n. */
 INLINE int64_t block_at(int64_t n, int64_t i, int64_t blocks)
@@ -167,7 +173,7 @@ INLINE void tile_place(struct tile *t, int64_t rows, int64_t i, int64_t tiles, i
     t->nv = nv;
 }
 
-/* ---- packing --------------------------------------------------------------------- */
+/* ---- packing */
 
 static int64_t vectors_of(int64_t n)
 {

@@ -11,7 +11,7 @@ static void add(float *restrict out, const float *restrict x, int64_t n)
         out[j] += x[j];
 }
 
-/* ---- sums over rows -------------------------------------------------------------- */
+/* ---- sums over rows */
 
 /* Vectors of a row that are summed together. */
 enum { SUM_VECTORS = 4, SUM_BLOCK = 64 };
@@ -69,7 +69,7 @@ static void sum_rows(float *out, const float *x, int64_t ld, const int32_t *inde
         sum_cols(out + c, x + c, ld, index, rows, cols - c < WIDTH ? cols - c : WIDTH);
 }
 
-/* ---- vectors --------------------------------------------------------------------- */
+/* ---- vectors */
 
 static double sum_sq(const float *x, int64_t n)
 {
@@ -112,7 +112,7 @@ static void sgd(const struct rnnd__sgd *s, int64_t n, float *restrict w,
 static void adam(const struct rnnd__adam *s, int64_t n, float *const part[4])
 {
     float *restrict w = part[0], *restrict g = part[1], *restrict m = part[2],
-          *restrict v = part[3];
+                    *restrict v = part[3];
     double bias1 = 1 - pow(s->beta1, (double)s->step);
     double bias2 = 1 - pow(s->beta2, (double)s->step);
     float size = (float)(s->lr / bias1), root = (float)(1 / sqrt(bias2));

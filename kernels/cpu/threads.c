@@ -16,7 +16,7 @@
 #include <immintrin.h>
 #endif
 
-/* ---- denormals ------------------------------------------------------------------- */
+/* ---- denormals */
 
 #if defined(__x86_64__)
 static uint64_t flush_denormals(void)
@@ -55,7 +55,7 @@ static void restore_mode(uint64_t was)
 }
 #endif
 
-/* ---- sharing --------------------------------------------------------------------- */
+/* ---- sharing */
 
 #ifdef _OPENMP
 /* Signals are the caller's: it knows what its handlers need. Those that a thread raises

@@ -6,7 +6,8 @@
 
 struct vector {
     int64_t n;
-    const void *s;                 /* struct rnnd__sgd or rnnd__adam */
+    /* struct rnnd__sgd or rnnd__adam */
+    const void *s;
     float *part[4];
 };
 
@@ -46,8 +47,8 @@ static void sgd_part(const struct rnnd__cpu *cpu, const void *arg, int part, int
                    v->part[1] + range[0], v->part[2] ? v->part[2] + range[0] : NULL);
 }
 
-void rnnd__cpu_sgd(struct rnnd_backend *be, const struct rnnd__sgd *s, struct rnnd__buf w,
-                   struct rnnd__buf g, struct rnnd__buf momentum)
+void rnnd__cpu_sgd(struct rnnd_backend *be, const struct rnnd__sgd *s,
+                   struct rnnd__buf w, struct rnnd__buf g, struct rnnd__buf momentum)
 {
     const struct rnnd__cpu *cpu = rnnd__cpu_of(be);
     struct vector v = {
@@ -71,7 +72,7 @@ void rnnd__cpu_adam(struct rnnd_backend *be, const struct rnnd__adam *s,
                     struct rnnd__buf v)
 {
     const struct rnnd__cpu *cpu = rnnd__cpu_of(be);
-    struct vector a = {s->n, s, {rnnd__floats(w), rnnd__floats(g), rnnd__floats(m),
-                                 rnnd__floats(v)}};
+    struct vector a = {
+        s->n, s, {rnnd__floats(w), rnnd__floats(g), rnnd__floats(m), rnnd__floats(v)}};
     rnnd__cpu_share(cpu, rnnd__cpu_parts(cpu, s->n), adam_part, &a);
 }

@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-/* ---- embedding ------------------------------------------------------------------- */
+/* ---- embedding */
 
 struct embed {
     int64_t R, E;
@@ -63,15 +63,15 @@ void rnnd__cpu_embed_scatter_add(struct rnnd_backend *be, int64_t E,
                                  const struct rnnd__segments *seg)
 {
     const struct rnnd__cpu *cpu = rnnd__cpu_of(be);
-    struct embed e = {.E = E, .out = rnnd__floats(dtable), .in = rnnd__floats(dx),
-                      .seg = seg};
+    struct embed e = {
+        .E = E, .out = rnnd__floats(dtable), .in = rnnd__floats(dx), .seg = seg};
     if (seg->count == 0)
         return;
     int64_t R = rnnd__ints(seg->segment)[seg->count];
     rnnd__cpu_share(cpu, rnnd__cpu_parts(cpu, R * E), scatter_part, &e);
 }
 
-/* ---- softmax and cross-entropy --------------------------------------------------- */
+/* ---- softmax and cross-entropy */
 
 struct classify {
     int64_t rows, cols;

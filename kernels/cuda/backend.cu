@@ -14,7 +14,7 @@
 /* Half of what is pinned; a batch of features is a few of them. */
 static const size_t stage_bytes = (size_t)4 << 20;
 
-/* ---- failures and sums ----------------------------------------------------------- */
+/* ---- failures and sums */
 
 static void keep(struct rnnd__cuda *cuda, const char *what, const char *why)
 {
@@ -64,7 +64,7 @@ void rnnd__cuda_add_sums(struct rnnd__cuda *cuda, int parts, struct rnnd__buf su
                   "sums of a loss");
 }
 
-/* ---- memory ---------------------------------------------------------------------- */
+/* ---- memory */
 
 static int cuda_alloc(struct rnnd_backend *be, struct rnnd__buf *out, size_t bytes)
 {
@@ -80,8 +80,8 @@ static int cuda_alloc(struct rnnd_backend *be, struct rnnd__buf *out, size_t byt
                  bytes, rnnd__cuda_of(be)->device);
     else
         snprintf(be->error, sizeof be->error,
-                 "cuda %d: allocating %zu bytes of memory: %s", rnnd__cuda_of(be)->device,
-                 bytes, cudaGetErrorString(status));
+                 "cuda %d: allocating %zu bytes of memory: %s",
+                 rnnd__cuda_of(be)->device, bytes, cudaGetErrorString(status));
     return RNND__CUDA_EDEVICE;
 }
 
@@ -116,13 +116,15 @@ static char *stage_room(struct rnnd__cuda *cuda, size_t bytes, size_t *room)
 static bool stage_send(struct rnnd__cuda *cuda, char *dst, const char *from,
                        size_t bytes)
 {
-    if (!rnnd__cuda_ok(cuda, cudaMemcpyAsync(dst, from, bytes, cudaMemcpyHostToDevice,
-                                             cuda->stream), "upload"))
+    if (!rnnd__cuda_ok(
+            cuda,
+            cudaMemcpyAsync(dst, from, bytes, cudaMemcpyHostToDevice, cuda->stream),
+            "upload"))
         return false;
     if (cuda->filled < stage_bytes)
         return true;
-    return rnnd__cuda_ok(cuda, cudaEventRecord(cuda->stage[cuda->staging].used,
-                                               cuda->stream), "upload");
+    return rnnd__cuda_ok(
+        cuda, cudaEventRecord(cuda->stage[cuda->staging].used, cuda->stream), "upload");
 }
 
 static void cuda_upload(struct rnnd_backend *be, struct rnnd__buf dst, const void *src,
@@ -154,9 +156,9 @@ static void look_for_lost(struct rnnd__cuda *cuda)
     if (!rnnd__cuda_ok(cuda,
                        cudaMemcpyAsync(cuda->lost_seen, cuda->lost, sizeof(uint32_t),
                                        cudaMemcpyDeviceToHost, cuda->stream),
-                       "asking for lost blocks")
-        || !rnnd__cuda_ok(cuda, cudaStreamSynchronize(cuda->stream),
-                          "waiting for the device"))
+                       "asking for lost blocks") ||
+        !rnnd__cuda_ok(cuda, cudaStreamSynchronize(cuda->stream),
+                       "waiting for the device"))
         return;
     if (*cuda->lost_seen)
         keep(cuda, "a persistent recurrent layer",
@@ -179,13 +181,15 @@ int rnnd__cuda_download(struct rnnd_backend *be, void *dst, struct rnnd__buf src
 {
     struct rnnd__cuda *cuda = rnnd__cuda_of(be);
     if (bytes > 0 && rnnd__cuda_sound(cuda))
-        rnnd__cuda_ok(cuda, cudaMemcpyAsync(dst, src.dev, bytes, cudaMemcpyDeviceToHost,
-                                            cuda->stream), "download");
+        rnnd__cuda_ok(
+            cuda,
+            cudaMemcpyAsync(dst, src.dev, bytes, cudaMemcpyDeviceToHost, cuda->stream),
+            "download");
     return rnnd__cuda_sync(be);
 }
 
-void rnnd__cuda_copy(struct rnnd_backend *be, struct rnnd__buf dst, struct rnnd__buf src,
-                     size_t bytes)
+void rnnd__cuda_copy(struct rnnd_backend *be, struct rnnd__buf dst,
+                     struct rnnd__buf src, size_t bytes)
 {
     struct rnnd__cuda *cuda = rnnd__cuda_of(be);
     if (bytes > 0 && rnnd__cuda_sound(cuda))
@@ -209,7 +213,7 @@ static void *cuda_host(struct rnnd_backend *be, struct rnnd__buf buf)
     return NULL;
 }
 
-/* ---- opening and closing --------------------------------------------------------- */
+/* ---- opening and closing */
 
 static const char *cuda_describe(const struct rnnd_backend *be)
 {
@@ -294,9 +298,9 @@ static const char *precision_name(enum rnnd_precision precision)
 static bool learn_device(struct rnnd__cuda *cuda)
 {
     cudaDeviceProp p;
-    if (!rnnd__cuda_ok(cuda, cudaSetDevice(cuda->device), "taking the device")
-        || !rnnd__cuda_ok(cuda, cudaGetDeviceProperties(&p, cuda->device),
-                          "its properties"))
+    if (!rnnd__cuda_ok(cuda, cudaSetDevice(cuda->device), "taking the device") ||
+        !rnnd__cuda_ok(cuda, cudaGetDeviceProperties(&p, cuda->device),
+                       "its properties"))
         return false;
     cuda->arch = 10 * p.major + p.minor;
     cuda->multiprocessors = p.multiProcessorCount;
@@ -313,20 +317,20 @@ static bool open_stages(struct rnnd__cuda *cuda)
         if (!rnnd__cuda_ok(
                 cuda,
                 cudaHostAlloc((void **)&s->host, stage_bytes, cudaHostAllocDefault),
-                "pinned memory")
-            || !rnnd__cuda_ok(
-                cuda, cudaEventCreateWithFlags(&s->used, cudaEventDisableTiming),
-                "an event"))
+                "pinned memory") ||
+            !rnnd__cuda_ok(cuda,
+                           cudaEventCreateWithFlags(&s->used, cudaEventDisableTiming),
+                           "an event"))
             return false;
     }
     return rnnd__cuda_ok(cuda,
                          cudaHostAlloc((void **)&cuda->answer, sizeof *cuda->answer,
                                        cudaHostAllocDefault),
-                         "pinned memory")
-           && rnnd__cuda_ok(cuda,
-                            cudaHostAlloc((void **)&cuda->lost_seen, sizeof(uint32_t),
-                                          cudaHostAllocDefault),
-                            "pinned memory");
+                         "pinned memory") &&
+           rnnd__cuda_ok(cuda,
+                         cudaHostAlloc((void **)&cuda->lost_seen, sizeof(uint32_t),
+                                       cudaHostAllocDefault),
+                         "pinned memory");
 }
 
 /* The workspace that cuBLAS asks for on these devices. Setting the stream forgets
@@ -334,13 +338,12 @@ static bool open_stages(struct rnnd__cuda *cuda)
 static bool open_blas(struct rnnd__cuda *cuda)
 {
     size_t bytes = (size_t)(cuda->arch >= 90 ? 32 : 4) << 20;
-    return rnnd__cublas_ok(cuda, cublasCreate(&cuda->blas), "cuBLAS")
-           && rnnd__cublas_ok(cuda, cublasSetStream(cuda->blas, cuda->stream), "cuBLAS")
-           && rnnd__cuda_ok(cuda, cudaMalloc(&cuda->workspace, bytes),
-                            "cuBLAS's workspace")
-           && rnnd__cublas_ok(cuda,
-                              cublasSetWorkspace(cuda->blas, cuda->workspace, bytes),
-                              "cuBLAS's workspace");
+    return rnnd__cublas_ok(cuda, cublasCreate(&cuda->blas), "cuBLAS") &&
+           rnnd__cublas_ok(cuda, cublasSetStream(cuda->blas, cuda->stream), "cuBLAS") &&
+           rnnd__cuda_ok(cuda, cudaMalloc(&cuda->workspace, bytes),
+                         "cuBLAS's workspace") &&
+           rnnd__cublas_ok(cuda, cublasSetWorkspace(cuda->blas, cuda->workspace, bytes),
+                           "cuBLAS's workspace");
 }
 
 static bool open_parts(struct rnnd__cuda *cuda)
@@ -357,17 +360,17 @@ static bool open_parts(struct rnnd__cuda *cuda)
     }
     return rnnd__cuda_ok(
                cuda, cudaStreamCreateWithFlags(&cuda->stream, cudaStreamNonBlocking),
-               "a stream")
-           && rnnd__cuda_ok(
+               "a stream") &&
+           rnnd__cuda_ok(
                cuda,
                cudaMalloc((void **)&cuda->partial, RNND__PARTIALS * sizeof(double)),
-               "memory")
-           && rnnd__cuda_ok(cuda, cudaMalloc((void **)&cuda->lost, sizeof(uint32_t)),
-                            "memory")
-           && rnnd__cuda_ok(
-               cuda, cudaMemsetAsync(cuda->lost, 0, sizeof(uint32_t), cuda->stream),
-               "memory")
-           && open_stages(cuda) && open_blas(cuda) && rnnd__graphs_open(cuda);
+               "memory") &&
+           rnnd__cuda_ok(cuda, cudaMalloc((void **)&cuda->lost, sizeof(uint32_t)),
+                         "memory") &&
+           rnnd__cuda_ok(cuda,
+                         cudaMemsetAsync(cuda->lost, 0, sizeof(uint32_t), cuda->stream),
+                         "memory") &&
+           open_stages(cuda) && open_blas(cuda) && rnnd__graphs_open(cuda);
 }
 
 static int cuda_open(const struct rnnd__backend_config *config,
@@ -394,7 +397,7 @@ static int cuda_open(const struct rnnd__backend_config *config,
     return 0;
 }
 
-/* ---- what devices there are ------------------------------------------------------ */
+/* ---- what devices there are */
 
 /* Any error means that there is none: a missing or old driver is told in many ways. */
 static int device_count(int *count, char *error)
@@ -433,17 +436,17 @@ static int device_info(int device, struct rnnd__cuda_device *out, char *error)
 
 #include "comm_nccl.h"
 
-extern "C" __attribute__((visibility("default"))) const struct rnnd__cuda_plugin
-    rnnd__cuda_plugin = {
-        .abi = RNND_CUDA_PLUGIN_ABI,
-        .ops_size = sizeof(struct rnnd__backend_ops),
-        .device_count = device_count,
-        .device_info = device_info,
-        .open = cuda_open,
-        .nccl_id = rnnd__nccl_id,
-        .nccl_open = rnnd__nccl_open,
-        .nccl_sum_begin = rnnd__nccl_sum_begin,
-        .nccl_sum_poll = rnnd__nccl_sum_poll,
-        .nccl_abort = rnnd__nccl_abort,
-        .nccl_close = rnnd__nccl_close,
+extern "C" __attribute__((visibility("default")))
+const struct rnnd__cuda_plugin rnnd__cuda_plugin = {
+    .abi = RNND_CUDA_PLUGIN_ABI,
+    .ops_size = sizeof(struct rnnd__backend_ops),
+    .device_count = device_count,
+    .device_info = device_info,
+    .open = cuda_open,
+    .nccl_id = rnnd__nccl_id,
+    .nccl_open = rnnd__nccl_open,
+    .nccl_sum_begin = rnnd__nccl_sum_begin,
+    .nccl_sum_poll = rnnd__nccl_sum_poll,
+    .nccl_abort = rnnd__nccl_abort,
+    .nccl_close = rnnd__nccl_close,
 };

@@ -19,8 +19,10 @@ struct rnnd__nccl {
     struct rnnd__cuda *cuda;
     ncclComm_t comm;
     cudaStream_t stream;
-    cudaEvent_t ready;         /* the back end's stream has come so far */
-    cudaEvent_t done;          /* all sums asked for so far are done */
+    /* the back end's stream has come so far */
+    cudaEvent_t ready;
+    /* all sums asked for so far are done */
+    cudaEvent_t done;
     bool running;
 };
 

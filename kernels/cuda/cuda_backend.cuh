@@ -17,42 +17,58 @@
 enum { RNND__CUDA_EUSAGE = -2, RNND__CUDA_EDEVICE = -5, RNND__CUDA_ECOMM = -6 };
 
 enum {
-    RNND__BLOCK = 256,         /* threads of a block where nothing else is said */
+    /* threads of a block where nothing else is said */
+    RNND__BLOCK = 256,
     /* Doubles that a sum in two stages may leave between them. */
     RNND__PARTIALS = 1 << 17,
-    RNND__SUM_BLOCKS = 1024,   /* blocks of such a sum at most */
+    /* blocks of such a sum at most */
+    RNND__SUM_BLOCKS = 1024,
     RNND__STAGES = 2,
-    RNND__NCCL_CHANNELS = 8,   /* multiprocessors that a sum over ranks may hold */
-    RNND__GRAPH_KEY = 24       /* words */
+    /* multiprocessors that a sum over ranks may hold */
+    RNND__NCCL_CHANNELS = 8,
+    /* words */
+    RNND__GRAPH_KEY = 24
 };
 
 /* Pinned memory through which uploads pass, so that none of them waits for the
    device. */
 struct rnnd__stage {
     char *host;
-    cudaEvent_t used;          /* when the device has read it */
+    /* when the device has read it */
+    cudaEvent_t used;
 };
 
 struct rnnd__cuda {
     struct rnnd_backend base;
     int device, arch, multiprocessors;
-    size_t shared;             /* bytes of shared memory that a block may ask for */
+    /* bytes of shared memory that a block may ask for */
+    size_t shared;
     enum rnnd_precision precision;
-    enum rnnd_rnn_path path;   /* asked for */
-    const char *gates; /* RNND_CUDA_GATES: of the persistent path, NULL = as it pays */
+    /* asked for */
+    enum rnnd_rnn_path path;
+    /* RNND_CUDA_GATES: of the persistent path, NULL = as it pays */
+    const char *gates;
     cudaStream_t stream;
     cublasHandle_t blas;
     cublasComputeType_t compute;
-    void *workspace; /* of cuBLAS: one size, so that it picks the same kernels */
-    double *partial;           /* device [RNND__PARTIALS] */
-    double *answer;            /* pinned [1] */
-    uint32_t *lost; /* device [1]: a block waited for one that did not come */
-    uint32_t *lost_seen;       /* pinned [1] */
-    bool watches; /* a kernel that may say so was started since the last sync */
+    /* of cuBLAS: one size, so that it picks the same kernels */
+    void *workspace;
+    /* device [RNND__PARTIALS] */
+    double *partial;
+    /* pinned [1] */
+    double *answer;
+    /* device [1]: a block waited for one that did not come */
+    uint32_t *lost;
+    /* pinned [1] */
+    uint32_t *lost_seen;
+    /* a kernel that may say so was started since the last sync */
+    bool watches;
     struct rnnd__stage stage[RNND__STAGES];
-    int staging;               /* the one being filled */
+    /* the one being filled */
+    int staging;
     size_t filled;
-    struct rnnd__graphs *graphs;    /* NULL: none are made */
+    /* NULL: none are made */
+    struct rnnd__graphs *graphs;
     char description[128];
 };
 
@@ -97,7 +113,7 @@ static inline dim3 rnnd__blocks(int64_t n)
     return dim3((unsigned)rnnd__least(rnnd__ratio_up(n, RNND__BLOCK), 1 << 20));
 }
 
-/* ---- inside kernels -------------------------------------------------------------- */
+/* ---- inside kernels */
 
 /* This thread among all of a launch, and how many those are. */
 __device__ __forceinline__ int64_t thread_index()
@@ -158,7 +174,7 @@ __device__ __forceinline__ double block_sum(double x)
     return sum;
 }
 
-/* ---- backend.cu ------------------------------------------------------------------ */
+/* ---- backend.cu */
 
 /* Whether work may go on: false after a failure, which the next wait returns. */
 static inline bool rnnd__cuda_sound(const struct rnnd__cuda *cuda)
@@ -178,7 +194,7 @@ void rnnd__cuda_copy(struct rnnd_backend *, struct rnnd__buf dst, struct rnnd__b
 void rnnd__cuda_zero(struct rnnd_backend *, struct rnnd__buf dst, size_t bytes);
 int rnnd__cuda_sync(struct rnnd_backend *);
 
-/* ---- graph.cu -------------------------------------------------------------------- */
+/* ---- graph.cu */
 
 /* RNND_CUDA_GRAPHS=no: none are made, as where a capture has failed. */
 bool rnnd__graphs_open(struct rnnd__cuda *cuda);
@@ -189,7 +205,7 @@ void rnnd__graph_run(struct rnnd__cuda *cuda, const int64_t (&key)[RNND__GRAPH_K
                      void (*work)(struct rnnd_backend *, const void *arg),
                      const void *arg);
 
-/* ---- the entries of the table, by file ------------------------------------------- */
+/* ---- the entries of the table, by file */
 
 /* matrix.cu */
 void rnnd__cuda_matmul(struct rnnd_backend *, const struct rnnd__matmul *,
@@ -237,7 +253,8 @@ int rnnd__cuda_sum_sq(struct rnnd_backend *, int64_t n, double *result,
                       struct rnnd__buf x);
 void rnnd__cuda_sgd(struct rnnd_backend *, const struct rnnd__sgd *, struct rnnd__buf w,
                     struct rnnd__buf g, struct rnnd__buf momentum);
-void rnnd__cuda_adam(struct rnnd_backend *, const struct rnnd__adam *, struct rnnd__buf w,
-                     struct rnnd__buf g, struct rnnd__buf m, struct rnnd__buf v);
+void rnnd__cuda_adam(struct rnnd_backend *, const struct rnnd__adam *,
+                     struct rnnd__buf w, struct rnnd__buf g, struct rnnd__buf m,
+                     struct rnnd__buf v);
 
 #endif

@@ -54,18 +54,18 @@ typedef __nv_bfloat16 bf16;
 
 #ifdef __CUDACC__
 
-/* ---- shared memory --------------------------------------------------------------- */
+/* ---- shared memory */
 
 #define SHARED_ARRAY(T, name, dims) __shared__ __align__(16) T name dims
 
-#define SHARED_DYN(T, name)                                              \
+#define SHARED_DYN(T, name)                                               \
     extern __shared__ __align__(16) unsigned char rnnd__shared_dynamic[]; \
     T *name = reinterpret_cast<T *>(rnnd__shared_dynamic)
 
-#define UNROLL _Pragma("unroll")
+#define UNROLL    _Pragma("unroll")
 #define NO_UNROLL _Pragma("unroll 1")
 
-/* ---- flags between blocks -------------------------------------------------------- */
+/* ---- flags between blocks */
 
 __device__ __forceinline__ uint32_t ld_acquire(const uint32_t *p)
 {
@@ -86,7 +86,7 @@ __device__ __forceinline__ void assert_cooperative()
 {
 }
 
-/* ---- asynchronous copies --------------------------------------------------------- */
+/* ---- asynchronous copies */
 
 /* Copies `bytes` (4, 8 or 16, both ends aligned to them) from global to shared memory,
    the first `valid` of them; the rest becomes zero and is not read. Only 16 goes past
@@ -101,10 +101,14 @@ __device__ __forceinline__ void copy_async(void *shared, const void *global,
     size_t from = __cvta_generic_to_global(global);
     if (bytes == 16)
         asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"
-                     : : "r"(to), "l"(from), "r"(valid) : "memory");
+                     :
+                     : "r"(to), "l"(from), "r"(valid)
+                     : "memory");
     else
         asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;"
-                     : : "r"(to), "l"(from), "n"(bytes), "r"(valid) : "memory");
+                     :
+                     : "r"(to), "l"(from), "n"(bytes), "r"(valid)
+                     : "memory");
 #else
     for (int i = 0; i < bytes; i++)
         ((char *)shared)[i] = i < valid ? ((const char *)global)[i] : 0;
@@ -121,15 +125,14 @@ __device__ __forceinline__ void copy_commit()
 
 /* Waits until at most `pending` of this thread's latest groups are on their way. Others
    see the data after a barrier. */
-template <int pending>
-__device__ __forceinline__ void copy_wait()
+template <int pending> __device__ __forceinline__ void copy_wait()
 {
 #if __CUDA_ARCH__ >= 800
     asm volatile("cp.async.wait_group %0;" : : "n"(pending) : "memory");
 #endif
 }
 
-/* ---- matrix products of a warp --------------------------------------------------- */
+/* ---- matrix products of a warp */
 
 /* D = A B + C by all 32 lanes; A [16,16], B [16,8], C and D [16,8]. Lane 4 g + q holds
      a[0] A[g][2q..2q+1]    a[1] A[g+8][2q..]   a[2] A[g][2q+8..]   a[3] A[g+8][2q+8..]
@@ -171,7 +174,7 @@ __device__ __forceinline__ void mma_tf32(float (&d)[4], const uint32_t (&a)[4],
 #include "simt.h"
 #endif
 
-/* ---- barriers between blocks: the same code on both ------------------------------ */
+/* ---- barriers between blocks: the same code on both */
 
 /* Polls before a block that does not come is given up: some 10 s on a GPU. */
 #ifndef RNND_SPIN_LIMIT
@@ -209,7 +212,7 @@ __device__ __forceinline__ bool grid_barrier(uint32_t *flags, uint32_t epoch)
                          epoch);
 }
 
-/* ---- rounding -------------------------------------------------------------------- */
+/* ---- rounding */
 
 /* To nearest, ties to even. */
 __host__ __device__ __forceinline__ bf16 to_bf16(float x)
@@ -259,10 +262,9 @@ __device__ __forceinline__ float from_tf32(uint32_t x)
     return __uint_as_float(x);
 }
 
-/* ---- launching ------------------------------------------------------------------- */
+/* ---- launching */
 
-template <class T>
-struct rnnd__as_declared {
+template <class T> struct rnnd__as_declared {
     typedef T type;
 };
 

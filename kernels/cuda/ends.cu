@@ -2,21 +2,26 @@
  * ends.cu - what lies between the recurrent layers and the loss: pooling over time,
  * dropout, and the losses on values.
  */
-#include "cuda_backend.cuh"
 #include "base/random.h"
+#include "cuda_backend.cuh"
 
-/* ---- pooling --------------------------------------------------------------------- */
+/* ---- pooling */
 
 struct rnnd__pool_shape {
     enum rnnd_pool pool;
-    int64_t N, H, cols;            /* cols = D*H */
+    /* cols = D*H */
+    int64_t N, H, cols;
     const int64_t *off;
     const int32_t *len;
 };
 
 static rnnd__pool_shape pool_shape(const struct rnnd__pooling *s)
 {
-    return {s->pool, s->batch->N, s->H, s->D * s->H, rnnd__longs(s->batch->d_off),
+    return {s->pool,
+            s->batch->N,
+            s->H,
+            s->D * s->H,
+            rnnd__longs(s->batch->d_off),
             rnnd__ints(s->batch->d_len)};
 }
 
@@ -127,7 +132,7 @@ void rnnd__cuda_pool_backward(struct rnnd_backend *be, const struct rnnd__poolin
                       "pooling");
 }
 
-/* ---- dropout --------------------------------------------------------------------- */
+/* ---- dropout */
 
 struct rnnd__drop {
     uint64_t key;
@@ -151,7 +156,7 @@ __global__ void __launch_bounds__(RNND__BLOCK)
         j = p.row % 2;
 #endif
         rnnd__random r = rnnd__dropout_words(d.key, __ldg(d.id + j),
-                                           d.timeless ? 0 : d.first + t, 4 * p.col);
+                                             d.timeless ? 0 : d.first + t, 4 * p.col);
         int64_t at = p.row * d.cols + 4 * p.col, left = d.cols - 4 * p.col;
         UNROLL
         for (int k = 0; k < 4; k++)
@@ -165,10 +170,17 @@ void rnnd__cuda_dropout(struct rnnd_backend *be, const struct rnnd__dropout *s,
 {
     struct rnnd__cuda *cuda = rnnd__cuda_of(be);
     const struct rnnd__packed *b = s->batch;
-    rnnd__drop d = {s->key, rnnd__dropout_threshold(s->p), (float)(1.0 / (1.0 - s->p)),
-                   s->by_sequence, s->by_sequence || s->kind == RNND_DROPOUT_SEQUENCE,
-                   s->by_sequence ? b->N : b->R, s->cols, b->T, b->first,
-                   rnnd__longs(b->d_off), rnnd__longs(b->d_id)};
+    rnnd__drop d = {s->key,
+                    rnnd__dropout_threshold(s->p),
+                    (float)(1.0 / (1.0 - s->p)),
+                    s->by_sequence,
+                    s->by_sequence || s->kind == RNND_DROPOUT_SEQUENCE,
+                    s->by_sequence ? b->N : b->R,
+                    s->cols,
+                    b->T,
+                    b->first,
+                    rnnd__longs(b->d_off),
+                    rnnd__longs(b->d_id)};
     int64_t threads = d.rows * rnnd__ratio_up(d.cols, 4);
     if (threads > 0 && rnnd__cuda_sound(cuda))
         rnnd__cuda_ok(cuda,
@@ -177,7 +189,7 @@ void rnnd__cuda_dropout(struct rnnd_backend *be, const struct rnnd__dropout *s,
                       "dropout");
 }
 
-/* ---- losses on values ------------------------------------------------------------ */
+/* ---- losses on values */
 
 /* (x - t)^2, of which the mean over the row is the loss; x becomes the gradient. */
 __device__ __forceinline__ double mse_of(float *x, float target, float factor)

@@ -17,8 +17,10 @@ enum { MOST_GRAPHS = 64 };
 
 struct rnnd__graph {
     int64_t key[RNND__GRAPH_KEY];
-    cudaGraphExec_t exec;          /* NULL: seen once */
-    uint64_t used;                 /* when, 0 = free */
+    /* NULL: seen once */
+    cudaGraphExec_t exec;
+    /* when, 0 = free */
+    uint64_t used;
 };
 
 struct rnnd__graphs {
@@ -63,7 +65,7 @@ static bool is_key_of(const struct rnnd__graph *g, const int64_t *key)
 /* The graph of a key, which may be new: then it takes the place that was not used for
    the longest time. */
 static struct rnnd__graph *graph_of(struct rnnd__graphs *all, const int64_t *key,
-                                   bool *known)
+                                    bool *known)
 {
     struct rnnd__graph *oldest = all->list, *found = NULL;
     for (int i = 0; i < MOST_GRAPHS && !found; i++) {
@@ -88,8 +90,8 @@ static bool capture(struct rnnd__cuda *cuda, struct rnnd__graph *g,
                     void (*work)(struct rnnd_backend *, const void *), const void *arg)
 {
     cudaGraph_t graph = NULL;
-    if (cudaStreamBeginCapture(cuda->stream, cudaStreamCaptureModeThreadLocal)
-        != cudaSuccess)
+    if (cudaStreamBeginCapture(cuda->stream, cudaStreamCaptureModeThreadLocal) !=
+        cudaSuccess)
         return false;
     work(&cuda->base, arg);
     bool good = cudaStreamEndCapture(cuda->stream, &graph) == cudaSuccess &&

@@ -6,7 +6,7 @@
  */
 #include "cuda_backend.cuh"
 
-/* ---- products -------------------------------------------------------------------- */
+/* ---- products */
 
 /* C = beta C: a product over nothing. */
 __global__ void __launch_bounds__(RNND__BLOCK)
@@ -43,7 +43,7 @@ void rnnd__cuda_matmul(struct rnnd_backend *be, const struct rnnd__matmul *s,
                     "matrix product");
 }
 
-/* ---- biases ---------------------------------------------------------------------- */
+/* ---- biases */
 
 __global__ void __launch_bounds__(RNND__BLOCK)
     add_bias_rows(float *y, const float *bias, int64_t rows, int64_t cols)
@@ -57,17 +57,20 @@ void rnnd__cuda_add_bias(struct rnnd_backend *be, int64_t rows, int64_t cols,
 {
     struct rnnd__cuda *cuda = rnnd__cuda_of(be);
     if (rows * cols > 0 && rnnd__cuda_sound(cuda))
-        rnnd__cuda_ok(cuda, launch(add_bias_rows, rnnd__blocks(rows * cols),
-                                   dim3(RNND__BLOCK), 0, cuda->stream, rnnd__floats(y),
-                                   rnnd__floats(bias), rows, cols), "bias");
+        rnnd__cuda_ok(cuda,
+                      launch(add_bias_rows, rnnd__blocks(rows * cols),
+                             dim3(RNND__BLOCK), 0, cuda->stream, rnnd__floats(y),
+                             rnnd__floats(bias), rows, cols),
+                      "bias");
 }
 
-/* ---- column sums, in two stages -------------------------------------------------- */
+/* ---- column sums, in two stages */
 
 enum { TILE = 32, LANES = RNND__BLOCK / TILE, SHORT = 16 };
 
 struct rnnd__col_sum {
-    int64_t rows, cols, ld, each;  /* each: rows of a part */
+    /* each: rows of a part */
+    int64_t rows, cols, ld, each;
     int tiles, parts;
 };
 
@@ -115,23 +118,24 @@ __global__ void __launch_bounds__(RNND__BLOCK)
     }
 }
 
-void rnnd__cuda_sum_rows(struct rnnd__cuda *cuda, int64_t rows, int64_t cols, int64_t ld,
-                         float *out, const float *x)
+void rnnd__cuda_sum_rows(struct rnnd__cuda *cuda, int64_t rows, int64_t cols,
+                         int64_t ld, float *out, const float *x)
 {
     const int64_t most_parts = 64, least_rows = LANES * SHORT;
     if (rows == 0 || cols == 0 || !rnnd__cuda_sound(cuda))
         return;
     int64_t parts = rnnd__least(rnnd__ratio_up(rows, least_rows), most_parts);
     parts = rnnd__most(1, rnnd__least(parts, RNND__PARTIALS / cols));
-    rnnd__col_sum s = {rows, cols, ld, rnnd__ratio_up(rows, parts),
-                      (int)rnnd__ratio_up(cols, TILE), 0};
+    rnnd__col_sum s = {
+        rows, cols, ld, rnnd__ratio_up(rows, parts), (int)rnnd__ratio_up(cols, TILE),
+        0};
     s.parts = (int)rnnd__ratio_up(rows, s.each);
     if (!rnnd__cuda_ok(cuda,
                        launch(sum_columns, dim3((unsigned)(s.tiles * s.parts)),
                               dim3(RNND__BLOCK), 0, cuda->stream, out, cuda->partial, x,
                               s),
-                       "column sums")
-        || s.parts == 1)
+                       "column sums") ||
+        s.parts == 1)
         return;
     rnnd__cuda_ok(cuda,
                   launch(add_column_parts, rnnd__blocks(cols), dim3(RNND__BLOCK), 0,

@@ -24,17 +24,21 @@ struct rnnd__cuda_device {
     char name[256];
     /* The same in all processes that see this device, and only then. */
     char identity[64];
-    int arch;                /* 10 * major + minor */
+    /* 10 * major + minor */
+    int arch;
     int multiprocessors;
-    int64_t memory;          /* bytes */
+    /* bytes */
+    int64_t memory;
 };
 
 /* An NCCL communicator with a stream of its own. */
 struct rnnd__nccl;
 
 struct rnnd__cuda_plugin {
-    int abi;                 /* RNND_CUDA_PLUGIN_ABI; first for ever */
-    size_t ops_size;         /* sizeof(struct rnnd__backend_ops) */
+    /* RNND_CUDA_PLUGIN_ABI; first for ever */
+    int abi;
+    /* sizeof(struct rnnd__backend_ops) */
+    size_t ops_size;
 
     /* At least 1, else a failure that says why there is none. */
     int (*device_count)(int *count, char *error);

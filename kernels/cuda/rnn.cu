@@ -13,7 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ---- scratch --------------------------------------------------------------------- */
+/* ---- scratch */
 
 static int64_t line_up(int64_t floats)
 {
@@ -35,7 +35,8 @@ size_t rnnd__cuda_rnn_scratch(struct rnnd_backend *be, enum rnnd_cell cell, int6
 {
     (void)be;
     return (size_t)(2 * line_up(N * H) + line_up(N * rnnd__cell_gates(cell) * H) +
-                    line_up(R * H)) * sizeof(float) +
+                    line_up(R * H)) *
+               sizeof(float) +
            rnnd__persistent_scratch(cell, H, N);
 }
 
@@ -71,7 +72,7 @@ static void end_states(struct rnnd_backend *be, const struct rnnd__rnn *r,
         rnnd__cuda_copy(be, c, {(char *)x.c}, bytes);
 }
 
-/* ---- cells forward --------------------------------------------------------------- */
+/* ---- cells forward */
 
 template <enum rnnd_cell cell>
 __global__ void __launch_bounds__(RNND__BLOCK) cells_forward(rnnd__cell_forward s)
@@ -103,7 +104,7 @@ static forward_kernel *forward_of(enum rnnd_cell cell)
     }
 }
 
-/* ---- forward --------------------------------------------------------------------- */
+/* ---- forward */
 
 static void step_forward(struct rnnd_backend *be, const struct rnnd__rnn *r,
                          const rnnd__rnn_scratch &x, int64_t t)
@@ -112,31 +113,33 @@ static void step_forward(struct rnnd_backend *be, const struct rnnd__rnn *r,
     int64_t H = r->H, GH = rnnd__cell_gates(r->cell) * H, row = r->batch->off[t];
     int64_t rows = r->batch->n[t];
     struct rnnd__matmul m = {.ta = false,
-                            .tb = true,
-                            .m = rows,
-                            .n = GH,
-                            .k = H,
-                            .alpha = 1,
-                            .beta = 0,
-                            .lda = H,
-                            .ldb = H,
-                            .ldc = GH};
-    rnnd__cell_forward s = {rows,
-                           H,
-                           r->ldy,
-                           rnnd__floats(r->gates) + row * GH,
-                           rnnd__floats(r->y) + row * r->ldy,
-                           rnnd__buf_is_null(r->keep) ? NULL
-                                                     : rnnd__floats(r->keep) + row * H,
-                           x.h,
-                           x.c,
-                           x.product,
-                           rnnd__floats(r->b_ih),
-                           rnnd__floats(r->b_hh)};
+                             .tb = true,
+                             .m = rows,
+                             .n = GH,
+                             .k = H,
+                             .alpha = 1,
+                             .beta = 0,
+                             .lda = H,
+                             .ldb = H,
+                             .ldc = GH};
+    rnnd__cell_forward s = {
+        rows,
+        H,
+        r->ldy,
+        rnnd__floats(r->gates) + row * GH,
+        rnnd__floats(r->y) + row * r->ldy,
+        rnnd__buf_is_null(r->keep) ? NULL : rnnd__floats(r->keep) + row * H,
+        x.h,
+        x.c,
+        x.product,
+        rnnd__floats(r->b_ih),
+        rnnd__floats(r->b_hh)};
     rnnd__cuda_matmul(be, &m, {(char *)x.product}, {(char *)x.h}, r->w_hh);
     if (rnnd__cuda_sound(cuda))
-        rnnd__cuda_ok(cuda, launch(forward_of(r->cell), rnnd__blocks(rows * H),
-                                   dim3(RNND__BLOCK), 0, cuda->stream, s), "cells");
+        rnnd__cuda_ok(cuda,
+                      launch(forward_of(r->cell), rnnd__blocks(rows * H),
+                             dim3(RNND__BLOCK), 0, cuda->stream, s),
+                      "cells");
 }
 
 static void forward_steps(struct rnnd_backend *be, const void *arg)
@@ -148,7 +151,7 @@ static void forward_steps(struct rnnd_backend *be, const void *arg)
         step_forward(be, r, x, r->reverse ? T - 1 - s : s);
 }
 
-/* ---- cells backward -------------------------------------------------------------- */
+/* ---- cells backward */
 
 template <enum rnnd_cell cell>
 __global__ void __launch_bounds__(RNND__BLOCK) cells_backward(rnnd__cell_backward s)
@@ -178,7 +181,7 @@ static backward_kernel *backward_of(enum rnnd_cell cell)
     }
 }
 
-/* ---- backward -------------------------------------------------------------------- */
+/* ---- backward */
 
 static const float *or_null(struct rnnd__buf buf, int64_t at)
 {
@@ -195,15 +198,15 @@ static void product_backward(struct rnnd_backend *be, const struct rnnd__rnn *r,
     struct rnnd__buf gates = rnnd__at(r->gates, r->batch->off[t] * GH);
     struct rnnd__buf d = {(char *)x.product}, dh = {(char *)x.h};
     struct rnnd__matmul m = {.ta = false,
-                            .tb = false,
-                            .m = r->batch->n[t],
-                            .n = H,
-                            .k = GH,
-                            .alpha = 1,
-                            .beta = gru ? 1.0f : 0.0f,
-                            .lda = GH,
-                            .ldb = H,
-                            .ldc = H};
+                             .tb = false,
+                             .m = r->batch->n[t],
+                             .n = H,
+                             .k = GH,
+                             .alpha = 1,
+                             .beta = gru ? 1.0f : 0.0f,
+                             .lda = GH,
+                             .ldb = H,
+                             .ldc = H};
     rnnd__cuda_matmul(be, &m, dh, gru ? d : gates, r->w_hh);
 }
 
@@ -213,15 +216,26 @@ static void step_backward(struct rnnd_backend *be, const struct rnnd__rnn *r,
     struct rnnd__cuda *cuda = rnnd__cuda_of(be);
     int64_t H = r->H, GH = rnnd__cell_gates(r->cell) * H, row = r->batch->off[t];
     rnnd__before from = rnnd__before_step(r, t);
-    rnnd__cell_backward s = {
-        r->batch->n[t], H, r->ldy, from.old, rnnd__floats(r->gates) + row * GH,
-        (float *)or_null(r->keep, row * H), rnnd__floats(r->y) + row * r->ldy,
-        or_null(r->dy, row * r->ldy), x.h, x.c, x.product,
-        rnnd__floats(r->y) + from.row * r->ldy, or_null(r->keep, from.row * H),
-        or_null(r->h0, 0), or_null(r->c0, 0)};
+    rnnd__cell_backward s = {r->batch->n[t],
+                             H,
+                             r->ldy,
+                             from.old,
+                             rnnd__floats(r->gates) + row * GH,
+                             (float *)or_null(r->keep, row * H),
+                             rnnd__floats(r->y) + row * r->ldy,
+                             or_null(r->dy, row * r->ldy),
+                             x.h,
+                             x.c,
+                             x.product,
+                             rnnd__floats(r->y) + from.row * r->ldy,
+                             or_null(r->keep, from.row * H),
+                             or_null(r->h0, 0),
+                             or_null(r->c0, 0)};
     if (rnnd__cuda_sound(cuda))
-        rnnd__cuda_ok(cuda, launch(backward_of(r->cell), rnnd__blocks(s.rows * H),
-                                   dim3(RNND__BLOCK), 0, cuda->stream, s), "cells");
+        rnnd__cuda_ok(cuda,
+                      launch(backward_of(r->cell), rnnd__blocks(s.rows * H),
+                             dim3(RNND__BLOCK), 0, cuda->stream, s),
+                      "cells");
 }
 
 /* The states before all rows, in the order of rows. */
@@ -258,15 +272,15 @@ static void weight_gradients(struct rnnd_backend *be, const struct rnnd__rnn *r,
     int64_t H = r->H;
     struct rnnd__buf h_prev = {(char *)rnnd__scratch_of(r).h_prev};
     struct rnnd__matmul m = {.ta = true,
-                            .tb = false,
-                            .m = (to - from) * H,
-                            .n = H,
-                            .k = r->batch->R,
-                            .alpha = 1,
-                            .beta = 1,
-                            .lda = ldg,
-                            .ldb = H,
-                            .ldc = H};
+                             .tb = false,
+                             .m = (to - from) * H,
+                             .n = H,
+                             .k = r->batch->R,
+                             .alpha = 1,
+                             .beta = 1,
+                             .lda = ldg,
+                             .ldb = H,
+                             .ldc = H};
     rnnd__cuda_matmul(be, &m, rnnd__at(r->dw_hh, from * H * H), g, h_prev);
 }
 
@@ -277,8 +291,15 @@ static void parameter_gradients(struct rnnd_backend *be, const struct rnnd__rnn 
     const struct rnnd__packed *b = r->batch;
     int64_t H = r->H, G = rnnd__cell_gates(r->cell), GH = G * H;
     const float *gates = rnnd__floats(r->gates), *keep = rnnd__floats(r->keep);
-    rnnd__states_before s = {b->R, b->T, H, r->ldy, r->reverse, rnnd__longs(b->d_off),
-                            rnnd__ints(b->d_n), rnnd__floats(r->y), or_null(r->h0, 0)};
+    rnnd__states_before s = {b->R,
+                             b->T,
+                             H,
+                             r->ldy,
+                             r->reverse,
+                             rnnd__longs(b->d_off),
+                             rnnd__ints(b->d_n),
+                             rnnd__floats(r->y),
+                             or_null(r->h0, 0)};
     if (b->R == 0 || !rnnd__cuda_sound(cuda))
         return;
     rnnd__cuda_ok(cuda,
@@ -311,7 +332,7 @@ static void backward_steps(struct rnnd_backend *be, const void *arg)
     }
 }
 
-/* ---- as a graph ------------------------------------------------------------------ */
+/* ---- as a graph */
 
 /* A graph has two nodes a step; fewer steps are not worth it, more take much memory. */
 enum { LEAST_GRAPH_STEPS = 4, MOST_GRAPH_STEPS = 2048 };
@@ -329,19 +350,32 @@ static void stepwise(struct rnnd_backend *be, const struct rnnd__rnn *r, bool ba
     const struct rnnd__packed *b = r->batch;
     void (*steps)(struct rnnd_backend *, const void *) =
         back ? backward_steps : forward_steps;
-    const int64_t key[RNND__GRAPH_KEY] = {
-        back, r->cell, r->reverse, r->H, r->ldy, b->N, b->T, b->R, word_of(r->w_hh),
-        word_of(r->b_ih), word_of(r->b_hh), word_of(r->gates), word_of(r->y),
-        word_of(r->keep), word_of(r->scratch), back ? word_of(r->h0) : 0,
-        back ? word_of(r->c0) : 0, back ? word_of(r->dy) : 0,
-        back && !rnnd__buf_is_null(r->dh0)};
+    const int64_t key[RNND__GRAPH_KEY] = {back,
+                                          r->cell,
+                                          r->reverse,
+                                          r->H,
+                                          r->ldy,
+                                          b->N,
+                                          b->T,
+                                          b->R,
+                                          word_of(r->w_hh),
+                                          word_of(r->b_ih),
+                                          word_of(r->b_hh),
+                                          word_of(r->gates),
+                                          word_of(r->y),
+                                          word_of(r->keep),
+                                          word_of(r->scratch),
+                                          back ? word_of(r->h0) : 0,
+                                          back ? word_of(r->c0) : 0,
+                                          back ? word_of(r->dy) : 0,
+                                          back && !rnnd__buf_is_null(r->dh0)};
     if (b->T >= LEAST_GRAPH_STEPS && b->T <= MOST_GRAPH_STEPS && b->n[b->T - 1] == b->N)
         rnnd__graph_run(rnnd__cuda_of(be), key, steps, r);
     else
         steps(be, r);
 }
 
-/* ---- which path ------------------------------------------------------------------ */
+/* ---- which path */
 
 /* What the planner decides, and says. */
 struct rnnd__loop_plan {
@@ -374,7 +408,8 @@ static rnnd__loop_plan stepwise_plan(const char *why)
     return p;
 }
 
-static rnnd__loop_plan persistent_plan(const rnnd__persistent_plan &persistent, int64_t H)
+static rnnd__loop_plan persistent_plan(const rnnd__persistent_plan &persistent,
+                                       int64_t H)
 {
     rnnd__loop_plan p = {RNND_PATH_PERSISTENT, persistent, ""};
     snprintf(p.why, sizeof p.why,
@@ -387,7 +422,7 @@ static rnnd__loop_plan persistent_plan(const rnnd__persistent_plan &persistent, 
 }
 
 static rnnd__loop_plan plan_for(const struct rnnd__cuda *cuda, enum rnnd_cell cell,
-                               int64_t H, int64_t N, int directions)
+                                int64_t H, int64_t N, int directions)
 {
     bool small = H <= rnnd__small_units(cell), any = cuda->path == RNND_PATH_AUTO;
     char why[96];
@@ -430,7 +465,7 @@ void rnnd__cuda_rnn_explain(struct rnnd_backend *be, enum rnnd_cell cell, int64_
                  p.persistent.groups == 1 ? "" : "s");
 }
 
-/* ---- entries --------------------------------------------------------------------- */
+/* ---- entries */
 
 static rnnd__loop_plan plan_of(struct rnnd_backend *be, const struct rnnd__rnn *r)
 {

@@ -14,17 +14,22 @@
 
 /* In floats, each part on a line of its own. */
 struct rnnd__rnn_scratch {
-    float *h, *c;              /* [N,H] running states; backward: their gradients */
-    float *product; /* [N,G*H] forward: h W_hh^T. Backward, GRU: gradients of it */
-    float *h_prev;             /* [R,H] states before every row, for dW_hh */
-    uint32_t *persistent;      /* rnnd__persistent_scratch() */
+    /* [N,H] running states; backward: their gradients */
+    float *h, *c;
+    /* [N,G*H] forward: h W_hh^T. Backward, GRU: gradients of it */
+    float *product;
+    /* [R,H] states before every row, for dW_hh */
+    float *h_prev;
+    /* rnnd__persistent_scratch() */
+    uint32_t *persistent;
 };
 
 rnnd__rnn_scratch rnnd__scratch_of(const struct rnnd__rnn *r);
 
 /* The step before step t in the direction of a layer; rows below `old` have one. */
 struct rnnd__before {
-    int64_t row;               /* its first packed row */
+    /* its first packed row */
+    int64_t row;
     int64_t old;
 };
 
@@ -37,7 +42,7 @@ static inline rnnd__before rnnd__before_step(const struct rnnd__rnn *r, int64_t 
     return t > 0 ? rnnd__before{b->off[t - 1], b->n[t]} : rnnd__before{0, 0};
 }
 
-/* ---- rnn_small.cu: few units, any precision asked for ---------------------------- */
+/* ---- rnn_small.cu: few units, any precision asked for */
 
 /* The most units that a block holds the weights of. */
 int64_t rnnd__small_units(enum rnnd_cell cell);
@@ -51,17 +56,21 @@ void rnnd__small_backward(struct rnnd_backend *, const struct rnnd__rnn *);
 enum { RNND__MOST_BLOCKS = 1024 };
 
 struct rnnd__persistent_plan {
-    int members, groups;       /* blocks of a group; 0 groups: it cannot */
-    int directions;            /* of a launch */
-    bool apart;                /* backward, a block takes one gate */
-    char why[128];             /* not */
+    /* blocks of a group; 0 groups: it cannot */
+    int members, groups;
+    /* of a launch */
+    int directions;
+    /* backward, a block takes one gate */
+    bool apart;
+    /* not */
+    char why[128];
 };
 
 /* For a layer of so many directions: in one launch if there is room for a group of
    each. */
 rnnd__persistent_plan rnnd__persistent_plan_for(const struct rnnd__cuda *cuda,
-                                           enum rnnd_cell cell, int64_t H, int64_t N,
-                                           int directions);
+                                                enum rnnd_cell cell, int64_t H,
+                                                int64_t N, int directions);
 /* Bytes. */
 size_t rnnd__persistent_scratch(enum rnnd_cell cell, int64_t H, int64_t N);
 /* The loop, the other direction's too, on running states that have begun. */

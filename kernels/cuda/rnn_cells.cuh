@@ -13,14 +13,17 @@ __host__ __device__ constexpr int cell_gates(enum rnnd_cell cell)
     return cell == RNND_LSTM ? 4 : cell == RNND_GRU ? 3 : 1;
 }
 
-/* ---- forward --------------------------------------------------------------------- */
+/* ---- forward */
 
 /* The rows of one step. */
 struct rnnd__cell_forward {
     int64_t rows, H, ldy;
-    float *gates, *y, *keep;       /* of the step */
-    float *h, *c;                  /* running states */
-    const float *product;          /* [rows,G*H] h W_hh^T, where it lies in memory */
+    /* of the step */
+    float *gates, *y, *keep;
+    /* running states */
+    float *h, *c;
+    /* [rows,G*H] h W_hh^T, where it lies in memory */
+    const float *product;
     const float *b_ih, *b_hh;
 };
 
@@ -33,7 +36,7 @@ struct rnnd__unit_inputs {
 /* Apart from the rest, so that a loop can load them while it waits for the product. */
 template <enum rnnd_cell cell>
 __device__ __forceinline__ rnnd__unit_inputs unit_inputs(const rnnd__cell_forward &s,
-                                                        int64_t row, int64_t k)
+                                                         int64_t row, int64_t k)
 {
     const int G = cell_gates(cell);
     rnnd__unit_inputs in = {};
@@ -56,7 +59,7 @@ __device__ __forceinline__ float lstm_unit(const rnnd__cell_forward &s, int64_t 
     int64_t at = row * s.H + k;
     float *gates = s.gates + row * 4 * s.H + k;
     rnnd__lstm cell = {in.gate[0] + product[0], in.gate[1] + product[1],
-                      in.gate[2] + product[2], in.gate[3] + product[3]};
+                       in.gate[2] + product[2], in.gate[3] + product[3]};
     float c = s.c[at], h = rnnd__lstm_forward(&cell, &c);
     gates[0] = cell.i;
     gates[s.H] = cell.f;
@@ -102,16 +105,19 @@ __device__ __forceinline__ float unit_forward(const rnnd__cell_forward &s, int64
     return h;
 }
 
-/* ---- backward -------------------------------------------------------------------- */
+/* ---- backward */
 
 /* The rows of one step; rows below `old` come from rows of another, the rest from the
    initial states, which may be none. */
 struct rnnd__cell_backward {
     int64_t rows, H, ldy, old;
-    float *gates, *keep;           /* of the step */
+    /* of the step */
+    float *gates, *keep;
     const float *y, *dy;
-    float *dh, *dc;                /* running gradients */
-    float *product;                /* [rows,3*H] GRU: gradient of h W_hh^T */
+    /* running gradients */
+    float *dh, *dc;
+    /* [rows,3*H] GRU: gradient of h W_hh^T */
+    float *product;
     const float *y_before, *keep_before, *h0, *c0;
 };
 
@@ -134,7 +140,7 @@ __device__ __forceinline__ void lstm_unit_backward(const rnnd__cell_backward &s,
     rnnd__lstm cell = {gates[0], gates[s.H], gates[2 * s.H], gates[3 * s.H]};
     float dc = s.dc[at];
     rnnd__lstm_backward(&cell, before(s.keep_before, s.H, s.c0, s, row, k), s.keep[at],
-                       dh, &dc);
+                        dh, &dc);
     gates[0] = d[0] = cell.i;
     gates[s.H] = d[1] = cell.f;
     gates[2 * s.H] = d[2] = cell.g;

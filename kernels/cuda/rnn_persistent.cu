@@ -28,20 +28,27 @@ struct rnnd__persistent_direction {
     bool reverse;
     const float *w_hh, *b_ih, *b_hh, *h0, *c0, *dy;
     float *gates, *y, *keep, *h, *c;
-    uint32_t *exchange;            /* two buffers */
-    float *share; /* [N,G*H] with gates apart: what each gives to a state */
-    uint32_t *flags;               /* of groups, then of squads */
+    /* two buffers */
+    uint32_t *exchange;
+    /* [N,G*H] with gates apart: what each gives to a state */
+    float *share;
+    /* of groups, then of squads */
+    uint32_t *flags;
 };
 
 /* Sizes in words of 32 bits: two bf16 or one tf32. */
 struct rnnd__persistent {
-    bool apart;                    /* backward, gates are split up */
-    int members, groups;           /* blocks of a group, groups of a direction */
-    int words, ksteps; /* of a row of H, padded; products of 8 words in it */
+    /* backward, gates are split up */
+    bool apart;
+    /* blocks of a group, groups of a direction */
+    int members, groups;
+    /* of a row of H, padded; products of 8 words in it */
+    int words, ksteps;
     int64_t N, T, H, ldy;
     const int64_t *off;
     const int32_t *n;
-    int64_t buffer;                /* words of one of the exchange */
+    /* words of one of the exchange */
+    int64_t buffer;
     uint32_t *lost;
     rnnd__persistent_direction d;
 };
@@ -66,7 +73,7 @@ own_direction(const rnnd__persistent_layer &layer)
     return p;
 }
 
-/* ---- products -------------------------------------------------------------------- */
+/* ---- products */
 
 template <bool bf16>
 __device__ __forceinline__ void multiply(float (&d)[4], const uint4 &a,
@@ -112,8 +119,8 @@ __device__ __forceinline__ void load_weights(uint4 *w, const rnnd__persistent &p
 #if RNND_FAULT == 8 /* a lane holds another's part of a matrix */
             m = unit + 8 * (e / 2), at = 8 * k + lane % 4 + 4 * (e % 2);
 #endif
-            const float *row = p.d.w_hh + (back ? gate * p.H * p.H + m
-                                              : (gate * p.H + m) * p.H);
+            const float *row =
+                p.d.w_hh + (back ? gate * p.H * p.H + m : (gate * p.H + m) * p.H);
             word[e] = m < p.H ? word_of<bf16>(row, back ? p.H : 1, at, p.H) : 0;
         }
         w[i] = {word[0], word[1], word[2], word[3]};
@@ -197,7 +204,7 @@ struct rnnd__persistent_memory {
 };
 
 __device__ __forceinline__ rnnd__persistent_memory memory_of(uint32_t *words, int G,
-                                                            const rnnd__persistent &p)
+                                                             const rnnd__persistent &p)
 {
     uint32_t *stage = words + (int64_t)G * p.ksteps * FRAGMENT;
     return {reinterpret_cast<uint4 *>(words), stage,
@@ -208,8 +215,10 @@ __device__ __forceinline__ rnnd__persistent_memory memory_of(uint32_t *words, in
    each. */
 struct rnnd__owner {
     bool busy;
-    int unit, row;                 /* in the block's units, in the tile */
-    int64_t k;                     /* in the layer */
+    /* in the block's units, in the tile */
+    int unit, row;
+    /* in the layer */
+    int64_t k;
 };
 
 __device__ __forceinline__ rnnd__owner owner_of(const rnnd__persistent &p, int member)
@@ -251,17 +260,25 @@ __device__ __forceinline__ bool meet_squad(const rnnd__persistent &p, int G, int
         p, group_barrier(p.d.flags + RNND__MOST_BLOCKS + first, G, member % G, epoch));
 }
 
-/* ---- forward --------------------------------------------------------------------- */
+/* ---- forward */
 
 __device__ __forceinline__ rnnd__cell_forward step_of(const rnnd__persistent &p, int G,
-                                                     int64_t t, int64_t rows)
+                                                      int64_t t, int64_t rows)
 {
     int64_t row = __ldg(p.off + t), gate = row * G * p.H;
 #if RNND_FAULT == 18 /* a place is cut to 32 bits */
     gate = (int32_t)gate;
 #endif
-    return {rows, p.H, p.ldy, p.d.gates + gate, p.d.y + row * p.ldy,
-            p.d.keep ? p.d.keep + row * p.H : nullptr, p.d.h, p.d.c, nullptr, p.d.b_ih,
+    return {rows,
+            p.H,
+            p.ldy,
+            p.d.gates + gate,
+            p.d.y + row * p.ldy,
+            p.d.keep ? p.d.keep + row * p.H : nullptr,
+            p.d.h,
+            p.d.c,
+            nullptr,
+            p.d.b_ih,
             p.d.b_hh};
 }
 
@@ -274,7 +291,8 @@ __device__ __forceinline__ void forward_tile(const rnnd__persistent &p,
     const int G = cell_gates(cell);
     const uint32_t *from = p.d.exchange + epoch % 2 * p.buffer;
     uint32_t *to = p.d.exchange + (epoch + 1) % 2 * p.buffer;
-#if RNND_FAULT == 14 /* states are written where other blocks still read the last ones */
+#if RNND_FAULT == \
+    14 /* states are written where other blocks still read the last ones */
     to = p.d.exchange + epoch % 2 * p.buffer;
 #endif
     rnnd__owner o = owner_of(p, member);
@@ -312,7 +330,7 @@ __global__ void __launch_bounds__(THREADS, 1)
         int64_t t = p.d.reverse ? p.T - 1 - i : i, rows = __ldg(p.n + t);
         /* None of this group's is alive: not yet, or for. */
         if (rows <= (int64_t)group * ROWS)
-            continue;                      /* good */
+            continue; /* good */
         rnnd__cell_forward s = step_of(p, G, t, rows);
         for (int64_t tile = group; tile * ROWS < rows; tile += p.groups)
             forward_tile<cell, bf16>(p, m, s, tile, member, epoch);
@@ -334,21 +352,31 @@ __global__ void __launch_bounds__(RNND__BLOCK) exchange_states(rnnd__persistent 
     }
 }
 
-/* ---- backward -------------------------------------------------------------------- */
+/* ---- backward */
 
 __device__ __forceinline__ rnnd__cell_backward step_back_of(const rnnd__persistent &p,
-                                                           int G, int64_t t,
-                                                           int64_t rows)
+                                                            int G, int64_t t,
+                                                            int64_t rows)
 {
     int64_t row = __ldg(p.off + t), from = p.d.reverse ? t + 1 : t - 1;
     bool first = from < 0 || from >= p.T;
     int64_t old = first ? 0 : p.d.reverse ? __ldg(p.n + from) : rows;
     int64_t before = first ? 0 : __ldg(p.off + from);
-    return {rows, p.H, p.ldy, old, p.d.gates + row * G * p.H,
-            p.d.keep ? p.d.keep + row * p.H : nullptr, p.d.y + row * p.ldy,
-            p.d.dy ? p.d.dy + row * p.ldy : nullptr, p.d.h, p.d.c, nullptr,
+    return {rows,
+            p.H,
+            p.ldy,
+            old,
+            p.d.gates + row * G * p.H,
+            p.d.keep ? p.d.keep + row * p.H : nullptr,
+            p.d.y + row * p.ldy,
+            p.d.dy ? p.d.dy + row * p.ldy : nullptr,
+            p.d.h,
+            p.d.c,
+            nullptr,
             p.d.y + before * p.ldy,
-            p.d.keep ? p.d.keep + before * p.H : nullptr, p.d.h0, p.d.c0};
+            p.d.keep ? p.d.keep + before * p.H : nullptr,
+            p.d.h0,
+            p.d.c0};
 }
 
 /* The gate gradients of a tile, to memory and to the other blocks. */
@@ -372,9 +400,11 @@ __device__ __forceinline__ void backward_cells(const rnnd__persistent &p,
 
 /* What they make of the states before, for this block's units. */
 template <enum rnnd_cell cell, bool bf16>
-__device__ __forceinline__ void
-backward_product(const rnnd__persistent &p, const rnnd__persistent_memory &m,
-                 const rnnd__cell_backward &s, int64_t tile, int member, uint32_t epoch)
+__device__ __forceinline__ void backward_product(const rnnd__persistent &p,
+                                                 const rnnd__persistent_memory &m,
+                                                 const rnnd__cell_backward &s,
+                                                 int64_t tile, int member,
+                                                 uint32_t epoch)
 {
     const int G = cell_gates(cell);
     const uint32_t *from =
@@ -401,8 +431,8 @@ __device__ __forceinline__ void gate_product(const rnnd__persistent &p,
                                              int member, uint32_t epoch)
 {
     const int G = cell_gates(cell);
-    const uint32_t *from = p.d.exchange + epoch % 2 * p.buffer +
-                           (tile * ROWS * G + member % G) * p.words;
+    const uint32_t *from =
+        p.d.exchange + epoch % 2 * p.buffer + (tile * ROWS * G + member % G) * p.words;
     float sum[G][4] = {};
     stage_rows(m.stage, from, (int64_t)G * p.words, p.words);
     multiply_staged<bf16>(sum, m.w, m.stage, p);
@@ -484,12 +514,11 @@ __global__ void __launch_bounds__(THREADS, 1)
     }
 }
 
-/* ---- whether it can -------------------------------------------------------------- */
+/* ---- whether it can */
 
 typedef void persistent_kernel(rnnd__persistent_layer);
 
-template <bool bf16>
-static persistent_kernel *kernel_of(enum rnnd_cell cell, bool back)
+template <bool bf16> static persistent_kernel *kernel_of(enum rnnd_cell cell, bool back)
 {
     switch (cell) {
     case RNND_LSTM:
@@ -533,11 +562,9 @@ static int64_t blocks_at_once(const struct rnnd__cuda *cuda, persistent_kernel *
 {
     int blocks = 0;
     if (cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                             (int)shared)
-            != cudaSuccess
-        || cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, (const void *)kernel,
-                                                         THREADS, shared)
-               != cudaSuccess) {
+                             (int)shared) != cudaSuccess ||
+        cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, (const void *)kernel,
+                                                      THREADS, shared) != cudaSuccess) {
         (void)cudaGetLastError();
         return 0;
     }
@@ -587,8 +614,8 @@ static void plan_gates(rnnd__persistent_plan *plan, const struct rnnd__cuda *cud
 }
 
 rnnd__persistent_plan rnnd__persistent_plan_for(const struct rnnd__cuda *cuda,
-                                           enum rnnd_cell cell, int64_t H, int64_t N,
-                                           int directions)
+                                                enum rnnd_cell cell, int64_t H,
+                                                int64_t N, int directions)
 {
     rnnd__persistent_plan plan = {(int)rnnd__ratio_up(H, UNITS), 0, 1, false, ""};
     int64_t tiles = rnnd__ratio_up(N, ROWS);
@@ -625,7 +652,7 @@ size_t rnnd__persistent_scratch(enum rnnd_cell cell, int64_t H, int64_t N)
            sizeof(uint32_t);
 }
 
-/* ---- launching ------------------------------------------------------------------- */
+/* ---- launching */
 
 static rnnd__persistent_direction direction_of(const struct rnnd__rnn *r)
 {
@@ -647,8 +674,9 @@ static rnnd__persistent_direction direction_of(const struct rnnd__rnn *r)
             x.persistent};
 }
 
-static rnnd__persistent persistent_of(struct rnnd__cuda *cuda, const struct rnnd__rnn *r,
-                                     const rnnd__persistent_plan &plan, bool back)
+static rnnd__persistent persistent_of(struct rnnd__cuda *cuda,
+                                      const struct rnnd__rnn *r,
+                                      const rnnd__persistent_plan &plan, bool back)
 {
     const struct rnnd__packed *b = r->batch;
     int words = words_of(cuda->precision, r->H);
@@ -672,7 +700,8 @@ static rnnd__persistent persistent_of(struct rnnd__cuda *cuda, const struct rnnd
 /* No block has come yet, and the buffers hold what is read before anybody writes:
    forward the initial states; backward numbers, since what pads a row meets weights of
    zero. */
-static void begin_exchange(struct rnnd_backend *be, const rnnd__persistent &p, bool back)
+static void begin_exchange(struct rnnd_backend *be, const rnnd__persistent &p,
+                           bool back)
 {
     struct rnnd__cuda *cuda = rnnd__cuda_of(be);
     rnnd__cuda_zero(be, {(char *)p.d.flags}, 2 * RNND__MOST_BLOCKS * sizeof(uint32_t));
@@ -705,8 +734,9 @@ static void launch_persistent(struct rnnd_backend *be, const struct rnnd__rnn *r
     dim3 grid((unsigned)(plan.members * plan.groups), (unsigned)plan.directions);
     size_t shared = shared_bytes(rnnd__cell_gates(r->cell), layer.p.words);
     cuda->watches = true;
-    rnnd__cuda_ok(cuda, launch_cooperative(kernel_for(cuda, r->cell, back), grid,
-                                           dim3(THREADS), shared, cuda->stream, layer),
+    rnnd__cuda_ok(cuda,
+                  launch_cooperative(kernel_for(cuda, r->cell, back), grid,
+                                     dim3(THREADS), shared, cuda->stream, layer),
                   "a persistent recurrent layer");
 }
 

@@ -34,7 +34,8 @@ struct rnnd__small_direction {
 
 struct rnnd__small {
     enum rnnd_cell cell;
-    int G, rows;                   /* rows: sequences of a block */
+    /* rows: sequences of a block */
+    int G, rows;
     int64_t H, N, T, ldy;
     const int64_t *off;
     const int32_t *n, *len;
@@ -124,7 +125,7 @@ __device__ __forceinline__ void store_states(float *to, const float *from, int l
         to[b.first * s.H + i] = from[i / (int)s.H * ld + i % (int)s.H];
 }
 
-/* ---- forward --------------------------------------------------------------------- */
+/* ---- forward */
 
 /* Shared memory, rows of the block each: products with the inputs of this step and the
    next, sums, and the running states. */
@@ -134,8 +135,9 @@ struct rnnd__small_forward_memory {
 
 /* The inputs of a step set out for shared memory; each thread fetches what it will
    use. */
-__device__ __forceinline__ void
-fetch_inputs(const rnnd__small &s, const rnnd__small_block &b, float *x, int64_t t)
+__device__ __forceinline__ void fetch_inputs(const rnnd__small &s,
+                                             const rnnd__small_block &b, float *x,
+                                             int64_t t)
 {
     int GH = s.G * (int)s.H, live = alive(s, b, t);
     const float *gates = s.d.gates + row_at(s, b, t) * GH;
@@ -167,7 +169,7 @@ __device__ __forceinline__ float small_unit(const rnnd__small &s, const float *s
     }
     if (s.cell == RNND_GRU) {
         rnnd__gru cell = {sum[k], sum[H + k],
-                         x[2 * H + k] + __ldg(s.d.b_ih + 2 * H + k)};
+                          x[2 * H + k] + __ldg(s.d.b_ih + 2 * H + k)};
         float h = rnnd__gru_forward(&cell, sum[2 * H + k], before);
         gates[0] = cell.r;
         gates[H] = cell.z;
@@ -196,9 +198,11 @@ __device__ __forceinline__ float own_bias(const rnnd__small &s)
 }
 
 template <int K>
-__device__ __forceinline__ void
-small_step(const rnnd__small &s, const rnnd__small_block &b, const rnnd__small_forward_memory &m,
-           const float (&w)[K], float bias, const float *x, int64_t t)
+__device__ __forceinline__ void small_step(const rnnd__small &s,
+                                           const rnnd__small_block &b,
+                                           const rnnd__small_forward_memory &m,
+                                           const float (&w)[K], float bias,
+                                           const float *x, int64_t t)
 {
     int H = (int)s.H, GH = s.G * H, live = alive(s, b, t), g = (int)threadIdx.x;
     int64_t row = row_at(s, b, t);
@@ -228,8 +232,9 @@ __global__ void __launch_bounds__(most_threads(K), 1)
     const rnnd__small s = own_direction(layer);
     int H = (int)s.H, GH = s.G * H, g = (int)threadIdx.x;
     rnnd__small_block b = own_block(s);
-    rnnd__small_forward_memory m = {memory, memory + s.rows * K, memory + s.rows * (K + 2 * GH),
-                            memory + s.rows * (K + 3 * GH)};
+    rnnd__small_forward_memory m = {memory, memory + s.rows * K,
+                                    memory + s.rows * (K + 2 * GH),
+                                    memory + s.rows * (K + 3 * GH)};
     float w[K], bias = own_bias(s);
     UNROLL
     for (int i = 0; i < K; i++)
@@ -255,7 +260,7 @@ __global__ void __launch_bounds__(most_threads(K), 1)
     store_states(s.d.cn, m.c, H, s, b);
 }
 
-/* ---- backward -------------------------------------------------------------------- */
+/* ---- backward */
 
 /* Shared memory, rows of the block each: gate gradients [G*K], their products with the
    weights [G*H], and the running gradients of the states. */
@@ -265,9 +270,11 @@ struct rnnd__small_backward_memory {
 
 /* The states before a unit of a row: those of the step it comes from, or the initial
    one. */
-__device__ __forceinline__ float
-state_before(const rnnd__small &s, const rnnd__small_block &b, const float *rows,
-             int64_t ld, const float *initial, int64_t t, int j, int k)
+__device__ __forceinline__ float state_before(const rnnd__small &s,
+                                              const rnnd__small_block &b,
+                                              const float *rows, int64_t ld,
+                                              const float *initial, int64_t t, int j,
+                                              int k)
 {
     int64_t from = s.d.reverse ? t + 1 : t - 1;
     bool old = s.d.reverse ? from < s.T && b.first + j < __ldg(s.n + from) : from >= 0;
@@ -278,9 +285,9 @@ state_before(const rnnd__small &s, const rnnd__small_block &b, const float *rows
 
 /* One unit of one sequence; d: where its gate gradients go, a gate every K. */
 template <int K>
-__device__ __forceinline__ void
-small_unit_backward(const rnnd__small &s, const rnnd__small_block &b,
-                    const rnnd__small_backward_memory &m, int64_t t, int j, int k)
+__device__ __forceinline__ void small_unit_backward(
+    const rnnd__small &s, const rnnd__small_block &b,
+    const rnnd__small_backward_memory &m, int64_t t, int j, int k)
 {
     int H = (int)s.H;
     int64_t row = row_at(s, b, t) + j, at = row * H + k;
@@ -290,7 +297,7 @@ small_unit_backward(const rnnd__small &s, const rnnd__small_block &b,
     if (s.cell == RNND_LSTM) {
         rnnd__lstm cell = {gates[0], gates[H], gates[2 * H], gates[3 * H]};
         rnnd__lstm_backward(&cell, state_before(s, b, s.d.keep, H, s.d.c0, t, j, k),
-                           s.d.keep[at], own, m.dc + j * H + k);
+                            s.d.keep[at], own, m.dc + j * H + k);
         gates[0] = d[0] = cell.i;
         gates[H] = d[K] = cell.f;
         gates[2 * H] = d[2 * K] = cell.g;
@@ -300,7 +307,7 @@ small_unit_backward(const rnnd__small &s, const rnnd__small_block &b,
         rnnd__gru cell = {gates[0], gates[H], gates[2 * H]};
         float q = s.d.keep[at];
         rnnd__gru_backward(&cell, &q, state_before(s, b, s.d.y, s.ldy, s.d.h0, t, j, k),
-                          &own);
+                           &own);
         gates[0] = d[0] = cell.r;
         gates[H] = d[K] = cell.z;
         gates[2 * H] = cell.n;
@@ -317,10 +324,9 @@ small_unit_backward(const rnnd__small &s, const rnnd__small_block &b,
 /* A unit of a sequence has one thread in all steps, so that only products meet at
    barriers. */
 template <int K>
-__device__ __forceinline__ void small_step_backward(const rnnd__small &s,
-                                                    const rnnd__small_block &b,
-                                                    const rnnd__small_backward_memory &m,
-                                                    const float (&w)[K], int64_t t)
+__device__ __forceinline__ void small_step_backward(
+    const rnnd__small &s, const rnnd__small_block &b,
+    const rnnd__small_backward_memory &m, const float (&w)[K], int64_t t)
 {
     int H = (int)s.H, GH = s.G * H, live = alive(s, b, t), g = (int)threadIdx.x,
         q = g / H;
@@ -347,8 +353,8 @@ __global__ void __launch_bounds__(most_threads(K), 1)
     int H = (int)s.H, GH = s.G * H, g = (int)threadIdx.x;
     rnnd__small_block b = own_block(s);
     rnnd__small_backward_memory m = {memory, memory + s.rows * s.G * K,
-                             memory + s.rows * (s.G * K + GH),
-                             memory + s.rows * (s.G * K + GH + H)};
+                                     memory + s.rows * (s.G * K + GH),
+                                     memory + s.rows * (s.G * K + GH + H)};
     float w[K];
     UNROLL
     for (int i = 0; i < K; i++)
@@ -366,16 +372,16 @@ __global__ void __launch_bounds__(most_threads(K), 1)
     store_states(s.d.dc0, m.dc, H, s, b);
 }
 
-/* ---- launching ------------------------------------------------------------------- */
+/* ---- launching */
 
 typedef void small_kernel(rnnd__small_layer);
 
 /* For up to 16, 32, … 128 units. */
 static small_kernel *const forward_kernels[] = {
-    small_forward<16>, small_forward<32>, small_forward<48>, small_forward<64>,
+    small_forward<16>, small_forward<32>, small_forward<48>,  small_forward<64>,
     small_forward<80>, small_forward<96>, small_forward<112>, small_forward<128>};
 static small_kernel *const backward_kernels[] = {
-    small_backward<16>, small_backward<32>, small_backward<48>, small_backward<64>,
+    small_backward<16>, small_backward<32>, small_backward<48>,  small_backward<64>,
     small_backward<80>, small_backward<96>, small_backward<112>, small_backward<128>};
 
 int64_t rnnd__small_units(enum rnnd_cell cell)
@@ -406,9 +412,17 @@ static rnnd__small_direction direction_of(const struct rnnd__rnn *r)
 static rnnd__small_layer layer_of(const struct rnnd__rnn *r, int rows)
 {
     const struct rnnd__packed *b = r->batch;
-    rnnd__small s = {r->cell, rnnd__cell_gates(r->cell), rows, r->H, b->N, b->T, r->ldy,
-                    rnnd__longs(b->d_off), rnnd__ints(b->d_n), rnnd__ints(b->d_len),
-                    direction_of(r)};
+    rnnd__small s = {r->cell,
+                     rnnd__cell_gates(r->cell),
+                     rows,
+                     r->H,
+                     b->N,
+                     b->T,
+                     r->ldy,
+                     rnnd__longs(b->d_off),
+                     rnnd__ints(b->d_n),
+                     rnnd__ints(b->d_len),
+                     direction_of(r)};
     return {s, direction_of(r->other ? r->other : r)};
 }
 
@@ -432,10 +446,11 @@ static void launch_small(struct rnnd_backend *be, const struct rnnd__rnn *r,
     int rows = rows_of_block(cuda, N * directions, row_bytes);
     if (N == 0 || !rnnd__cuda_sound(cuda))
         return;
-    rnnd__cuda_ok(cuda, launch(kernels[(r->H - 1) / UNITS_STEP],
-                               dim3((unsigned)rnnd__ratio_up(N, rows), directions),
-                               dim3(threads), (size_t)rows * row_bytes, cuda->stream,
-                               layer_of(r, rows)),
+    rnnd__cuda_ok(cuda,
+                  launch(kernels[(r->H - 1) / UNITS_STEP],
+                         dim3((unsigned)rnnd__ratio_up(N, rows), directions),
+                         dim3(threads), (size_t)rows * row_bytes, cuda->stream,
+                         layer_of(r, rows)),
                   "a small recurrent layer");
 }
 

@@ -6,7 +6,7 @@
 
 #include <math.h>
 
-/* ---- the norm, in two stages ----------------------------------------------------- */
+/* ---- the norm, in two stages */
 
 __global__ void __launch_bounds__(RNND__BLOCK)
     sum_squares(double *partial, const float *x, int64_t n)
@@ -61,7 +61,7 @@ int rnnd__cuda_sum_sq(struct rnnd_backend *be, int64_t n, double *result,
     return status;
 }
 
-/* ---- optimisers ------------------------------------------------------------------ */
+/* ---- optimisers */
 
 /* The scalars are rounded to float last. */
 struct rnnd__sgd_floats {
@@ -86,11 +86,13 @@ void rnnd__cuda_sgd(struct rnnd_backend *be, const struct rnnd__sgd *s,
 {
     struct rnnd__cuda *cuda = rnnd__cuda_of(be);
     rnnd__sgd_floats f = {(float)s->lr, (float)s->decay, (float)s->gscale,
-                         (float)s->momentum, s->first};
+                          (float)s->momentum, s->first};
     if (s->n > 0 && rnnd__cuda_sound(cuda))
-        rnnd__cuda_ok(cuda, launch(update_sgd, rnnd__blocks(s->n), dim3(RNND__BLOCK), 0,
-                                   cuda->stream, rnnd__floats(w), rnnd__floats(g),
-                                   rnnd__floats(momentum), s->n, f), "sgd");
+        rnnd__cuda_ok(cuda,
+                      launch(update_sgd, rnnd__blocks(s->n), dim3(RNND__BLOCK), 0,
+                             cuda->stream, rnnd__floats(w), rnnd__floats(g),
+                             rnnd__floats(momentum), s->n, f),
+                      "sgd");
 }
 
 struct rnnd__adam_floats {

@@ -4,7 +4,7 @@
  */
 #include "cuda_backend.cuh"
 
-/* ---- embedding ------------------------------------------------------------------- */
+/* ---- embedding */
 
 __global__ void __launch_bounds__(RNND__BLOCK)
     gather_rows(float *out, const float *table, const int32_t *token, int64_t R,
@@ -47,7 +47,7 @@ __global__ void __launch_bounds__(RNND__BLOCK)
 #if RNND_FAULT == 11 /* only threads with a column come to the barrier */
     if (col < E)
 #endif
-    __syncthreads();
+        __syncthreads();
     if (lane > 0 || col >= E)
         return;
     for (int l = 1; l < LANES; l++)
@@ -75,7 +75,7 @@ void rnnd__cuda_embed_scatter_add(struct rnnd_backend *be, int64_t E,
                       "embedding");
 }
 
-/* ---- softmax and cross-entropy --------------------------------------------------- */
+/* ---- softmax and cross-entropy */
 
 /* The largest value of a row and its first place. NaN is no value; without one: -1. */
 struct rnnd__best {
@@ -85,8 +85,8 @@ struct rnnd__best {
 
 __device__ __forceinline__ rnnd__best better(rnnd__best a, rnnd__best b)
 {
-    if (b.at < 0
-        || (a.at >= 0 && (a.value > b.value || (a.value == b.value && a.at < b.at))))
+    if (b.at < 0 ||
+        (a.at >= 0 && (a.value > b.value || (a.value == b.value && a.at < b.at))))
         return a;
     return b;
 }
@@ -99,7 +99,7 @@ __device__ __forceinline__ rnnd__best block_best(rnnd__best x)
     UNROLL
     for (int step = 16; step > 0; step /= 2) {
         rnnd__best y = {__shfl_xor_sync(~0u, x.value, step),
-                       (int64_t)__shfl_xor_sync(~0u, (long long)x.at, step)};
+                        (int64_t)__shfl_xor_sync(~0u, (long long)x.at, step)};
         x = better(x, y);
     }
     if (threadIdx.x % 32 == 0) {

@@ -117,8 +117,8 @@ int rnnd__file_create(const char *path, struct rnnd__file *out)
     struct rnnd__file f = {.path = strdup(path)};
     int status = f.path ? rnnd__file_target(path, &f.target)
                         : rnnd__fail_memory(strlen(path), "a file name");
-    if (status == 0 && f.target
-        && asprintf(&f.temp, "%s.tmp-%ld", f.target, (long)getpid()) < 0) {
+    if (status == 0 && f.target &&
+        asprintf(&f.temp, "%s.tmp-%ld", f.target, (long)getpid()) < 0) {
         f.temp = NULL;
         status = rnnd__fail_memory(strlen(path), "a file name");
     }

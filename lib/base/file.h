@@ -11,8 +11,10 @@
 
 struct rnnd__file {
     FILE *stream;
-    char *path;                    /* as given, for messages; owned, as both below */
-    char *target, *temp;           /* NULL where the stream writes in place */
+    /* as given, for messages; owned, as both below */
+    char *path;
+    /* NULL where the stream writes in place */
+    char *target, *temp;
 };
 
 /* What a new file called path takes the place of: path, with links followed, also one
@@ -26,7 +28,7 @@ RNND_CHECKED int rnnd__file_open(const char *path, FILE **stream);
 int rnnd__file_fail(const char *verb, const char *path);
 /* All of it by one write, so that a reader never sees half a record. */
 RNND_CHECKED int rnnd__file_append(int fd, const char *path, const void *data,
-                                  size_t size);
+                                   size_t size);
 /* A new text file beside path, under a temporary name. */
 RNND_CHECKED int rnnd__file_create(const char *path, struct rnnd__file *out);
 /* Flush, fsync, rename to path; EFILE also where any write before failed. Closed in any

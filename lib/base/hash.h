@@ -15,7 +15,8 @@
 struct rnnd__hash {
     uint64_t lane[4];
     uint64_t bytes;
-    unsigned char part[32]; /* what has come of the block under way */
+    /* what has come of the block under way */
+    unsigned char part[32];
 };
 
 static const uint64_t rnnd__hash_factor = UINT64_C(0x9e3779b97f4a7c15);
@@ -41,7 +42,8 @@ static inline void rnnd__hash_block(struct rnnd__hash *hash, const unsigned char
         hash->lane[i] = rnnd__hash_step(hash->lane[i], word[i]);
 }
 
-static inline void rnnd__hash_add(struct rnnd__hash *hash, const void *data, size_t bytes)
+static inline void rnnd__hash_add(struct rnnd__hash *hash, const void *data,
+                                  size_t bytes)
 {
     const unsigned char *from = data;
     size_t have = hash->bytes % sizeof hash->part, room = sizeof hash->part - have;

@@ -65,7 +65,7 @@ void rnnd__dictionary_clear(struct rnnd__dictionary *dictionary)
 }
 
 const char *rnnd__dictionary_text(const struct rnnd__dictionary *dictionary,
-                                 int64_t number)
+                                  int64_t number)
 {
     return ((char **)dictionary->texts.at)[number];
 }
@@ -104,7 +104,7 @@ static int grow_table(struct rnnd__dictionary *d)
 }
 
 int rnnd__dictionary_add(struct rnnd__dictionary *dictionary, const char *text,
-                        size_t bytes, int64_t *number)
+                         size_t bytes, int64_t *number)
 {
     struct rnnd__dictionary *d = dictionary;
     if (!d->slots) {
@@ -124,8 +124,8 @@ int rnnd__dictionary_add(struct rnnd__dictionary *dictionary, const char *text,
     return 0;
 }
 
-int64_t rnnd__dictionary_find(const struct rnnd__dictionary *dictionary, const char *text,
-                             size_t bytes)
+int64_t rnnd__dictionary_find(const struct rnnd__dictionary *dictionary,
+                              const char *text, size_t bytes)
 {
     return dictionary->slots ? *find_slot(dictionary, text, bytes) : -1;
 }

@@ -18,10 +18,14 @@
 
 /* What a stream of numbers is for: streams of different purposes never meet. */
 enum rnnd__purpose {
-    RNND_FOR_INIT = 1,    /* update: key of the parameter's name */
-    RNND_FOR_SHUFFLE,     /* update: epoch */
-    RNND_FOR_BATCHES,     /* update: epoch */
-    RNND_FOR_DROPOUT,     /* layer: place in the stack */
+    /* update: key of the parameter's name */
+    RNND_FOR_INIT = 1,
+    /* update: epoch */
+    RNND_FOR_SHUFFLE,
+    /* update: epoch */
+    RNND_FOR_BATCHES,
+    /* layer: place in the stack */
+    RNND_FOR_DROPOUT,
     RNND_FOR_SAMPLE,
     RNND_FOR_SPLIT
 };
@@ -30,8 +34,9 @@ struct rnnd__random {
     uint32_t word[4];
 };
 
-RNND_HD static inline struct rnnd__random
-rnnd__philox(uint64_t key, uint32_t c0, uint32_t c1, uint32_t c2, uint32_t c3)
+RNND_HD static inline struct rnnd__random rnnd__philox(uint64_t key, uint32_t c0,
+                                                       uint32_t c1, uint32_t c2,
+                                                       uint32_t c3)
 {
     uint32_t k0 = (uint32_t)key, k1 = (uint32_t)(key >> 32);
     for (int round = 0; round < 10; round++) {
@@ -48,11 +53,13 @@ rnnd__philox(uint64_t key, uint32_t c0, uint32_t c1, uint32_t c2, uint32_t c3)
 }
 
 /* The key of one stream: a Philox draw from (seed; purpose, layer, update). */
-RNND_HD static inline uint64_t rnnd__random_key(uint64_t seed, enum rnnd__purpose purpose,
-                                               int layer, uint64_t update)
+RNND_HD static inline uint64_t rnnd__random_key(uint64_t seed,
+                                                enum rnnd__purpose purpose, int layer,
+                                                uint64_t update)
 {
-    struct rnnd__random r = rnnd__philox(seed, (uint32_t)update, (uint32_t)(update >> 32),
-                                       (uint32_t)layer, (uint32_t)purpose);
+    struct rnnd__random r =
+        rnnd__philox(seed, (uint32_t)update, (uint32_t)(update >> 32), (uint32_t)layer,
+                     (uint32_t)purpose);
     return ((uint64_t)r.word[1] << 32) | r.word[0];
 }
 
@@ -66,10 +73,11 @@ RNND_HD static inline float rnnd__uniform(uint32_t word)
    of sequence `id`: a unit is dropped where its word is below
    rnnd__dropout_threshold(p). */
 RNND_HD static inline struct rnnd__random rnnd__dropout_words(uint64_t key, int64_t id,
-                                                            int64_t step, int64_t unit)
+                                                              int64_t step,
+                                                              int64_t unit)
 {
     return rnnd__philox(key, (uint32_t)(unit / 4), (uint32_t)step, (uint32_t)id,
-                       (uint32_t)(id >> 32) ^ ((uint32_t)(step >> 32) << 16));
+                        (uint32_t)(id >> 32) ^ ((uint32_t)(step >> 32) << 16));
 }
 
 RNND_HD static inline uint32_t rnnd__dropout_threshold(double p)

@@ -32,7 +32,8 @@ int rnnd__fail_text(enum rnnd_status status, const char *format, ...)
 
 int rnnd__fail_no_memory(size_t bytes, const char *what)
 {
-    return rnnd__fail_text(RNND_EDEVICE, "out of memory: %zu bytes for %s", bytes, what);
+    return rnnd__fail_text(RNND_EDEVICE, "out of memory: %zu bytes for %s", bytes,
+                           what);
 }
 
 int rnnd__status_hop(int status, const char *file, int line)

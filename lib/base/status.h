@@ -13,7 +13,8 @@
 #define rnnd__fail(...) rnnd__below_zero(rnnd__fail_text(__VA_ARGS__))
 
 /* EDEVICE: "out of memory: N bytes for WHAT". */
-#define rnnd__fail_memory(bytes, what) rnnd__below_zero(rnnd__fail_no_memory(bytes, what))
+#define rnnd__fail_memory(bytes, what) \
+    rnnd__below_zero(rnnd__fail_no_memory(bytes, what))
 
 int rnnd__fail_text(enum rnnd_status status, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
@@ -30,24 +31,24 @@ RNND_CHECKED static inline int rnnd__below_zero(int status)
 int rnnd__status_hop(int status, const char *file, int line);
 
 /* Returns from the calling function if expr is a failure. */
-#define RNND_TRY(expr)                                                \
-    do {                                                              \
-        int rnnd__s = (expr);                                         \
-        if (rnnd__s < 0) {                                            \
-            rnnd__status_hop(rnnd__s, __FILE__, __LINE__);            \
-            return rnnd__s; /* so that compilers see it negative */   \
-        }                                                             \
+#define RNND_TRY(expr)                                              \
+    do {                                                            \
+        int rnnd__s = (expr);                                       \
+        if (rnnd__s < 0) {                                          \
+            rnnd__status_hop(rnnd__s, __FILE__, __LINE__);          \
+            return rnnd__s; /* so that compilers see it negative */ \
+        }                                                           \
     } while (0)
 
 /* The same where something is held: keeps the failure in `status` and goes to
    `done:`. */
-#define RNND_TRY_GOTO(expr)                                           \
-    do {                                                              \
-        status = (expr);                                              \
-        if (status < 0) {                                             \
-            rnnd__status_hop(status, __FILE__, __LINE__);             \
-            goto done;                                                \
-        }                                                             \
+#define RNND_TRY_GOTO(expr)                               \
+    do {                                                  \
+        status = (expr);                                  \
+        if (status < 0) {                                 \
+            rnnd__status_hop(status, __FILE__, __LINE__); \
+            goto done;                                    \
+        }                                                 \
     } while (0)
 
 /* malloc'ed, zeroed; EDEVICE where there is no memory. count 0 gives a valid

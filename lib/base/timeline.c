@@ -11,9 +11,9 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
-#include "comm/comm.h"
 #include "base/file.h"
 #include "base/status.h"
+#include "comm/comm.h"
 
 enum { MOST_SPANS = 1 << 20 };
 
@@ -95,16 +95,20 @@ double rnnd__timeline_seconds(enum rnnd__work work)
     return seconds[work];
 }
 
-/* ---- the trace ------------------------------------------------------------------- */
+/* ---- the trace */
 
 static void put_names(FILE *f, int rank, const char *host)
 {
     static const char *const lane[RNND_LANES] = {"compute", "communication", "input"};
-    fprintf(f, "{\"name\":\"process_name\",\"ph\":\"M\",\"pid\":%d,"
-               "\"args\":{\"name\":\"rank %d on %s\"}},\n", rank, rank, host);
+    fprintf(f,
+            "{\"name\":\"process_name\",\"ph\":\"M\",\"pid\":%d,"
+            "\"args\":{\"name\":\"rank %d on %s\"}},\n",
+            rank, rank, host);
     for (int l = 0; l < RNND_LANES; l++)
-        fprintf(f, "{\"name\":\"thread_name\",\"ph\":\"M\",\"pid\":%d,\"tid\":%d,"
-                   "\"args\":{\"name\":\"%s\"}},\n", rank, l, lane[l]);
+        fprintf(f,
+                "{\"name\":\"thread_name\",\"ph\":\"M\",\"pid\":%d,\"tid\":%d,"
+                "\"args\":{\"name\":\"%s\"}},\n",
+                rank, l, lane[l]);
 }
 
 /* zero: when the ranks met, on this rank's clock; first: the earliest span of all, from
@@ -114,10 +118,11 @@ static void put_span(FILE *f, int rank, const struct span *s, double first)
     char number[16] = "";
     if (s->number >= 0)
         snprintf(number, sizeof number, " %d", s->number);
-    fprintf(f, "{\"name\":\"%s%s%s\",\"ph\":\"X\",\"pid\":%d,\"tid\":%d,\"ts\":%.3f,"
-               "\"dur\":%.3f},\n", works[s->work].name, number,
-            s->backward ? " backward" : "", rank, works[s->work].lane,
-            1e6 * (s->begin - first), 1e6 * (s->end - s->begin));
+    fprintf(f,
+            "{\"name\":\"%s%s%s\",\"ph\":\"X\",\"pid\":%d,\"tid\":%d,\"ts\":%.3f,"
+            "\"dur\":%.3f},\n",
+            works[s->work].name, number, s->backward ? " backward" : "", rank,
+            works[s->work].lane, 1e6 * (s->begin - first), 1e6 * (s->end - s->begin));
 }
 
 static double earliest(const struct span *s, int64_t n)
@@ -153,8 +158,8 @@ int rnnd__timeline_write(struct rnnd_comm *comm, const char *path)
     void *all = NULL;
     size_t *size = NULL;
     int status = 0;
-    RNND_TRY_GOTO(rnnd__new((size_t)rnnd_comm_size(comm), sizeof *size, "trace",
-                           (void **)&size));
+    RNND_TRY_GOTO(
+        rnnd__new((size_t)rnnd_comm_size(comm), sizeof *size, "trace", (void **)&size));
     RNND_TRY_GOTO(rnnd_comm_agree(comm, 0)); /* a barrier: zero on every rank's clock */
     double zero = rnnd__clock();
     for (int64_t i = 0; i < count; i++) {

@@ -24,8 +24,10 @@ enum rnnd__work {
     RNND_WORK_HEAD,
     RNND_WORK_OPTIMIZER,
     RNND_WORK_LOAD,
-    RNND_WORK_MEET,   /* waiting for ranks that have more to do */
-    RNND_WORK_REDUCE, /* sums that nothing hides */
+    /* waiting for ranks that have more to do */
+    RNND_WORK_MEET,
+    /* sums that nothing hides */
+    RNND_WORK_REDUCE,
     RNND_WORK_VALIDATE,
     RNND_WORK_SAVE,
     RNND_WORKS

@@ -16,13 +16,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/log.h"
+#include "base/status.h"
+#include "checkpoint/statedict.h"
 #include "device/device.h"
 #include "hdf/hdf.h"
-#include "base/log.h"
-#include "optim/optim.h"
 #include "model/params.h"
-#include "checkpoint/statedict.h"
-#include "base/status.h"
+#include "optim/optim.h"
 
 enum { VERSION = 1 };
 static const char format[] = "rnn_dist-checkpoint";
@@ -37,13 +37,13 @@ static int check_format(struct rnnd__hdf *f)
     bool known = strcmp(text, format) == 0;
     int status = known ? 0
                        : rnnd__fail(RNND_EFILE, "%s: attribute format is %s, not %s",
-                                   rnnd__hdf_path(f), text, format);
+                                    rnnd__hdf_path(f), text, format);
     free(text);
     RNND_TRY(status);
     RNND_TRY(rnnd__hdf_get_int(f, "version", &version));
     if (version != VERSION)
         return rnnd__fail(RNND_EFILE, "%s: version is %lld, this program knows %d",
-                         rnnd__hdf_path(f), (long long)version, VERSION);
+                          rnnd__hdf_path(f), (long long)version, VERSION);
     return 0;
 }
 
@@ -143,9 +143,10 @@ static int load_arena(struct rnnd__hdf *f, const struct rnnd__params *par,
         if (shape.rank != rank ||
             memcmp(shape.dim, dim, (size_t)rank * sizeof *dim) != 0)
             RNND_TRY_GOTO(rnnd__fail(RNND_EFILE,
-                                    "%s: %s has not the shape of its parameter",
-                                    rnnd__hdf_path(f), object));
-        RNND_TRY_GOTO(rnnd__hdf_read(f, object, 0, p->rows, RNND_F32, host + p->offset));
+                                     "%s: %s has not the shape of its parameter",
+                                     rnnd__hdf_path(f), object));
+        RNND_TRY_GOTO(
+            rnnd__hdf_read(f, object, 0, p->rows, RNND_F32, host + p->offset));
     }
     par->be->ops->upload(par->be, arena, host, (size_t)par->count * 4);
     RNND_TRY_GOTO(rnnd__device_sync(par->be));
@@ -191,7 +192,7 @@ static int load_optimizer(struct rnnd__hdf *f, const struct rnnd__params *par,
     }
     if (fresh)
         rnnd__log_info("%s: has no moments of this optimizer: they start at zero",
-                      rnnd__hdf_path(f));
+                       rnnd__hdf_path(f));
     rnnd__optim_set_step_count(optim, fresh ? 0 : steps);
     return 0;
 }
@@ -219,9 +220,9 @@ static int save_normalization(struct rnnd__hdf *f, struct rnnd_model *model)
     if (!rnnd_model_mean(model))
         return 0;
     RNND_TRY(rnnd__hdf_write(f, "/model/input.mean", RNND_F32, 1, &inputs, true,
-                            rnnd_model_mean(model)));
+                             rnnd_model_mean(model)));
     return rnnd__hdf_write(f, "/model/input.std", RNND_F32, 1, &inputs, true,
-                          rnnd_model_std(model));
+                           rnnd_model_std(model));
 }
 
 static int save_attributes(struct rnnd__hdf *f, const struct rnnd_model *model,
@@ -260,8 +261,8 @@ static int save_all(struct rnnd__hdf *f, struct rnnd_model *model,
 }
 
 int rnnd__checkpoint_save(const char *path, struct rnnd_model *model,
-                         struct rnnd_optim *optim, const struct rnnd_options *opt,
-                         const struct rnnd__train_state *state)
+                          struct rnnd_optim *optim, const struct rnnd_options *opt,
+                          const struct rnnd__train_state *state)
 {
     struct rnnd__hdf *f;
     RNND_TRY(rnnd__hdf_create(path, &f));
@@ -292,7 +293,7 @@ static int load_parameters(struct rnnd__hdf *f, struct rnnd_model *model)
 }
 
 int rnnd__checkpoint_load(const char *path, struct rnnd_model *model,
-                         struct rnnd_optim *optim, struct rnnd__train_state *state)
+                          struct rnnd_optim *optim, struct rnnd__train_state *state)
 {
     const struct rnnd_model_spec *spec = rnnd_model_spec(model);
     int64_t width = spec->layers * (spec->bidirectional ? 2 : 1) * spec->hidden;
@@ -314,7 +315,8 @@ int rnnd__checkpoint_init(const char *path, struct rnnd_model *model)
     RNND_TRY(rnnd__statedict_open(path, &sd));
     if (rnnd__statedict_find(&sd, "input.mean") && !rnnd_model_mean(model))
         rnnd__log_warn("%s: its model was made with --normalize, this one reads the "
-                      "features as they are", path);
+                       "features as they are",
+                       path);
     int status = sd.hdf ? note_unchecked(sd.hdf) : 0;
     if (status == 0)
         status = rnnd__statedict_load(&sd, model);
@@ -362,9 +364,9 @@ int rnnd_checkpoint_load_model(const char *path, struct rnnd_backend *be,
     RNND_TRY(as_damage(rnnd__statedict_open(path, &sd)));
     if (sd.hdf && !rnnd__hdf_has_attribute(sd.hdf, "format"))
         RNND_TRY_GOTO(rnnd__fail(RNND_EFILE,
-                                "%s: named arrays, but no checkpoint (no attribute "
-                                "format); rnn_dist import makes one of them",
-                                path));
+                                 "%s: named arrays, but no checkpoint (no attribute "
+                                 "format); rnn_dist import makes one of them",
+                                 path));
     if (sd.hdf) {
         RNND_TRY_GOTO(check_format(sd.hdf));
         RNND_TRY_GOTO(note_unchecked(sd.hdf));

@@ -12,57 +12,77 @@
 /* Hidden states carried from update to update: rows of lanes, or of the sequences of
    the batch under way. */
 struct rnnd__carry {
-    int64_t count; /* rows, 0 = nothing is carried */
-    int64_t width; /* L*D*H */
-    int64_t *id;   /* [count] lane or sequence */
-    float *h, *c;  /* [count, L*D, H]; c NULL unless LSTM */
+    /* rows, 0 = nothing is carried */
+    int64_t count;
+    /* L*D*H */
+    int64_t width;
+    /* [count] lane or sequence */
+    int64_t *id;
+    /* [count, L*D, H]; c NULL unless LSTM */
+    float *h, *c;
 };
 
 /* Where a run stands. Numbers not otherwise explained start at 0. */
 struct rnnd__train_state {
-    int64_t update;    /* plan entries done, skipped ones included */
-    int64_t applied;   /* updates that changed the parameters */
-    int64_t epoch;     /* epochs completed */
-    int64_t entry;     /* entries of this epoch that are complete */
-    int64_t entry_updates; /* updates done of the entry under way; stored as "group" */
-    int64_t validated; /* update of the last validation, -1 = none yet */
-    double seconds;    /* of training so far, over all runs */
+    /* plan entries done, skipped ones included */
+    int64_t update;
+    /* updates that changed the parameters */
+    int64_t applied;
+    /* epochs completed */
+    int64_t epoch;
+    /* entries of this epoch that are complete */
+    int64_t entry;
+    /* updates done of the entry under way; stored as "group" */
+    int64_t entry_updates;
+    /* update of the last validation, -1 = none yet */
+    int64_t validated;
+    /* of training so far, over all runs */
+    double seconds;
 
-    double best_loss;     /* lowest validation loss, infinity = none yet */
-    double patience_loss; /* what --patience compares with */
+    /* lowest validation loss, infinity = none yet */
+    double best_loss;
+    /* what --patience compares with */
+    double patience_loss;
     int64_t patience_count;
-    double plateau_loss; /* what the plateau schedule compares with */
+    /* what the plateau schedule compares with */
+    double plateau_loss;
     int64_t plateau_count;
-    double plateau_factor; /* product of the cuts so far, starts at 1 */
+    /* product of the cuts so far, starts at 1 */
+    double plateau_factor;
 
-    double log_loss, log_targets; /* sums since the last train record */
+    /* sums since the last train record */
+    double log_loss, log_targets;
     double log_steps, log_seconds;
     double log_wait, log_straggler;
     int64_t log_updates;
-    double last_lr, last_norm; /* of the last update */
+    /* of the last update */
+    double last_lr, last_norm;
 
-    uint64_t fingerprint;    /* of the training data */
-    char launch[512];        /* ranks, threads, device, libraries, as text */
-    struct rnnd__carry carry; /* owned */
+    /* of the training data */
+    uint64_t fingerprint;
+    /* ranks, threads, device, libraries, as text */
+    char launch[512];
+    /* owned */
+    struct rnnd__carry carry;
 };
 
 void rnnd__carry_clear(struct rnnd__carry *carry);
 
 /* Writes PATH whole, atomically: parameters, moments, state, options as text. */
 RNND_CHECKED int rnnd__checkpoint_save(const char *path, struct rnnd_model *model,
-                                      struct rnnd_optim *optim,
-                                      const struct rnnd_options *opt,
-                                      const struct rnnd__train_state *state);
+                                       struct rnnd_optim *optim,
+                                       const struct rnnd_options *opt,
+                                       const struct rnnd__train_state *state);
 /* Options of a checkpoint as text, malloc'ed, and its info; EFILE where it is damaged.
    A file of another tool may lack them: they are 0, 0 and "" then. */
 RNND_CHECKED int rnnd__checkpoint_read_info(const char *path,
-                                           struct rnnd_checkpoint_info *out);
+                                            struct rnnd_checkpoint_info *out);
 /* Parameters, moments and state into a model of the same shape; EFILE where the file
    holds no training state. Moments that the file does not have (another optimizer)
    start at zero. */
 RNND_CHECKED int rnnd__checkpoint_load(const char *path, struct rnnd_model *model,
-                                      struct rnnd_optim *optim,
-                                      struct rnnd__train_state *state);
+                                       struct rnnd_optim *optim,
+                                       struct rnnd__train_state *state);
 /* Parameters only, from a checkpoint (EFILE if damaged) or a safetensors file, by name;
    a name or shape that does not fit is EUSAGE with both. */
 RNND_CHECKED int rnnd__checkpoint_init(const char *path, struct rnnd_model *model);
@@ -76,7 +96,8 @@ RNND_CHECKED int rnnd__checkpoint_verify(const char *path);
    can tell, as the file cannot be opened: to pass over it would lose what it holds. */
 RNND_CHECKED int rnnd__checkpoint_is_intact(const char *path, bool *out);
 /* run_dir/ckpt-UUUUUUUUUU.h5, malloc'ed, taken. */
-RNND_CHECKED int rnnd__checkpoint_path(const char *run_dir, int64_t update, char **path);
+RNND_CHECKED int rnnd__checkpoint_path(const char *run_dir, int64_t update,
+                                       char **path);
 /* Removes all but the newest `keep` (0 keeps all) and temporary files whose writers
    ended. To be called after a save: what is numbered above the file written last does
    not count. */

@@ -13,11 +13,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "hdf/hdf.h"
 #include "base/log.h"
+#include "base/status.h"
 #include "checkpoint/run_dir.h"
 #include "checkpoint/statedict.h"
-#include "base/status.h"
+#include "hdf/hdf.h"
 
 /* Updates of the checkpoints in a folder, by falling number. */
 struct found {
@@ -50,7 +50,7 @@ static int remember(struct found *found, int64_t update)
     if (found->count == found->room) {
         found->room = found->room ? 2 * found->room : 16;
         RNND_TRY(rnnd__grow(found->room, sizeof *found->update, "checkpoints",
-                           (void **)&found->update));
+                            (void **)&found->update));
     }
     found->update[found->count++] = update;
     return 0;
@@ -113,7 +113,7 @@ static int read_all(void *context, const char *object)
     for (int64_t at = 0; status == 0 && at < rows; at += block)
         status =
             rnnd__hdf_read(f, object, at, block < rows - at ? block : rows - at,
-                          shape.kind == RNND_HDF_INT ? RNND_I64 : RNND_F64, values);
+                           shape.kind == RNND_HDF_INT ? RNND_I64 : RNND_F64, values);
     free(values);
     return status;
 }

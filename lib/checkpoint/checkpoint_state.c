@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/status.h"
 #include "checkpoint/checkpoint.h"
 #include "hdf/hdf.h"
-#include "base/status.h"
 
 void rnnd__carry_clear(struct rnnd__carry *carry)
 {
@@ -28,18 +28,38 @@ static const struct number {
     size_t offset;
     enum rnnd__hdf_type type;
 } numbers[] = {
-#define NUMBER(field, type) {#field, offsetof(struct rnnd__train_state, field), type}
+#define NUMBER(field, kind)                                                  \
+    {                                                                        \
+        .name = #field, .offset = offsetof(struct rnnd__train_state, field), \
+        .type = kind                                                         \
+    }
 #define INTEGER(field) NUMBER(field, RNND_I64)
-#define REAL(field) NUMBER(field, RNND_F64)
-    INTEGER(update),         INTEGER(applied),       INTEGER(epoch),
-    INTEGER(entry),          {"group", offsetof(struct rnnd__train_state, entry_updates), RNND_I64},
+#define REAL(field)    NUMBER(field, RNND_F64)
+    INTEGER(update),
+    INTEGER(applied),
+    INTEGER(epoch),
+    INTEGER(entry),
+    {.name = "group",
+     .offset = offsetof(struct rnnd__train_state, entry_updates),
+     .type = RNND_I64},
     INTEGER(validated),
-    INTEGER(patience_count), INTEGER(plateau_count), INTEGER(log_updates),
-    INTEGER(fingerprint),    REAL(seconds),          REAL(best_loss),
-    REAL(patience_loss),     REAL(plateau_loss),     REAL(plateau_factor),
-    REAL(log_loss),          REAL(log_targets),      REAL(log_steps),
-    REAL(log_seconds),       REAL(log_wait),         REAL(log_straggler),
-    REAL(last_lr),           REAL(last_norm),
+    INTEGER(patience_count),
+    INTEGER(plateau_count),
+    INTEGER(log_updates),
+    INTEGER(fingerprint),
+    REAL(seconds),
+    REAL(best_loss),
+    REAL(patience_loss),
+    REAL(plateau_loss),
+    REAL(plateau_factor),
+    REAL(log_loss),
+    REAL(log_targets),
+    REAL(log_steps),
+    REAL(log_seconds),
+    REAL(log_wait),
+    REAL(log_straggler),
+    REAL(last_lr),
+    REAL(last_norm),
 #undef NUMBER
 #undef INTEGER
 #undef REAL
@@ -53,7 +73,7 @@ static int save_numbers(struct rnnd__hdf *file, const struct rnnd__train_state *
         char object[64];
         snprintf(object, sizeof object, "/state/%s", numbers[i].name);
         RNND_TRY(rnnd__hdf_write(file, object, numbers[i].type, 1, &one, true,
-                                (const char *)state + numbers[i].offset));
+                                 (const char *)state + numbers[i].offset));
     }
     const char *launch = state->launch;
     return rnnd__hdf_write_strings(file, "/state/launch", &launch, 1);
@@ -65,7 +85,7 @@ static int load_numbers(struct rnnd__hdf *file, struct rnnd__train_state *state)
         char object[64];
         snprintf(object, sizeof object, "/state/%s", numbers[i].name);
         RNND_TRY(rnnd__hdf_read(file, object, 0, 1, numbers[i].type,
-                               (char *)state + numbers[i].offset));
+                                (char *)state + numbers[i].offset));
     }
     char **launch = NULL;
     int64_t count;
@@ -98,10 +118,10 @@ static int load_rows(struct rnnd__hdf *file, const char *object,
     RNND_TRY(rnnd__hdf_shape(file, object, &shape));
     if (shape.rank != 2 || shape.dim[0] != carry->count || shape.dim[1] != carry->width)
         return rnnd__fail(RNND_EFILE, "%s: %s is not of %lld rows of %lld",
-                         rnnd__hdf_path(file), object, (long long)carry->count,
-                         (long long)carry->width);
+                          rnnd__hdf_path(file), object, (long long)carry->count,
+                          (long long)carry->width);
     RNND_TRY(rnnd__new((size_t)(carry->count * carry->width), sizeof(float), object,
-                      (void **)out));
+                       (void **)out));
     return rnnd__hdf_read(file, object, 0, carry->count, RNND_F32, *out);
 }
 
@@ -115,7 +135,7 @@ static int load_carry(struct rnnd__hdf *file, int64_t width, struct rnnd__carry 
     carry->count = shape.rank == 1 ? shape.dim[0] : 1;
     carry->width = width;
     RNND_TRY(rnnd__new((size_t)carry->count, sizeof *carry->id, "carried states",
-                      (void **)&carry->id));
+                       (void **)&carry->id));
     RNND_TRY(
         rnnd__hdf_read(file, "/state/carry/id", 0, carry->count, RNND_I64, carry->id));
     RNND_TRY(load_rows(file, "/state/carry/h", carry, &carry->h));
@@ -139,9 +159,9 @@ int rnnd__checkpoint_load_state(struct rnnd__hdf *file, int64_t width,
     struct rnnd__train_state read = {.update = 0};
     if (!rnnd__hdf_has(file, "/state"))
         return rnnd__fail(RNND_EFILE,
-                         "%s: has no /state: a run can start from it (--init), not "
-                         "go on from it",
-                         rnnd__hdf_path(file));
+                          "%s: has no /state: a run can start from it (--init), not "
+                          "go on from it",
+                          rnnd__hdf_path(file));
     int status = load_numbers(file, &read);
     if (status == 0)
         status = load_carry(file, width, &read.carry);

@@ -16,7 +16,8 @@
 #include "base/status.h"
 
 struct rnnd__run_dir {
-    int lock;                      /* descriptor that holds the lock */
+    /* descriptor that holds the lock */
+    int lock;
 };
 
 static int fail(const char *path, const char *what)
@@ -47,8 +48,8 @@ static int make(const char *path)
 
 static bool is_run_file(const char *name)
 {
-    return strcmp(name, "config.ini") == 0 || strcmp(name, "metrics.jsonl") == 0
-           || strcmp(name, "best.h5") == 0 || strncmp(name, "ckpt-", 5) == 0;
+    return strcmp(name, "config.ini") == 0 || strcmp(name, "metrics.jsonl") == 0 ||
+           strcmp(name, "best.h5") == 0 || strncmp(name, "ckpt-", 5) == 0;
 }
 
 int rnnd__run_dir_unused(const char *path)
@@ -60,9 +61,9 @@ int rnnd__run_dir_unused(const char *path)
     for (struct dirent *e; status == 0 && (e = readdir(d));)
         if (is_run_file(e->d_name))
             status = rnnd__fail(RNND_EUSAGE,
-                               "%s holds a run already (%s): continue it with "
-                               "--resume, or name another --run-dir",
-                               path, e->d_name);
+                                "%s holds a run already (%s): continue it with "
+                                "--resume, or name another --run-dir",
+                                path, e->d_name);
     closedir(d);
     return status;
 }
@@ -85,8 +86,8 @@ static int take_lock(struct rnnd__run_dir *dir, const char *path)
     if (dir->lock < 0)
         status = fail(path, "the run folder cannot be written");
     else if (flock(dir->lock, LOCK_EX | LOCK_NB) != 0)
-        status = rnnd__fail(RNND_EFILE, "%s: another run is working in this folder",
-                           path);
+        status =
+            rnnd__fail(RNND_EFILE, "%s: another run is working in this folder", path);
     free(file);
     return status;
 }
@@ -121,12 +122,12 @@ bool rnnd__run_dir_keeps(const char *path, const char *file)
 {
     const char *slash = strrchr(file, '/'), *name = slash ? slash + 1 : file;
     struct stat own, other;
-    if (!is_run_file(name) && strcmp(name, ".lock") != 0
-        && strcmp(name, "tensorboard") != 0)
+    if (!is_run_file(name) && strcmp(name, ".lock") != 0 &&
+        strcmp(name, "tensorboard") != 0)
         return false;
     char *folder = slash ? strndup(file, (size_t)(slash - file + 1)) : strdup(".");
-    bool same = folder && stat(folder, &other) == 0 && stat(path, &own) == 0
-                && own.st_dev == other.st_dev && own.st_ino == other.st_ino;
+    bool same = folder && stat(folder, &other) == 0 && stat(path, &own) == 0 &&
+                own.st_dev == other.st_dev && own.st_ino == other.st_ino;
     free(folder);
     return same;
 }

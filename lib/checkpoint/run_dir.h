@@ -14,7 +14,7 @@ RNND_CHECKED int rnnd__run_dir_unused(const char *path);
    written, or is locked by a running job; EUSAGE where it holds a run and resume is
    false. */
 RNND_CHECKED int rnnd__run_dir_open(const char *path, bool resume,
-                                   struct rnnd__run_dir **out);
+                                    struct rnnd__run_dir **out);
 /* As that with resume, but makes no folder: NULL where there is none. */
 RNND_CHECKED int rnnd__run_dir_open_old(const char *path, struct rnnd__run_dir **out);
 void rnnd__run_dir_close(struct rnnd__run_dir *dir);
@@ -25,7 +25,7 @@ bool rnnd__run_dir_keeps(const char *path, const char *file);
 RNND_CHECKED int rnnd__run_dir_file(const char *path, const char *name, char **out);
 /* A small text file, atomically. */
 RNND_CHECKED int rnnd__run_dir_write(const char *path, const char *name,
-                                    const char *text);
+                                     const char *text);
 /* The whole of a text file, malloc'ed, taken; NULL where there is none or it is
    empty. */
 RNND_CHECKED int rnnd__run_dir_read(const char *path, const char *name, char **text);

@@ -16,8 +16,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "checkpoint/statedict.h"
 #include "base/status.h"
+#include "checkpoint/statedict.h"
 
 enum { HEADER_MOST = 100 << 20 };
 
@@ -39,7 +39,7 @@ static int fail_format(const struct rnnd__statedict *sd, const char *name,
                        const char *what)
 {
     return rnnd__fail(RNND_EDATA, "%s: not safetensors: %s%s%s", sd->path, name,
-                     name[0] ? ": " : "", what);
+                      name[0] ? ": " : "", what);
 }
 
 static int read_bytes(const struct rnnd__statedict *sd, void *out, size_t bytes,
@@ -51,7 +51,7 @@ static int read_bytes(const struct rnnd__statedict *sd, void *out, size_t bytes,
             continue;
         if (n <= 0)
             return rnnd__fail(RNND_EFILE, "%s: cannot be read: %s", sd->path,
-                             n < 0 ? strerror(errno) : "it ends too early");
+                              n < 0 ? strerror(errno) : "it ends too early");
         done += (size_t)n;
     }
     return 0;
@@ -106,9 +106,9 @@ static int add_tensor(struct rnnd__statedict *sd, const char *name, const json_t
         return fail_format(sd, name, "data_offsets do not fit dtype and shape");
     if (t.at + t.bytes > room)
         return rnnd__fail(RNND_EFILE,
-                         "%s: truncated: %s ends at byte %lld of the elements, "
-                         "%lld are there",
-                         sd->path, name, (long long)(t.at + t.bytes), (long long)room);
+                          "%s: truncated: %s ends at byte %lld of the elements, "
+                          "%lld are there",
+                          sd->path, name, (long long)(t.at + t.bytes), (long long)room);
     t.type = dtype->type;
     t.at += data;
     if (t.rank == 1 || t.rank == 2) {
@@ -147,7 +147,8 @@ static int take_header(struct rnnd__statedict *sd, json_t *header, int64_t data,
     json_t *entry;
     if (!json_is_object(header))
         return fail_format(sd, "", "the header is no object");
-    json_object_foreach(header, name, entry) {
+    json_object_foreach(header, name, entry)
+    {
         if (strcmp(name, "__metadata__") == 0)
             RNND_TRY(take_metadata(sd, entry));
         else
@@ -176,9 +177,9 @@ static int check_cover(struct rnnd__statedict *sd, int64_t data, int64_t room)
             return fail_format(sd, t->name, "its bytes are those of another array too");
         if (t->at > end)
             return rnnd__fail(RNND_EDATA,
-                             "%s: not safetensors: %s: %lld bytes before it belong to "
-                             "no array",
-                             sd->path, t->name, (long long)(t->at - end));
+                              "%s: not safetensors: %s: %lld bytes before it belong to "
+                              "no array",
+                              sd->path, t->name, (long long)(t->at - end));
         end += t->bytes;
     }
     if (end < data + room)
@@ -200,23 +201,23 @@ int rnnd__safetensors_open(struct rnnd__statedict *sd)
         return rnnd__fail(RNND_EFILE, "%s: %s", sd->path, strerror(errno));
     if (S_ISDIR(info.st_mode))
         return rnnd__fail(RNND_EFILE, "%s: a folder, not a file of parameters",
-                         sd->path);
+                          sd->path);
     if (!S_ISREG(info.st_mode)) /* arrays are read out of order */
         return rnnd__fail(RNND_EFILE, "%s: not a regular file", sd->path);
     if (info.st_size < 8)
         return rnnd__fail(RNND_EDATA,
-                         "%s: neither a checkpoint nor safetensors: %lld bytes",
-                         sd->path, (long long)info.st_size);
+                          "%s: neither a checkpoint nor safetensors: %lld bytes",
+                          sd->path, (long long)info.st_size);
     RNND_TRY(read_bytes(sd, &length, sizeof length, 0));
     if (memcmp(&length, "PK\3\4", 4) == 0)
         return rnnd__fail(RNND_EDATA,
-                         "%s: a ZIP archive, as torch.save writes: safetensors.torch."
-                         "save_file(model.state_dict(), FILE) writes what can be read",
-                         sd->path);
+                          "%s: a ZIP archive, as torch.save writes: safetensors.torch."
+                          "save_file(model.state_dict(), FILE) writes what can be read",
+                          sd->path);
     length = le64toh(length);
     if (length > HEADER_MOST)
         return rnnd__fail(RNND_EDATA, "%s: neither a checkpoint nor safetensors",
-                         sd->path);
+                          sd->path);
     if ((int64_t)length > info.st_size - 8)
         return rnnd__fail(
             RNND_EFILE, "%s: truncated: the header has %llu bytes, %lld are there",
@@ -257,8 +258,8 @@ static float from_half(uint16_t h)
 }
 
 /* The first element that no float can hold; count if all fit. */
-static size_t convert(enum rnnd__float_type type, const unsigned char *raw, size_t count,
-                      float *out)
+static size_t convert(enum rnnd__float_type type, const unsigned char *raw,
+                      size_t count, float *out)
 {
     for (size_t i = 0; i < count; i++) {
         uint16_t half;
@@ -289,8 +290,8 @@ static size_t convert(enum rnnd__float_type type, const unsigned char *raw, size
     return count;
 }
 
-int rnnd__safetensors_read(const struct rnnd__statedict *sd, const struct rnnd__tensor *t,
-                           float *out)
+int rnnd__safetensors_read(const struct rnnd__statedict *sd,
+                           const struct rnnd__tensor *t, float *out)
 {
     enum { BLOCK = 1 << 16 };
     size_t size = t->type == RNND_TENSOR_F64 ? 8 : t->type == RNND_TENSOR_F32 ? 4 : 2;
@@ -304,10 +305,10 @@ int rnnd__safetensors_read(const struct rnnd__statedict *sd, const struct rnnd__
         size_t fit = convert(t->type, raw, count, out + done);
         if (fit < count)
             RNND_TRY_GOTO(rnnd__fail(RNND_EDATA,
-                                    "%s: %s: element %lld is too large for a 32-bit "
-                                    "float",
-                                    sd->path, t->name,
-                                    (long long)(done + (int64_t)fit)));
+                                     "%s: %s: element %lld is too large for a 32-bit "
+                                     "float",
+                                     sd->path, t->name,
+                                     (long long)(done + (int64_t)fit)));
     }
 done:
     free(raw);

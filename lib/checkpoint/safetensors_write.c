@@ -12,8 +12,8 @@
 #include <string.h>
 
 #include "base/file.h"
-#include "checkpoint/statedict.h"
 #include "base/status.h"
+#include "checkpoint/statedict.h"
 
 static void put_text(json_t *object, const char *key, const char *text)
 {

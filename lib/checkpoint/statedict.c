@@ -15,12 +15,12 @@
 #include <strings.h>
 #include <unistd.h>
 
+#include "base/log.h"
+#include "base/status.h"
 #include "device/device.h"
 #include "hdf/hdf.h"
-#include "base/log.h"
-#include "options/options.h"
 #include "model/params.h"
-#include "base/status.h"
+#include "options/options.h"
 
 /* ---- open and close */
 
@@ -122,13 +122,13 @@ static int fail_names(const struct rnnd__statedict *sd, const struct rnnd_model 
         n += strlen(one);
     }
     return rnnd__fail(RNND_EUSAGE, "%s: %s %s; it holds %s; the model needs %s",
-                     sd->path, verb, name, found, wanted);
+                      sd->path, verb, name, found, wanted);
 }
 
 /* Of a tied matrix one name is enough. */
 static const struct rnnd__tensor *find_for(const struct rnnd__statedict *sd,
-                                          const struct rnnd_model *model,
-                                          const char *name)
+                                           const struct rnnd_model *model,
+                                           const char *name)
 {
     const struct rnnd__tensor *t = rnnd__statedict_find(sd, name);
     if (t || !rnnd_model_spec(model)->tie_weights)
@@ -152,13 +152,13 @@ static int check_one(const struct rnnd__statedict *sd, const struct rnnd__tensor
     describe(t->rows, t->cols, got);
     if (t->rank != (cols ? 2 : 1))
         return rnnd__fail(RNND_EUSAGE, "%s: %s has %d dimensions, the model's %s is %s",
-                         sd->path, t->name, t->rank, name, want);
+                          sd->path, t->name, t->rank, name, want);
     if (t->rows != rows || t->cols != cols)
         return rnnd__fail(RNND_EUSAGE, "%s: %s is %s, the model's %s is %s", sd->path,
-                         t->name, got, name, want);
+                          t->name, got, name, want);
     if (t->type == RNND_TENSOR_OTHER)
         return rnnd__fail(RNND_EUSAGE, "%s: %s is no array of floating-point numbers",
-                         sd->path, t->name);
+                          sd->path, t->name);
     return 0;
 }
 
@@ -210,9 +210,9 @@ static int check_tied(const struct rnnd__statedict *sd, const struct rnnd__param
     int status = read_tensor(sd, t, other);
     if (status == 0 && memcmp(other, host + p->offset, size * sizeof *other) != 0)
         status = rnnd__fail(RNND_EUSAGE,
-                           "%s: embed.weight and head.weight differ, but the "
-                           "model ties them",
-                           sd->path);
+                            "%s: embed.weight and head.weight differ, but the "
+                            "model ties them",
+                            sd->path);
     free(other);
     return status;
 }
@@ -255,13 +255,13 @@ static int check_moments(const struct rnnd__statedict *sd, struct rnnd_model *mo
     const float *mean = rnnd_model_mean(model), *std = rnnd_model_std(model);
     for (int64_t i = 0; mean && i < rnnd_model_spec(model)->inputs; i++) {
         if (!isfinite(mean[i]))
-            return rnnd__fail(RNND_EDATA, "%s: input.mean: element %lld is %g", sd->path,
-                             (long long)i, (double)mean[i]);
+            return rnnd__fail(RNND_EDATA, "%s: input.mean: element %lld is %g",
+                              sd->path, (long long)i, (double)mean[i]);
         if (!isfinite(std[i]) || !(std[i] > 0))
             return rnnd__fail(RNND_EDATA,
-                             "%s: input.std: element %lld is %g, not finite and "
-                             "positive",
-                             sd->path, (long long)i, (double)std[i]);
+                              "%s: input.std: element %lld is %g, not finite and "
+                              "positive",
+                              sd->path, (long long)i, (double)std[i]);
     }
     return 0;
 }
@@ -271,15 +271,15 @@ static int take_classes(const struct rnnd__statedict *sd, struct rnnd_model *mod
     int64_t outputs = rnnd_model_spec(model)->outputs;
     if (sd->classes && sd->class_count != outputs)
         rnnd__log_warn("%s: names %lld classes, its model has %lld outputs: the names "
-                      "are left out",
-                      sd->path, (long long)sd->class_count, (long long)outputs);
-    return sd->classes ? rnnd_model_set_classes(
-                             model, (const char *const *)sd->classes, sd->class_count)
+                       "are left out",
+                       sd->path, (long long)sd->class_count, (long long)outputs);
+    return sd->classes ? rnnd_model_set_classes(model, (const char *const *)sd->classes,
+                                                sd->class_count)
                        : 0;
 }
 
 int rnnd__statedict_model(struct rnnd__statedict *sd, const struct rnnd_options *opt,
-                         struct rnnd_backend *be, struct rnnd_model **out)
+                          struct rnnd_backend *be, struct rnnd_model **out)
 {
     struct rnnd_model_spec spec;
     struct rnnd_model *model = NULL;
@@ -309,8 +309,8 @@ bool rnnd__statedict_is_hdf(const char *path)
 }
 
 int rnnd__statedict_export(const char *path, struct rnnd_model *model,
-                          const struct rnnd_options *opt)
+                           const struct rnnd_options *opt)
 {
     return rnnd__statedict_is_hdf(path) ? rnnd__statedict_hdf_write(path, model, opt)
-                                       : rnnd__safetensors_write(path, model, opt);
+                                        : rnnd__safetensors_write(path, model, opt);
 }

@@ -28,24 +28,35 @@ enum rnnd__float_type {
 };
 
 struct rnnd__tensor {
-    char *name;    /* in the file */
-    char ours[48]; /* here; "" = not understood */
+    /* in the file */
+    char *name;
+    /* here; "" = not understood */
+    char ours[48];
     int rank;
-    int64_t rows, cols;        /* cols 0: a vector. Of other ranks both are 0 */
-    enum rnnd__float_type type; /* safetensors: what its elements are */
-    int64_t at, bytes;         /* safetensors: where they lie in the file */
+    /* cols 0: a vector. Of other ranks both are 0 */
+    int64_t rows, cols;
+    /* safetensors: what its elements are */
+    enum rnnd__float_type type;
+    /* safetensors: where they lie in the file */
+    int64_t at, bytes;
 };
 
 struct rnnd__statedict {
     char *path;
-    struct rnnd__hdf *hdf; /* NULL: safetensors, open as fd */
-    bool borrowed;        /* hdf is the caller's */
-    const char *group;    /* where its arrays lie, with a slash behind */
+    /* NULL: safetensors, open as fd */
+    struct rnnd__hdf *hdf;
+    /* hdf is the caller's */
+    bool borrowed;
+    /* where its arrays lie, with a slash behind */
+    const char *group;
     int fd;
-    struct rnnd__tensor *tensor; /* [count] */
+    /* [count] */
+    struct rnnd__tensor *tensor;
     int count;
-    char *task, *config; /* what the file says of its model, or NULL */
-    char **classes;      /* one block, or NULL */
+    /* what the file says of its model, or NULL */
+    char *task, *config;
+    /* one block, or NULL */
+    char **classes;
     int64_t class_count;
 };
 
@@ -53,40 +64,42 @@ struct rnnd__statedict {
    neither, EUSAGE where several arrays could be the same parameter. */
 RNND_CHECKED int rnnd__statedict_open(const char *path, struct rnnd__statedict *out);
 /* Those of a file that is open; borrowed. */
-RNND_CHECKED int rnnd__statedict_of(struct rnnd__hdf *file, struct rnnd__statedict *out);
+RNND_CHECKED int rnnd__statedict_of(struct rnnd__hdf *file,
+                                    struct rnnd__statedict *out);
 void rnnd__statedict_close(struct rnnd__statedict *sd);
 
 /* What a file says of the training of its model, and over it what opt was given (may
    be NULL), into out, which has its defaults. */
 RNND_CHECKED int rnnd__statedict_options(const struct rnnd__statedict *sd,
-                                        const struct rnnd_options *opt,
-                                        struct rnnd_options *out);
+                                         const struct rnnd_options *opt,
+                                         struct rnnd_options *out);
 /* The model that a file holds: widths from its arrays, the rest from what it says and,
    over that, from what opt was given (may be NULL). EDATA where the arrays make no
    model, EUSAGE where the task is not told or does not fit them. */
 RNND_CHECKED int rnnd__statedict_spec(const struct rnnd__statedict *sd,
-                                     const struct rnnd_options *opt,
-                                     struct rnnd_model_spec *out);
+                                      const struct rnnd_options *opt,
+                                      struct rnnd_model_spec *out);
 /* All parameters of the model; every array must have its place there and the same
    shape, else EUSAGE with both. input.mean and input.std may be missing, or left
    over. */
 RNND_CHECKED int rnnd__statedict_load(struct rnnd__statedict *sd,
-                                     struct rnnd_model *model);
+                                      struct rnnd_model *model);
 /* Both; classes too. */
 RNND_CHECKED int rnnd__statedict_model(struct rnnd__statedict *sd,
-                                      const struct rnnd_options *opt,
-                                      struct rnnd_backend *be, struct rnnd_model **out);
+                                       const struct rnnd_options *opt,
+                                       struct rnnd_backend *be,
+                                       struct rnnd_model **out);
 
 /* The parameters, and what makes a model of them again, as HDF5 where path ends in .h5,
    .hdf5 or .hdf, else as safetensors; atomic, and the same bytes each time. opt may be
    NULL. */
 RNND_CHECKED int rnnd__statedict_export(const char *path, struct rnnd_model *model,
-                                       const struct rnnd_options *opt);
+                                        const struct rnnd_options *opt);
 
 /* Train options as text, with those that shape the model as it is; malloc'ed, taken.
    opt may be NULL: the defaults. */
 RNND_CHECKED int rnnd__statedict_config(const struct rnnd_model *model,
-                                       const struct rnnd_options *opt, char **text);
+                                        const struct rnnd_options *opt, char **text);
 
 /* Whether that is HDF5, by its name. */
 bool rnnd__statedict_is_hdf(const char *path);
@@ -97,7 +110,7 @@ bool rnnd__statedict_is_hdf(const char *path);
 RNND_CHECKED int rnnd__statedict_name(struct rnnd__statedict *sd);
 /* NULL where there is none. */
 const struct rnnd__tensor *rnnd__statedict_find(const struct rnnd__statedict *sd,
-                                               const char *ours);
+                                                const char *ours);
 /* "name [rows, cols], ..." of the arrays of a file, cut at size. */
 void rnnd__statedict_list(const struct rnnd__statedict *sd, char *text, size_t size);
 /* Adds an array; takes name. */

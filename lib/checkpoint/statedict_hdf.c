@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "hdf/hdf.h"
-#include "checkpoint/statedict.h"
 #include "base/status.h"
+#include "checkpoint/statedict.h"
+#include "hdf/hdf.h"
 
 static const char in_checkpoint[] = "/model/", at_root[] = "/";
 
@@ -50,7 +50,7 @@ static int read_checkpoint(struct rnnd__statedict *sd)
     RNND_TRY(get_text(sd->hdf, "config", &sd->config));
     return rnnd__hdf_has(sd->hdf, "/classes")
                ? rnnd__hdf_read_strings(sd->hdf, "/classes", &sd->classes,
-                                       &sd->class_count)
+                                        &sd->class_count)
                : 0;
 }
 
@@ -86,7 +86,7 @@ static int write_told(struct rnnd__hdf *f, const struct rnnd_model *model,
     RNND_TRY_GOTO(rnnd__statedict_config(model, opt, &config));
     RNND_TRY_GOTO(rnnd__statedict_classes_text(model, &classes));
     RNND_TRY_GOTO(rnnd__hdf_set_string(f, RNND_TOLD_TASK,
-                                      rnnd_task_name(rnnd_model_spec(model)->task)));
+                                       rnnd_task_name(rnnd_model_spec(model)->task)));
     RNND_TRY_GOTO(rnnd__hdf_set_string(f, RNND_TOLD_CONFIG, config));
     if (classes)
         RNND_TRY_GOTO(rnnd__hdf_set_string(f, RNND_TOLD_CLASSES, classes));

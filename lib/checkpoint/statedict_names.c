@@ -10,19 +10,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "checkpoint/statedict.h"
 #include "base/status.h"
+#include "checkpoint/statedict.h"
 
 int rnnd__statedict_add(struct rnnd__statedict *sd, const struct rnnd__tensor *t)
 {
     RNND_TRY(rnnd__grow((size_t)sd->count + 1, sizeof *sd->tensor, "named arrays",
-                       (void **)&sd->tensor));
+                        (void **)&sd->tensor));
     sd->tensor[sd->count++] = *t;
     return 0;
 }
 
 const struct rnnd__tensor *rnnd__statedict_find(const struct rnnd__statedict *sd,
-                                               const char *ours)
+                                                const char *ours)
 {
     for (int i = 0; i < sd->count; i++)
         if (strcmp(sd->tensor[i].ours, ours) == 0)
@@ -60,7 +60,7 @@ static int fail_listing(const struct rnnd__statedict *sd, const char *what)
     char found[1200];
     rnnd__statedict_list(sd, found, sizeof found);
     return rnnd__fail(RNND_EUSAGE, "%s: %s; it holds %s", sd->path, what,
-                     sd->count ? found : "no arrays");
+                      sd->count ? found : "no arrays");
 }
 
 /* ---- parts of names */
@@ -77,7 +77,8 @@ static bool ends_in(const char *name, const char *tail, size_t *prefix)
     return true;
 }
 
-static bool all_begin_with(const struct rnnd__statedict *sd, size_t at, const char *word)
+static bool all_begin_with(const struct rnnd__statedict *sd, size_t at,
+                           const char *word)
 {
     for (int i = 0; i < sd->count; i++)
         if (strncmp(sd->tensor[i].name + at, word, strlen(word)) != 0)
@@ -154,7 +155,7 @@ static int name_recurrent(struct rnnd__statedict *sd)
 
 /* The weight of the module that a bias belongs to. */
 static struct rnnd__tensor *weight_beside(struct rnnd__statedict *sd, const char *name,
-                                         size_t prefix, int64_t rows)
+                                          size_t prefix, int64_t rows)
 {
     for (int i = 0; i < sd->count; i++) {
         struct rnnd__tensor *t = &sd->tensor[i];

@@ -10,10 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "device/device.h"
 #include "base/log.h"
-#include "options/options.h"
 #include "base/status.h"
+#include "device/device.h"
+#include "options/options.h"
 
 /* ---- what the arrays may be */
 
@@ -43,8 +43,8 @@ static int check_shape(const struct rnnd__statedict *sd, const struct rnnd__tens
     else
         snprintf(shape, sizeof shape, "has %d dimensions", t->rank);
     return rnnd__fail(RNND_EDATA, "%s: %s %s: %s, each from 1 to %d, is what %s may be",
-                     sd->path, t->name, shape,
-                     vector ? "one dimension" : "two dimensions", INT32_MAX, t->ours);
+                      sd->path, t->name, shape,
+                      vector ? "one dimension" : "two dimensions", INT32_MAX, t->ours);
 }
 
 static int check_shapes(const struct rnnd__statedict *sd)
@@ -62,17 +62,17 @@ static int check_moments(const struct rnnd__statedict *sd, bool said, bool token
     bool std = rnnd__statedict_find(sd, "input.std") != NULL;
     if (mean != std)
         return rnnd__fail(RNND_EDATA, "%s: has input.%s, but no input.%s", sd->path,
-                         mean ? "mean" : "std", mean ? "std" : "mean");
+                          mean ? "mean" : "std", mean ? "std" : "mean");
     if (mean && tokens)
         return rnnd__fail(RNND_EDATA,
-                         "%s: has input.mean and input.std, which are for features, "
-                         "but its model reads tokens",
-                         sd->path);
+                          "%s: has input.mean and input.std, which are for features, "
+                          "but its model reads tokens",
+                          sd->path);
     if (said && !mean)
         return rnnd__fail(RNND_EDATA,
-                         "%s: says normalize = yes, but has no input.mean and "
-                         "input.std",
-                         sd->path);
+                          "%s: says normalize = yes, but has no input.mean and "
+                          "input.std",
+                          sd->path);
     return 0;
 }
 
@@ -86,8 +86,8 @@ static int blame(const struct rnnd_options *opt, const char *name)
 
 /* The embedding; of a tied matrix the head's name may be the only one that is kept. */
 static const struct rnnd__tensor *find_embedding(const struct rnnd__statedict *sd,
-                                                const struct rnnd_options *o,
-                                                const struct rnnd__tensor *ih)
+                                                 const struct rnnd_options *o,
+                                                 const struct rnnd__tensor *ih)
 {
     const struct rnnd__tensor *embed = rnnd__statedict_find(sd, "embed.weight");
     const struct rnnd__tensor *head = rnnd__statedict_find(sd, "head.weight");
@@ -134,39 +134,40 @@ static int settle_cell(const struct rnnd__statedict *sd, const struct rnnd_optio
     enum rnnd_cell cell = o->cell;
     if (gates != 1 && gates != 3 && gates != 4)
         return rnnd__fail(RNND_EDATA,
-                         "%s: rnn.weight_hh_l0 has %d times as many rows as columns, "
-                         "but no cell has %d gates (an LSTM with proj_size is not "
-                         "supported)",
-                         sd->path, gates, gates);
+                          "%s: rnn.weight_hh_l0 has %d times as many rows as columns, "
+                          "but no cell has %d gates (an LSTM with proj_size is not "
+                          "supported)",
+                          sd->path, gates, gates);
     if (!rnnd__options_given(o, "cell"))
         cell = gates == 4 ? RNND_LSTM : gates == 3 ? RNND_GRU : RNND_RNN_TANH;
     if (rnnd__cell_gates(cell) != gates)
-        return rnnd__fail(blame(opt, "cell"), "%s: arrays of %d gates, but %s otherwise",
-                         sd->path, gates,
-                         opt && rnnd__options_given(opt, "cell") ? "--cell says"
-                                                                : "its options say");
+        return rnnd__fail(blame(opt, "cell"),
+                          "%s: arrays of %d gates, but %s otherwise", sd->path, gates,
+                          opt && rnnd__options_given(opt, "cell") ? "--cell says"
+                                                                  : "its options say");
     *out = cell;
     return 0;
 }
 
 static int settle_task(const struct rnnd__statedict *sd, const struct rnnd_options *opt,
-                       const struct rnnd_options *o,
-                       const struct rnnd_model_spec *spec, enum rnnd_task *out)
+                       const struct rnnd_options *o, const struct rnnd_model_spec *spec,
+                       enum rnnd_task *out)
 {
     enum rnnd_task task = o->task >= 0 ? (enum rnnd_task)o->task : RNND_LM;
     bool fits = spec->vocab && spec->vocab == spec->outputs && !spec->bidirectional;
     if (o->task < 0 && !fits)
-        return rnnd__fail(RNND_EUSAGE,
-                         "%s: does not say what task its model is for; rnn_dist import "
-                         "--task TASK makes a checkpoint of it that does",
-                         sd->path);
+        return rnnd__fail(
+            RNND_EUSAGE,
+            "%s: does not say what task its model is for; rnn_dist import "
+            "--task TASK makes a checkpoint of it that does",
+            sd->path);
     if (task == RNND_LM && !fits)
         return rnnd__fail(blame(opt, "task"),
-                         "%s: task lm needs an embedding, one direction, and as many "
-                         "outputs as tokens: it has %lld tokens, %d directions, %lld "
-                         "outputs",
-                         sd->path, (long long)spec->vocab, spec->bidirectional ? 2 : 1,
-                         (long long)spec->outputs);
+                          "%s: task lm needs an embedding, one direction, and as many "
+                          "outputs as tokens: it has %lld tokens, %d directions, %lld "
+                          "outputs",
+                          sd->path, (long long)spec->vocab, spec->bidirectional ? 2 : 1,
+                          (long long)spec->outputs);
     *out = task;
     return 0;
 }
@@ -180,19 +181,20 @@ static int settle_tie(const struct rnnd__statedict *sd, const struct rnnd_option
                 rnnd__statedict_find(sd, "head.weight");
     if (o->tie_weights && spec->task != RNND_LM)
         return rnnd__fail(blame(opt, "tie-weights"),
-                         "%s: --tie-weights is for task lm, and this is %s", sd->path,
-                         rnnd_task_name(spec->task));
+                          "%s: --tie-weights is for task lm, and this is %s", sd->path,
+                          rnnd_task_name(spec->task));
     spec->tie_weights = o->tie_weights || (spec->task == RNND_LM && !both);
     if (spec->tie_weights && spec->embed != spec->hidden)
-        return rnnd__fail(blame(opt, "tie-weights"),
-                         "%s: embedding and output layer as one matrix need an "
-                         "embedding as wide as the hidden state: it has %lld, and %lld",
-                         sd->path, (long long)spec->embed, (long long)spec->hidden);
+        return rnnd__fail(
+            blame(opt, "tie-weights"),
+            "%s: embedding and output layer as one matrix need an "
+            "embedding as wide as the hidden state: it has %lld, and %lld",
+            sd->path, (long long)spec->embed, (long long)spec->hidden);
     return 0;
 }
 
 int rnnd__statedict_options(const struct rnnd__statedict *sd,
-                           const struct rnnd_options *opt, struct rnnd_options *out)
+                            const struct rnnd_options *opt, struct rnnd_options *out)
 {
     if (opt)
         RNND_TRY(rnnd__options_overlay(out, opt));
@@ -207,12 +209,12 @@ int rnnd__statedict_options(const struct rnnd__statedict *sd,
     status = rnnd__options_set(out, "task", sd->task, RNND_FROM_FILE);
     if (status == RNND_EUSAGE)
         return rnnd__fail(RNND_EDATA, "%s: what it is for: %s", sd->path,
-                         rnnd_status_detail());
+                          rnnd_status_detail());
     return status;
 }
 
-int rnnd__statedict_spec(const struct rnnd__statedict *sd, const struct rnnd_options *opt,
-                        struct rnnd_model_spec *out)
+int rnnd__statedict_spec(const struct rnnd__statedict *sd,
+                         const struct rnnd_options *opt, struct rnnd_model_spec *out)
 {
     struct rnnd_model_spec spec = {0};
     struct rnnd_options o;
@@ -235,7 +237,7 @@ done:
 }
 
 int rnnd__statedict_config(const struct rnnd_model *model,
-                          const struct rnnd_options *opt, char **text)
+                           const struct rnnd_options *opt, char **text)
 {
     const struct rnnd_model_spec *spec = rnnd_model_spec(model);
     struct rnnd_options defaults, o;
@@ -277,8 +279,9 @@ int rnnd__statedict_take_classes(struct rnnd__statedict *sd, const char *text)
 {
     json_t *list = json_loads(text, 0, NULL);
     if (!are_texts(list)) {
-        rnnd__log_warn("%s: its texts of classes are no list of texts, and are left out",
-                      sd->path);
+        rnnd__log_warn(
+            "%s: its texts of classes are no list of texts, and are left out",
+            sd->path);
         json_decref(list);
         return 0;
     }

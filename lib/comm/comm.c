@@ -108,9 +108,9 @@ static int refuse_single_copies(void)
     const char *rank = getenv("SLURM_PROCID"), *tasks = getenv("SLURM_STEP_NUM_TASKS");
     if (rank && tasks && atoi(tasks) > 1)
         return rnnd__fail(RNND_ECOMM,
-                         "task %s of %s of a Slurm step has no MPI world: use "
-                         "`srun --mpi=pmix`",
-                         rank, tasks);
+                          "task %s of %s of a Slurm step has no MPI world: use "
+                          "`srun --mpi=pmix`",
+                          rank, tasks);
     return 0;
 }
 
@@ -228,14 +228,14 @@ int rnnd_comm_broadcast(struct rnnd_comm *comm, void *data, size_t bytes)
 }
 
 int rnnd__comm_allgather(struct rnnd_comm *comm, const void *record, size_t bytes,
-                        void *all)
+                         void *all)
 {
     RNND_TRY(intact(comm));
     return keep(comm, comm->ops->allgather(comm, record, bytes, all));
 }
 
 int rnnd__comm_sum_begin(struct rnnd_comm *comm, struct rnnd_backend *be,
-                        struct rnnd__buf buf, int64_t count, const char *label)
+                         struct rnnd__buf buf, int64_t count, const char *label)
 {
     RNND_TRY(intact(comm));
     return keep(comm, comm->ops->sum_begin(comm, be, buf, count, label));

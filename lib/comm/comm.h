@@ -44,11 +44,16 @@ struct rnnd__comm_ops {
 struct rnnd_comm {
     const struct rnnd__comm_ops *ops;
     int rank, size;
-    double timeout;               /* seconds that one wait may take */
-    int64_t update;               /* under way; -1 = none yet */
-    char (*host)[RNND_HOST_NAME]; /* [size], owned */
-    bool broken;                  /* an operation failed: peers are out of step */
-    char why[512];                /* and its text */
+    /* seconds that one wait may take */
+    double timeout;
+    /* under way; -1 = none yet */
+    int64_t update;
+    /* [size], owned */
+    char (*host)[RNND_HOST_NAME];
+    /* an operation failed: peers are out of step */
+    bool broken;
+    /* and its text */
+    char why[512];
 };
 
 /* MPI's; launched: whether a launcher of this MPI started the process (or the caller
@@ -61,8 +66,8 @@ RNND_CHECKED int rnnd__comm_mpi_open(double timeout, struct rnnd_comm **out);
    touched until sum_wait. label names it in a time-out message and is borrowed until
    then. Every rank gets the same bits. */
 RNND_CHECKED int rnnd__comm_sum_begin(struct rnnd_comm *comm, struct rnnd_backend *be,
-                                     struct rnnd__buf buf, int64_t count,
-                                     const char *label);
+                                      struct rnnd__buf buf, int64_t count,
+                                      const char *label);
 /* Waits for all of them. */
 RNND_CHECKED int rnnd__comm_sum_wait(struct rnnd_comm *comm);
 bool rnnd__comm_overlaps(const struct rnnd_comm *comm);
@@ -71,11 +76,11 @@ bool rnnd__comm_overlaps(const struct rnnd_comm *comm);
    opened for it, which leaves the rest to comm; NULL where comm's own sums serve. All
    ranks call it. Close it before both. */
 RNND_CHECKED int rnnd__comm_open_sums(struct rnnd_comm *comm, struct rnnd_backend *be,
-                                     struct rnnd_comm **out);
+                                      struct rnnd_comm **out);
 
 /* Every rank's record to every rank: all [size * bytes], in rank order. */
 RNND_CHECKED int rnnd__comm_allgather(struct rnnd_comm *comm, const void *record,
-                                     size_t bytes, void *all);
+                                      size_t bytes, void *all);
 /* The host that a rank runs on. */
 const char *rnnd__comm_host(const struct rnnd_comm *comm, int rank);
 const char *rnnd__comm_name(const struct rnnd_comm *comm);

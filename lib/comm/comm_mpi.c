@@ -15,14 +15,17 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "comm/comm.h"
 #include "base/log.h"
 #include "base/status.h"
+#include "comm/comm.h"
 
 enum {
-    PIECE_BYTES = 1 << 30, /* counts of MPI are int */
-    SEGMENT = 1 << 17,     /* floats of one message of the ring */
-    RING_FLOATS = 1 << 14, /* shorter sums: latency counts, MPI's own is quicker */
+    /* counts of MPI are int */
+    PIECE_BYTES = 1 << 30,
+    /* floats of one message of the ring */
+    SEGMENT = 1 << 17,
+    /* shorter sums: latency counts, MPI's own is quicker */
+    RING_FLOATS = 1 << 14,
     RING_TAG = 1,
     GATHER_TAG = 2
 };
@@ -34,18 +37,25 @@ struct flight {
     struct rnnd__buf buf;
     int64_t count;
     const char *label;
-    float *data;  /* host memory of the back end, or stage */
-    float *stage; /* owned, kept for the next update */
-    int64_t room; /* of stage */
+    /* host memory of the back end, or stage */
+    float *data;
+    /* owned, kept for the next update */
+    float *stage;
+    /* of stage */
+    int64_t room;
 };
 
 struct mpi_comm {
     struct rnnd_comm base;
-    bool owned;     /* this file initialised MPI */
-    MPI_Comm world; /* own contexts: control, gradient sums, leaving together */
+    /* this file initialised MPI */
+    bool owned;
+    /* own contexts: control, gradient sums, leaving together */
+    MPI_Comm world;
     MPI_Comm sums, leave;
-    float *segment;        /* [SEGMENT] what a neighbour sent */
-    struct flight *flight; /* [room] */
+    /* [SEGMENT] what a neighbour sent */
+    float *segment;
+    /* [room] */
+    struct flight *flight;
     int flights, room;
 };
 
@@ -84,10 +94,10 @@ static int fail_late(const struct rnnd_comm *comm, const char *what)
     if (comm->update >= 0)
         snprintf(when, sizeof when, "in update %lld", (long long)comm->update);
     return rnnd__fail(RNND_ECOMM,
-                     "rank %d on %s waited %g s (--comm-timeout) for the %s %s: "
-                     "a peer died, hangs or is late",
-                     comm->rank, comm->host ? comm->host[comm->rank] : "this host",
-                     comm->timeout, what, when);
+                      "rank %d on %s waited %g s (--comm-timeout) for the %s %s: "
+                      "a peer died, hangs or is late",
+                      comm->rank, comm->host ? comm->host[comm->rank] : "this host",
+                      comm->timeout, what, when);
 }
 
 /* MPI moves data only inside its calls, and a sleeper slows its peers down as well:
@@ -172,7 +182,8 @@ static int mpi_allgather(struct rnnd_comm *comm, const void *record, size_t byte
                          void *all)
 {
     if (bytes > PIECE_BYTES)
-        return rnnd__fail(RNND_ECOMM, "allgather: %zu bytes are no small record", bytes);
+        return rnnd__fail(RNND_ECOMM, "allgather: %zu bytes are no small record",
+                          bytes);
     MPI_Request r;
     TRY_MPI(MPI_Iallgather(record, (int)bytes, MPI_BYTE, all, (int)bytes, MPI_BYTE,
                            own(comm)->world, &r),

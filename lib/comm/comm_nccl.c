@@ -12,16 +12,17 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "base/status.h"
 #include "comm/comm.h"
 #include "device/device_cuda.h"
-#include "base/status.h"
 
 struct nccl_comm {
     struct rnnd_comm base;
     struct rnnd_comm *under;
     const struct rnnd__cuda_plugin *plugin;
     struct rnnd__nccl *nccl;
-    const char *label;         /* of the latest sum */
+    /* of the latest sum */
+    const char *label;
 };
 
 static struct nccl_comm *own(struct rnnd_comm *comm)
@@ -29,7 +30,7 @@ static struct nccl_comm *own(struct rnnd_comm *comm)
     return (struct nccl_comm *)comm;
 }
 
-/* ---- what the one under it does -------------------------------------------------- */
+/* ---- what the one under it does */
 
 static void nccl_abort(struct rnnd_comm *comm, int code)
 {
@@ -64,7 +65,7 @@ static int nccl_gather(struct rnnd_comm *comm, const void *data, const size_t *s
     return under->ops->gather(under, data, size, all);
 }
 
-/* ---- sums of gradients ----------------------------------------------------------- */
+/* ---- sums of gradients */
 
 /* Nobody waits for these peers again. */
 static int give_up(struct nccl_comm *n, int status)
@@ -100,10 +101,10 @@ static int fail_late(const struct nccl_comm *n)
     if (u->update >= 0)
         snprintf(when, sizeof when, "in update %lld", (long long)u->update);
     return rnnd__fail(RNND_ECOMM,
-                     "rank %d on %s waited %g s (--comm-timeout) for the %s %s: a "
-                     "peer died, hangs or is late",
-                     u->rank, u->host[u->rank], u->timeout, n->label ? n->label : "sum",
-                     when);
+                      "rank %d on %s waited %g s (--comm-timeout) for the %s %s: a "
+                      "peer died, hangs or is late",
+                      u->rank, u->host[u->rank], u->timeout,
+                      n->label ? n->label : "sum", when);
 }
 
 /* As in comm_mpi.c: time that this process stood still counts little. */
@@ -131,7 +132,7 @@ static int nccl_sum_wait(struct rnnd_comm *comm)
     }
 }
 
-/* ---- open and close -------------------------------------------------------------- */
+/* ---- open and close */
 
 static void nccl_close(struct rnnd_comm *comm)
 {
@@ -181,7 +182,7 @@ static int join(struct nccl_comm *n, struct rnnd_backend *be)
 }
 
 int rnnd__comm_open_sums(struct rnnd_comm *comm, struct rnnd_backend *be,
-                        struct rnnd_comm **out)
+                         struct rnnd_comm **out)
 {
     void *p = NULL;
     *out = NULL;

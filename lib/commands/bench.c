@@ -9,13 +9,13 @@
 
 #include <stdlib.h>
 
-#include "commands/bench_probe.h"
 #include "base/clock.h"
 #include "base/file.h"
-#include "train/gradient.h"
-#include "train/setup.h"
 #include "base/status.h"
 #include "base/timeline.h"
+#include "commands/bench_probe.h"
+#include "train/gradient.h"
+#include "train/setup.h"
 
 enum { WARM_UP = 3, SUMS = 5 };
 static const double seconds_wanted = 10;
@@ -26,11 +26,12 @@ struct bench {
     struct rnnd_comm *comm;
     struct rnnd_state *state;
     int64_t update, epoch, entry, group;
-    double rows, straggler, targets, loss; /* rows: this rank's */
+    /* rows: this rank's */
+    double rows, straggler, targets, loss;
     struct rnnd__bench_result *out;
 };
 
-/* ---- what is needed -------------------------------------------------------------- */
+/* ---- what is needed */
 
 /* Products of one time step, forward and backward. Each forward product has two in the
    backward pass, but none leads to features. */
@@ -48,7 +49,7 @@ static double flops_a_row(const struct rnnd_model_spec *s)
     return flops;
 }
 
-/* ---- updates --------------------------------------------------------------------- */
+/* ---- updates */
 
 static int begin_entry(struct bench *b)
 {
@@ -102,11 +103,11 @@ static double own_rows(const struct bench *b, int64_t first, int64_t end)
 static int update(struct bench *b)
 {
     struct rnnd__gradient gradient = {.model = b->setup.model,
-                               .batch = b->setup.batch,
-                               .shard = b->setup.shard,
-                               .seed = (uint64_t)b->opt->seed,
-                               .update = b->update,
-                               .index = b->group};
+                                      .batch = b->setup.batch,
+                                      .shard = b->setup.shard,
+                                      .seed = (uint64_t)b->opt->seed,
+                                      .update = b->update,
+                                      .index = b->group};
     struct rnnd_loss loss = {0, 0, 0};
     double norm;
     int status = b->group == 0 ? begin_entry(b) : 0;
@@ -159,7 +160,7 @@ static int measure(struct bench *b)
     return 0;
 }
 
-/* ---- results --------------------------------------------------------------------- */
+/* ---- results */
 
 /* The seconds of an update's sums where nothing hides them: ranks that have computed
    nothing meet, with gradients that are zero. */
@@ -227,10 +228,10 @@ static int summarise(struct bench *b)
     return 0;
 }
 
-/* ---- the flow -------------------------------------------------------------------- */
+/* ---- the flow */
 
 int rnnd__bench(const struct rnnd_options *opt, struct rnnd_comm *comm,
-               struct rnnd__bench_result *out)
+                struct rnnd__bench_result *out)
 {
     struct rnnd__bench_result result = {0};
     struct bench b = {.opt = opt, .comm = comm, .out = &result};

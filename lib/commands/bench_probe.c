@@ -11,8 +11,8 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
-#include "device/device.h"
 #include "base/status.h"
+#include "device/device.h"
 
 enum { GEMM_SIZE = 1024, TRIES = 8 };
 /* Rows of the cells' batch. The time loop asks for its rows before it needs them; a
@@ -31,8 +31,8 @@ static int keep_best(struct rnnd_backend *be, double start, double *best)
 int rnnd__bench_gemm(struct rnnd_backend *be, double *rate)
 {
     const int64_t n = GEMM_SIZE;
-    struct rnnd__matmul s = {.tb = true, .m = n, .n = n, .k = n, .alpha = 1, .lda = n,
-                            .ldb = n, .ldc = n};
+    struct rnnd__matmul s = {
+        .tb = true, .m = n, .n = n, .k = n, .alpha = 1, .lda = n, .ldb = n, .ldc = n};
     struct rnnd__buf x = {NULL};
     double best = 0;
     int status = 0;
@@ -50,7 +50,7 @@ int rnnd__bench_gemm(struct rnnd_backend *be, double *rate)
     return 0;
 }
 
-/* ---- cells ----------------------------------------------------------------------- */
+/* ---- cells */
 
 /* A layer over sequences of one step, and its memory. */
 struct cells {
@@ -75,8 +75,8 @@ static void lay_out(struct cells *c, enum rnnd_cell cell, int64_t H)
     int64_t R = c->n, GH = rnnd__cell_gates(cell) * H;
     struct rnnd__buf left = c->memory;
     struct rnnd__packed *p = &c->batch;
-    *p = (struct rnnd__packed){.N = R, .T = 1, .R = R, .n = &c->n, .off = c->off,
-                              .len = c->len, .id = c->id};
+    *p = (struct rnnd__packed){
+        .N = R, .T = 1, .R = R, .n = &c->n, .off = c->off, .len = c->len, .id = c->id};
     p->d_n = take(&left, 1);
     p->d_off = take(&left, 4);
     p->d_len = take(&left, R);
@@ -134,8 +134,15 @@ static int time_cells(struct cells *c, double *seconds)
     const struct rnnd__backend_ops *op = c->be->ops;
     const struct rnnd__rnn *r = &c->rnn;
     int64_t H = r->H, GH = rnnd__cell_gates(r->cell) * H;
-    struct rnnd__matmul weights = {.ta = true, .m = GH, .n = H, .k = c->n, .alpha = 1,
-                                  .beta = 1, .lda = GH, .ldb = H, .ldc = H};
+    struct rnnd__matmul weights = {.ta = true,
+                                   .m = GH,
+                                   .n = H,
+                                   .k = c->n,
+                                   .alpha = 1,
+                                   .beta = 1,
+                                   .lda = GH,
+                                   .ldb = H,
+                                   .ldc = H};
     double loop = 0, product = 0;
     for (int i = 0; i < TRIES; i++) {
         double start = rnnd__clock();
@@ -151,7 +158,7 @@ static int time_cells(struct cells *c, double *seconds)
 }
 
 int rnnd__bench_cell(struct rnnd_backend *be, enum rnnd_cell cell, int64_t H,
-                    int64_t rows, double *seconds)
+                     int64_t rows, double *seconds)
 {
     struct cells c = {.be = be};
     double result = 0;

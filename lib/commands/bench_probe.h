@@ -15,6 +15,6 @@ RNND_CHECKED int rnnd__bench_gemm(struct rnnd_backend *be, double *rate);
 /* Seconds that the cells of one row take, forward and backward, without any product, in
    a batch of about that many rows. */
 RNND_CHECKED int rnnd__bench_cell(struct rnnd_backend *be, enum rnnd_cell cell,
-                                 int64_t H, int64_t rows, double *seconds);
+                                  int64_t H, int64_t rows, double *seconds);
 
 #endif

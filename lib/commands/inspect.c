@@ -7,11 +7,11 @@
  */
 #include "commands/inspect.h"
 
-#include "checkpoint/checkpoint.h"
-#include "hdf/hdf.h"
 #include "base/log.h"
-#include "checkpoint/run_dir.h"
 #include "base/status.h"
+#include "checkpoint/checkpoint.h"
+#include "checkpoint/run_dir.h"
+#include "hdf/hdf.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -128,9 +128,12 @@ static int inspect_data(const char *path, struct findings *f)
 
 struct arrays {
     struct rnnd__hdf *file;
-    json_t *list; /* of model arrays */
-    json_t *bare; /* names of arrays without a checksum */
-    bool tied;    /* head.weight is embed.weight */
+    /* of model arrays */
+    json_t *list;
+    /* names of arrays without a checksum */
+    json_t *bare;
+    /* head.weight is embed.weight */
+    bool tied;
     int64_t parameters;
 };
 
@@ -175,7 +178,8 @@ static int list_arrays(const char *path, const char *config, json_t *facts)
         status = rnnd__hdf_each(a.file, "/", look_for_checksum, &a);
     if (status == 0) {
         put(facts, "parameters", json_integer(a.parameters));
-        put(facts, "whole_file_checksum", json_boolean(rnnd__hdf_ends_with_checksum(a.file)));
+        put(facts, "whole_file_checksum",
+            json_boolean(rnnd__hdf_ends_with_checksum(a.file)));
         if (json_array_size(a.bare))
             put(facts, "without_checksum", json_incref(a.bare));
         put(facts, "model", json_incref(a.list));
@@ -315,9 +319,9 @@ static int kind_of_open(struct rnnd__hdf *file, enum kind *out)
         *out = DATA;
     else
         status = rnnd__fail(RNND_EDATA,
-                           "%s: attribute format = \"%.40s\": neither a data file "
-                           "nor a checkpoint",
-                           rnnd__hdf_path(file), format);
+                            "%s: attribute format = \"%.40s\": neither a data file "
+                            "nor a checkpoint",
+                            rnnd__hdf_path(file), format);
     free(format);
     return status;
 }

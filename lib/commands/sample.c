@@ -10,10 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "data/batch.h"
 #include "base/log.h"
 #include "base/random.h"
 #include "base/status.h"
+#include "data/batch.h"
 
 struct sampler {
     struct rnnd_model *model;
@@ -23,8 +23,10 @@ struct sampler {
     bool words;
     struct rnnd_batch *batch;
     struct rnnd_state *state;
-    float *scores;                 /* [tokens of a pass, V] */
-    double *weight;                /* [V] */
+    /* [tokens of a pass, V] */
+    float *scores;
+    /* [V] */
+    double *weight;
     bool line_begins;
 };
 
@@ -65,7 +67,7 @@ static int64_t encode(const struct sampler *s, const char *text, int32_t *token)
     }
     if (unknown)
         rnnd__log_warn("%lld tokens of the prompt are not in the vocabulary",
-                      (long long)unknown);
+                       (long long)unknown);
     return count;
 }
 
@@ -144,13 +146,13 @@ int rnnd__sample(struct rnnd_model *model, const struct rnnd_options *opt, FILE 
     int status = 0;
     if (spec->task != RNND_LM)
         return rnnd__fail(RNND_EUSAGE,
-                         "the model was made for %s: only language models (lm) "
-                         "write text",
-                         rnnd_task_name(spec->task));
+                          "the model was made for %s: only language models (lm) "
+                          "write text",
+                          rnnd_task_name(spec->task));
     if (!rnnd_model_class(model, 0))
         return rnnd__fail(RNND_EUSAGE,
-                         "the model does not know the texts of its tokens: it "
-                         "was trained on data without /vocab");
+                          "the model does not know the texts of its tokens: it "
+                          "was trained on data without /vocab");
     s.words = s.vocab > 1 && strcmp(rnnd_model_class(model, 1), "<eos>") == 0;
     size_t V = (size_t)s.vocab;
     RNND_TRY_GOTO(rnnd__new(most, sizeof *token, "prompt", (void **)&token));

@@ -10,6 +10,6 @@
    text gets a newline if it has none. opt: prompt, length, temperature, seed. EUSAGE
    where the model is no language model, or knows no texts of its tokens. */
 RNND_CHECKED int rnnd__sample(struct rnnd_model *model, const struct rnnd_options *opt,
-                             FILE *out);
+                              FILE *out);
 
 #endif

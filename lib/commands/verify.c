@@ -13,14 +13,14 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/log.h"
+#include "base/status.h"
 #include "checkpoint/checkpoint.h"
 #include "device/device.h"
-#include "train/gradient.h"
-#include "base/log.h"
-#include "options/options.h"
 #include "model/params.h"
+#include "options/options.h"
+#include "train/gradient.h"
 #include "train/setup.h"
-#include "base/status.h"
 
 /* Largest difference over largest value of a tensor that rounding may make. */
 static const double bound = 2e-5;
@@ -31,13 +31,15 @@ struct verifier {
     struct rnnd__setup setup;
     const struct rnnd_options *opt;
     struct rnnd_comm *comm;
-    FILE *out;                     /* rank 0, else NULL */
+    /* rank 0, else NULL */
+    FILE *out;
     const struct rnnd__params *params;
-    float *one, *other;            /* gradient arenas on the host */
+    /* gradient arenas on the host */
+    float *one, *other;
     bool failed;
 };
 
-/* ---- gradients ------------------------------------------------------------------- */
+/* ---- gradients */
 
 static int take_members(struct verifier *v, struct rnnd__shard *shard)
 {
@@ -65,10 +67,10 @@ static int add_shard(struct verifier *v, int ranks, int rank, int64_t micro)
     if (v->opt->tbptt)
         RNND_TRY_GOTO(rnnd_state_new(v->setup.model, shard->members, &state));
     struct rnnd__gradient gradient = {.model = v->setup.model,
-                               .batch = v->setup.batch,
-                               .shard = shard,
-                               .state = state,
-                               .seed = (uint64_t)v->opt->seed};
+                                      .batch = v->setup.batch,
+                                      .shard = shard,
+                                      .state = state,
+                                      .seed = (uint64_t)v->opt->seed};
     RNND_TRY_GOTO(rnnd__gradient_accumulate(&gradient));
 done:
     rnnd_state_free(state);
@@ -173,7 +175,7 @@ static int compare_micro(struct verifier *v, const char *what, int64_t micro)
     return 0;
 }
 
-/* ---- stop and resume ------------------------------------------------------------- */
+/* ---- stop and resume */
 
 /* One short training in a folder below `where`. */
 static int train(struct verifier *v, const char *where, const char *name,
@@ -229,8 +231,8 @@ static void remove_folder(const char *path)
     DIR *d = opendir(path);
     for (struct dirent *e; d && (e = readdir(d));) {
         char *file;
-        if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0
-            || asprintf(&file, "%s/%s", path, e->d_name) < 0)
+        if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0 ||
+            asprintf(&file, "%s/%s", path, e->d_name) < 0)
             continue;
         if (e->d_type == DT_DIR)
             remove_folder(file);
@@ -280,7 +282,7 @@ static int compare_resumed(struct verifier *v)
     return status;
 }
 
-/* ---- the flow -------------------------------------------------------------------- */
+/* ---- the flow */
 
 static int open_all(struct verifier *v)
 {
@@ -339,8 +341,8 @@ static int compare_all(struct verifier *v)
 
 int rnnd__verify(const struct rnnd_options *opt, struct rnnd_comm *comm, FILE *out)
 {
-    struct verifier v = {.opt = opt, .comm = comm,
-                         .out = rnnd_comm_rank(comm) == 0 ? out : NULL};
+    struct verifier v = {
+        .opt = opt, .comm = comm, .out = rnnd_comm_rank(comm) == 0 ? out : NULL};
     int status = rnnd_comm_agree(comm, open_all(&v));
     if (status == 0)
         status = compare_all(&v);

@@ -12,6 +12,6 @@
    writes a line each to out, with the largest difference. RNND_FAULT where one does not
    hold. Collective; files go to a temporary folder. */
 RNND_CHECKED int rnnd__verify(const struct rnnd_options *opt, struct rnnd_comm *comm,
-                             FILE *out);
+                              FILE *out);
 
 #endif

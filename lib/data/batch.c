@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "device/device.h"
 #include "base/status.h"
+#include "device/device.h"
 
 static bool token_input(const struct rnnd_batch *b)
 {
@@ -57,13 +57,13 @@ int rnnd_batch_new(struct rnnd_backend *be, struct rnnd_dataset *data, bool targ
 }
 
 int rnnd__batch_new_tokens(struct rnnd_backend *be, int64_t vocab,
-                          struct rnnd_batch **out)
+                           struct rnnd_batch **out)
 {
     struct rnnd_batch *b = NULL;
     RNND_TRY(rnnd__new(1, sizeof *b, "batch", (void **)&b));
     b->be = be;
-    b->own_info = (struct rnnd_dataset_info){.task = RNND_LM, .vocab = vocab,
-                                             .outputs = vocab};
+    b->own_info =
+        (struct rnnd_dataset_info){.task = RNND_LM, .vocab = vocab, .outputs = vocab};
     b->info = &b->own_info;
     *out = b;
     return 0;
@@ -71,17 +71,18 @@ int rnnd__batch_new_tokens(struct rnnd_backend *be, int64_t vocab,
 
 static void free_device(struct rnnd_batch *b)
 {
-    struct rnnd__buf all[] = {b->packed.d_n, b->packed.d_off, b->packed.d_len,
-                             b->packed.d_id, b->inputs, b->targets,
-                             b->segments.rows, b->segments.segment, b->segments.token};
+    struct rnnd__buf all[] = {b->packed.d_n,    b->packed.d_off,     b->packed.d_len,
+                              b->packed.d_id,   b->inputs,           b->targets,
+                              b->segments.rows, b->segments.segment, b->segments.token};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         b->be->ops->free(b->be, all[i]);
 }
 
 static void free_host(struct rnnd_batch *b)
 {
-    void *all[] = {b->n, b->len, b->off, b->id, b->sequence, b->host_inputs,
-                   b->host_targets, b->host_tokens, b->rows, b->segment, b->token};
+    void *all[] = {b->n,        b->len,         b->off,          b->id,
+                   b->sequence, b->host_inputs, b->host_targets, b->host_tokens,
+                   b->rows,     b->segment,     b->token};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         free(all[i]);
 }
@@ -186,9 +187,9 @@ static int reserve_piece(struct rnnd_batch *b, int64_t steps)
     if (steps <= b->piece_room && b->piece_inputs)
         return 0;
     RNND_TRY(rnnd__grow((size_t)steps, 4 * (size_t)input_width(b), "a sequence",
-                       (void **)&b->piece_inputs));
+                        (void **)&b->piece_inputs));
     RNND_TRY(rnnd__grow((size_t)steps, 4 * (size_t)target_width(b), "a sequence",
-                       (void **)&b->piece_targets));
+                        (void **)&b->piece_targets));
     b->piece_room = steps;
     return 0;
 }
@@ -304,9 +305,9 @@ int rnnd_batch_load(struct rnnd_batch *b, const struct rnnd_piece *piece, int64_
         need.rows += piece[j].length;
     if (need.rows > INT32_MAX)
         return rnnd__fail(RNND_EUSAGE,
-                         "a batch of %lld steps on one rank: use a smaller "
-                         "--batch or --microbatch-tokens",
-                         (long long)need.rows);
+                          "a batch of %lld steps on one rank: use a smaller "
+                          "--batch or --microbatch-tokens",
+                          (long long)need.rows);
     RNND_TRY(rnnd_batch_reserve(b, &need));
     RNND_TRY(reserve_piece(b, need.steps + 1));
     pack_shape(b, piece, count, first);
@@ -349,7 +350,8 @@ int rnnd_batch_load_sequences(struct rnnd_batch *b, const int32_t *ids, int64_t 
     RNND_TRY(rnnd__new((size_t)count, sizeof *piece, "batch", (void **)&piece));
     for (int64_t j = 0; j < count; j++) {
         int64_t length = offsets[ids[j] + 1] - offsets[ids[j]];
-        piece[j] = (struct rnnd_piece){.id = ids[j], .begin = offsets[ids[j]],
+        piece[j] = (struct rnnd_piece){.id = ids[j],
+                                       .begin = offsets[ids[j]],
                                        .length = length - (pairs && length > 0),
                                        .sequence = ids[j]};
     }

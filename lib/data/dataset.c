@@ -91,8 +91,8 @@ static int check_format(struct rnnd_dataset *data)
     RNND_TRY(as_data(rnnd__hdf_get_int(data->file, "version", &version)));
     if (version != 1)
         return rnnd__fail(RNND_EDATA,
-                         "%s: attribute version = %lld: this program reads 1",
-                         data->path, (long long)version);
+                          "%s: attribute version = %lld: this program reads 1",
+                          data->path, (long long)version);
     return 0;
 }
 
@@ -133,7 +133,7 @@ static int read_task(struct rnnd_dataset *data)
             data->path, task_name[task]);
     if (!wanted && data->has_targets)
         rnnd__log_warn("%s: /targets are not looked at: the task is %s", data->path,
-                      task_name[task]);
+                       task_name[task]);
     data->has_targets = wanted;
     return 0;
 }
@@ -144,7 +144,7 @@ static int read_count(struct rnnd_dataset *data, const char *name, int64_t *out)
     RNND_TRY(as_data(rnnd__hdf_get_int(data->file, name, out)));
     if (*out < 1 || *out > INT32_MAX)
         return rnnd__fail(RNND_EDATA, "%s: attribute %s = %lld: not in 1..2147483647",
-                         data->path, name, (long long)*out);
+                          data->path, name, (long long)*out);
     return 0;
 }
 
@@ -171,11 +171,11 @@ static int read_inputs_shape(struct rnnd_dataset *data)
             data->path);
     if (shape.rank != (tokens ? 1 : 2))
         return rnnd__fail(RNND_EDATA, "%s: /inputs: %d dimension%s; %s", data->path,
-                         shape.rank, shape.rank == 1 ? "" : "s",
-                         tokens
-                             ? "token ids (there is a vocab_size) have 1, [S]"
-                             : "features have 2, [S, I]; token ids need the attribute "
-                               "vocab_size");
+                          shape.rank, shape.rank == 1 ? "" : "s",
+                          tokens
+                              ? "token ids (there is a vocab_size) have 1, [S]"
+                              : "features have 2, [S, I]; token ids need the attribute "
+                                "vocab_size");
     if (!tokens && shape.dim[1] < 1)
         return rnnd__fail(RNND_EDATA, "%s: /inputs: no feature", data->path);
     data->info.inputs = tokens ? 0 : shape.dim[1];
@@ -196,10 +196,10 @@ static int read_targets_shape(struct rnnd_dataset *data)
     RNND_TRY(numbers(data, "/targets", &shape));
     if (shape.rank != (classes ? 1 : 2))
         return rnnd__fail(RNND_EDATA, "%s: /targets: %d dimension%s; task %s has %s",
-                         data->path, shape.rank, shape.rank == 1 ? "" : "s",
-                         rnnd_task_name(info->task),
-                         classes ? (steps ? "1, [S]" : "1, [N]")
-                                 : (steps ? "2, [S, O]" : "2, [N, O]"));
+                          data->path, shape.rank, shape.rank == 1 ? "" : "s",
+                          rnnd_task_name(info->task),
+                          classes ? (steps ? "1, [S]" : "1, [N]")
+                                  : (steps ? "2, [S, O]" : "2, [N, O]"));
     int64_t want = steps ? info->steps : info->sequences;
     if (shape.dim[0] != want)
         return rnnd__fail(
@@ -225,13 +225,14 @@ static int read_texts(struct rnnd_dataset *data, const char *object, int64_t wan
     RNND_TRY(as_data(rnnd__hdf_shape(data->file, object, &shape)));
     if (shape.kind == RNND_HDF_STRING && shape.rank == 1 && shape.dim[0] != want)
         return rnnd__fail(RNND_EDATA, "%s: %s: %lld texts, %lld are wanted", data->path,
-                         object, (long long)shape.dim[0], (long long)want);
+                          object, (long long)shape.dim[0], (long long)want);
     return as_data(rnnd__hdf_read_strings(data->file, object, out, &count));
 }
 
 /* ---- open and close */
 
-static struct rnnd__dataset_place place_of(struct rnnd_dataset *data, const char *object)
+static struct rnnd__dataset_place place_of(struct rnnd_dataset *data,
+                                           const char *object)
 {
     struct rnnd__dataset_place at = {0, 0};
     if (!rnnd__hdf_place(data->file, object, &at.offset, &at.row))
@@ -332,9 +333,9 @@ static int check_range(const struct rnnd_dataset *data, const char *object,
 {
     if (first < 0 || count < 0 || first > rows || count > rows - first)
         return rnnd__fail(RNND_EDATA,
-                         "%s: %s: rows %lld to %lld are asked for, it has %lld",
-                         data->path, object, (long long)first,
-                         (long long)(first + count - 1), (long long)rows);
+                          "%s: %s: rows %lld to %lld are asked for, it has %lld",
+                          data->path, object, (long long)first,
+                          (long long)(first + count - 1), (long long)rows);
     return 0;
 }
 
@@ -405,9 +406,12 @@ const char *rnnd_dataset_token(const struct rnnd_dataset *data, int64_t token)
 /* Sums over steps, one per feature. */
 struct moments {
     int64_t I;
-    double *mean, *square; /* [I] */
-    float *low, *high;     /* [I] */
-    bool second;           /* the pass that knows the mean */
+    /* [I] */
+    double *mean, *square;
+    /* [I] */
+    float *low, *high;
+    /* the pass that knows the mean */
+    bool second;
 };
 
 static void add_moments(struct moments *m, const float *x, int64_t steps)
@@ -444,7 +448,8 @@ int rnnd_dataset_moments(struct rnnd_dataset *data, float *mean, float *std)
     float *block = NULL;
     int status;
     if (I == 0)
-        return rnnd__fail(RNND_EDATA, "%s: /inputs: token ids have no mean", data->path);
+        return rnnd__fail(RNND_EDATA, "%s: /inputs: token ids have no mean",
+                          data->path);
     RNND_TRY_GOTO(
         rnnd__new((size_t)I, 2 * sizeof(double), "statistics", (void **)&m.mean));
     RNND_TRY_GOTO(

@@ -10,20 +10,28 @@
 
 /* Where an array's rows lie in the file; row 0 = not in one piece. */
 struct rnnd__dataset_place {
-    int64_t offset, row;           /* bytes */
+    /* bytes */
+    int64_t offset, row;
 };
 
 struct rnnd_dataset {
     struct rnnd_dataset_info info;
     char *path;
-    struct rnnd__hdf *file; /* open while contents are read from disk, else NULL */
-    int64_t classes;       /* of classify and tag */
+    /* open while contents are read from disk, else NULL */
+    struct rnnd__hdf *file;
+    /* of classify and tag */
+    int64_t classes;
     bool has_targets;
-    int64_t target_rows;           /* N or S */
-    int64_t *offsets;              /* [N+1] */
-    void *inputs, *targets;        /* all of them, or NULL: read by slices */
-    struct rnnd__dataset_place inputs_at, targets_at; /* what is read by slices */
-    char **name, **class, **token; /* one block each, or NULL */
+    /* N or S */
+    int64_t target_rows;
+    /* [N+1] */
+    int64_t *offsets;
+    /* all of them, or NULL: read by slices */
+    void *inputs, *targets;
+    /* what is read by slices */
+    struct rnnd__dataset_place inputs_at, targets_at;
+    /* one block each, or NULL */
+    char **name, **class, **token;
 };
 
 /* Up to how many bytes of inputs and targets a data set keeps in memory; 1 GiB. */

@@ -21,7 +21,7 @@ static int check_offsets(struct rnnd_dataset *data)
     const int64_t *at = data->offsets;
     if (at[0] != 0)
         return rnnd__fail(RNND_EDATA, "%s: /offsets[0] = %lld: the first is 0",
-                         data->path, (long long)at[0]);
+                          data->path, (long long)at[0]);
     for (int64_t i = 0; i < info->sequences; i++) {
         int64_t n = at[i + 1] - at[i];
         if (at[i + 1] < at[i])
@@ -30,13 +30,13 @@ static int check_offsets(struct rnnd_dataset *data)
                 data->path, (long long)i + 1, (long long)at[i + 1], (long long)at[i]);
         if (at[i + 1] > info->steps)
             return rnnd__fail(RNND_EDATA,
-                             "%s: /offsets[%lld] = %lld: /inputs has %lld steps",
-                             data->path, (long long)i + 1, (long long)at[i + 1],
-                             (long long)info->steps);
+                              "%s: /offsets[%lld] = %lld: /inputs has %lld steps",
+                              data->path, (long long)i + 1, (long long)at[i + 1],
+                              (long long)info->steps);
         if (n > INT32_MAX)
             return rnnd__fail(RNND_EDATA,
-                             "%s: /offsets: sequence %lld has more than 2^31-1 steps",
-                             data->path, (long long)i);
+                              "%s: /offsets: sequence %lld has more than 2^31-1 steps",
+                              data->path, (long long)i);
         info->longest = n > info->longest ? n : info->longest;
         if (info->task == RNND_LM && n > 1)
             info->targets += n - 1;
@@ -57,18 +57,18 @@ int rnnd__dataset_offsets(struct rnnd_dataset *data)
     RNND_TRY(status == RNND_EFILE ? RNND_EDATA : status);
     if (shape.rank != 1)
         return rnnd__fail(RNND_EDATA, "%s: /offsets: %d dimensions, 1 is wanted",
-                         data->path, shape.rank);
+                          data->path, shape.rank);
     if (shape.dim[0] < 2)
         return rnnd__fail(RNND_EDATA,
-                         "%s: /offsets: %lld values, N+1 for N sequences are "
-                         "wanted: there is no sequence",
-                         data->path, (long long)shape.dim[0]);
+                          "%s: /offsets: %lld values, N+1 for N sequences are "
+                          "wanted: there is no sequence",
+                          data->path, (long long)shape.dim[0]);
     if (shape.dim[0] > INT32_MAX)
         return rnnd__fail(RNND_EDATA, "%s: /offsets: more than 2^31-2 sequences",
-                         data->path);
+                          data->path);
     data->info.sequences = shape.dim[0] - 1;
     RNND_TRY(rnnd__new((size_t)shape.dim[0], sizeof *data->offsets, "offsets",
-                      (void **)&data->offsets));
+                       (void **)&data->offsets));
     RNND_TRY(
         rnnd__dataset_read(data, "/offsets", 0, shape.dim[0], RNND_I64, data->offsets));
     return check_offsets(data);
@@ -160,9 +160,9 @@ static int check_features(struct rnnd_dataset *data, const void *rows, int64_t f
 static int fail_target(const struct rnnd_dataset *data, int64_t row, int64_t column,
                        float value, const char *rule)
 {
-    return rnnd__fail(RNND_EDATA, "%s: /targets[%lld, %lld] = %g: %s, NaN = ignored row",
-                     data->path, (long long)row, (long long)column, (double)value,
-                     rule);
+    return rnnd__fail(
+        RNND_EDATA, "%s: /targets[%lld, %lld] = %g: %s, NaN = ignored row", data->path,
+        (long long)row, (long long)column, (double)value, rule);
 }
 
 static int check_values(struct rnnd_dataset *data, const void *rows, int64_t first,
@@ -235,7 +235,7 @@ int rnnd__dataset_values(struct rnnd_dataset *data, bool keep_inputs, bool keep_
     rnnd__hash_start(&hash);
     rnnd__hash_add(&hash, head, sizeof head);
     rnnd__hash_add(&hash, data->offsets,
-                  (size_t)(info->sequences + 1) * sizeof *data->offsets);
+                   (size_t)(info->sequences + 1) * sizeof *data->offsets);
     RNND_TRY(pass_array(data, &inputs, &hash, keep_inputs ? &data->inputs : NULL));
     if (data->has_targets) {
         struct array targets = {

@@ -17,11 +17,15 @@ struct rnnd_plan {
     const int64_t *offsets;
     int64_t sequences;
     struct rnnd_plan_options opt;
-    int32_t *order;                /* [sequences] of this epoch */
-    int64_t *start;                /* [entries+1] where each batch begins in order */
+    /* [sequences] of this epoch */
+    int32_t *order;
+    /* [entries+1] where each batch begins in order */
+    int64_t *start;
     int64_t entries;
-    int32_t *turn;                 /* [entries] which batch comes when */
-    uint64_t *key;                 /* [sequences of a pool] scratch of the sorts */
+    /* [entries] which batch comes when */
+    int32_t *turn;
+    /* [sequences of a pool] scratch of the sorts */
+    uint64_t *key;
 };
 
 /* Draws of one Philox stream, 64 bits each. */
@@ -33,7 +37,8 @@ static uint64_t draw_below(struct draws *d, uint64_t bound)
 {
     uint32_t half = (uint32_t)(d->next & 1) * 2;
     uint64_t c = d->next++ >> 1;
-    struct rnnd__random r = rnnd__philox(d->key, (uint32_t)c, (uint32_t)(c >> 32), 0, 0);
+    struct rnnd__random r =
+        rnnd__philox(d->key, (uint32_t)c, (uint32_t)(c >> 32), 0, 0);
     uint64_t word = ((uint64_t)r.word[half + 1] << 32) | r.word[half];
     return (uint64_t)(((unsigned __int128)word * bound) >> 64);
 }
@@ -118,10 +123,11 @@ static int64_t batch_end(const struct rnnd_plan *plan, int64_t from)
 
 struct rnnd_plan_options rnnd_plan_options_of(const struct rnnd_options *opt)
 {
-    return (struct rnnd_plan_options){
-        .seed = (uint64_t)opt->seed, .shuffle = opt->shuffle == RNND_SHUFFLE_EPOCH,
-        .bucket = opt->bucket, .batch = opt->batch_tokens ? 0 : opt->batch,
-        .batch_tokens = opt->batch_tokens};
+    return (struct rnnd_plan_options){.seed = (uint64_t)opt->seed,
+                                      .shuffle = opt->shuffle == RNND_SHUFFLE_EPOCH,
+                                      .bucket = opt->bucket,
+                                      .batch = opt->batch_tokens ? 0 : opt->batch,
+                                      .batch_tokens = opt->batch_tokens};
 }
 
 int rnnd_plan_new(const int64_t *offsets, int64_t sequences,
@@ -129,7 +135,7 @@ int rnnd_plan_new(const int64_t *offsets, int64_t sequences,
 {
     if (sequences > INT32_MAX)
         return rnnd__fail(RNND_EDATA, "%lld sequences: a data set may hold %d at most",
-                         (long long)sequences, INT32_MAX);
+                          (long long)sequences, INT32_MAX);
     struct rnnd_plan *plan = NULL;
     size_t n = (size_t)sequences, entries = n, pool = n;
     int status = 0;
@@ -216,13 +222,13 @@ void rnnd_plan_entry(const struct rnnd_plan *plan, int64_t entry, const int32_t 
     *count = plan->start[b + 1] - plan->start[b];
 }
 
-/* ---- sharing out ----------------------------------------------------------------- */
+/* ---- sharing out */
 
 /* What a rank is charged with, in quarters of what a row costs: its rows, a little for
    each sequence, and, where they run as one batch, its steps, each of which passes once
    over the recurrent weights. The figures behind them are in HACKING. */
 enum { COST_SEQUENCE = 1, COST_STEP = 4, COST_FAR_STEP = 20 };
-enum { NEAR_WEIGHTS = 1 << 19 };   /* floats that a core's own cache holds */
+enum { NEAR_WEIGHTS = 1 << 19 }; /* floats that a core's own cache holds */
 
 int64_t rnnd__plan_step_cost(int64_t weights)
 {
@@ -231,8 +237,10 @@ int64_t rnnd__plan_step_cost(int64_t weights)
 
 /* A heap of ranks, the least loaded on top; ties go to the lowest rank. */
 struct heap {
-    int64_t *load;                 /* [ranks] by rank; 0 = nothing yet */
-    int32_t *rank;                 /* [ranks] heap order */
+    /* [ranks] by rank; 0 = nothing yet */
+    int64_t *load;
+    /* [ranks] heap order */
+    int32_t *rank;
     int ranks;
 };
 

@@ -10,10 +10,12 @@
 enum { RNND_COST_ROW = 4 };
 
 struct rnnd__deal {
-    const int64_t *length;         /* [count] rows of each piece */
+    /* [count] rows of each piece */
+    const int64_t *length;
     int64_t count;
     int ranks, rank;
-    int64_t step_cost; /* of a packed batch; 0 for pieces that run one by one */
+    /* of a packed batch; 0 for pieces that run one by one */
+    int64_t step_cost;
 };
 
 /* For a layer with so many recurrent weights. */

@@ -9,11 +9,12 @@
 
 struct rnnd__prefetch {
     struct rnnd_dataset *data;
-    struct rnnd__shard *shard;      /* of the entry that comes next */
+    /* of the entry that comes next */
+    struct rnnd__shard *shard;
 };
 
 int rnnd__prefetch_new(const struct rnnd_options *opt, struct rnnd_dataset *data,
-                   struct rnnd_comm *comm, struct rnnd__prefetch **out)
+                       struct rnnd_comm *comm, struct rnnd__prefetch **out)
 {
     struct rnnd__prefetch *p = NULL;
     *out = NULL;
@@ -37,7 +38,8 @@ void rnnd__prefetch_free(struct rnnd__prefetch *p)
     free(p);
 }
 
-int rnnd__prefetch_entry(struct rnnd__prefetch *p, const struct rnnd_plan *plan, int64_t entry)
+int rnnd__prefetch_entry(struct rnnd__prefetch *p, const struct rnnd_plan *plan,
+                         int64_t entry)
 {
     const int32_t *ids;
     int64_t count;
@@ -52,7 +54,8 @@ int rnnd__prefetch_entry(struct rnnd__prefetch *p, const struct rnnd_plan *plan,
     return 0;
 }
 
-void rnnd__prefetch_lanes(struct rnnd__prefetch *p, const struct rnnd__shard *lanes, int64_t k)
+void rnnd__prefetch_lanes(struct rnnd__prefetch *p, const struct rnnd__shard *lanes,
+                          int64_t k)
 {
     int64_t end, first = rnnd__shard_windows(lanes, k, &end);
     for (int64_t j = 0; p && j < lanes->count; j++) {

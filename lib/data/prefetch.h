@@ -15,14 +15,14 @@ struct rnnd__prefetch;
 
 /* *out: NULL where all is in memory, which the other functions accept. */
 RNND_CHECKED int rnnd__prefetch_new(const struct rnnd_options *opt,
-                                struct rnnd_dataset *data, struct rnnd_comm *comm,
-                                struct rnnd__prefetch **out);
+                                    struct rnnd_dataset *data, struct rnnd_comm *comm,
+                                    struct rnnd__prefetch **out);
 void rnnd__prefetch_free(struct rnnd__prefetch *ahead);
 /* The plan entry that comes next: this rank's shard of it. */
 RNND_CHECKED int rnnd__prefetch_entry(struct rnnd__prefetch *ahead,
-                                  const struct rnnd_plan *plan, int64_t entry);
+                                      const struct rnnd_plan *plan, int64_t entry);
 /* Update k of a stream's lanes. */
 void rnnd__prefetch_lanes(struct rnnd__prefetch *ahead, const struct rnnd__shard *lanes,
-                      int64_t k);
+                          int64_t k);
 
 #endif

@@ -5,8 +5,8 @@
 
 #include <stdlib.h>
 
-#include "data/plan.h"
 #include "base/status.h"
+#include "data/plan.h"
 
 static int64_t recurrent_weights(const struct rnnd_options *opt)
 {
@@ -15,7 +15,7 @@ static int64_t recurrent_weights(const struct rnnd_options *opt)
 }
 
 int rnnd__shard_new(const struct rnnd_options *opt, const struct rnnd_dataset *data,
-                   struct rnnd_comm *comm, struct rnnd__shard **out)
+                    struct rnnd_comm *comm, struct rnnd__shard **out)
 {
     struct rnnd__shard *s = NULL;
     RNND_TRY(rnnd__new(1, sizeof *s, "shards", (void **)&s));
@@ -147,10 +147,10 @@ int rnnd__shard_lanes(struct rnnd__shard *s, int64_t lanes)
     int64_t pairs = s->tokens - 1;
     if (pairs < lanes)
         return rnnd__fail(RNND_EDATA,
-                         "%lld tokens make %lld pairs, fewer than --batch %lld "
-                         "lanes",
-                         (long long)s->tokens, (long long)at_least(pairs, 0),
-                         (long long)lanes);
+                          "%lld tokens make %lld pairs, fewer than --batch %lld "
+                          "lanes",
+                          (long long)s->tokens, (long long)at_least(pairs, 0),
+                          (long long)lanes);
     RNND_TRY(make_room(s, lanes));
     for (int64_t i = 0; i < lanes; i++) {
         int64_t begin = lane_begin(i, pairs, lanes);
@@ -168,13 +168,16 @@ int rnnd__shard_lanes(struct rnnd__shard *s, int64_t lanes)
 int64_t rnnd__shard_updates(const struct rnnd__shard *s, int64_t longest)
 {
     int64_t windows = windows_of(s, longest);
-    return s->windows_per_update ? (windows + s->windows_per_update - 1) / s->windows_per_update : 1;
+    return s->windows_per_update
+               ? (windows + s->windows_per_update - 1) / s->windows_per_update
+               : 1;
 }
 
 int64_t rnnd__shard_windows(const struct rnnd__shard *s, int64_t k, int64_t *end)
 {
     int64_t first = s->windows_per_update ? k * s->windows_per_update : 0;
-    *end = s->windows_per_update ? at_most(first + s->windows_per_update, s->windows) : s->windows;
+    *end = s->windows_per_update ? at_most(first + s->windows_per_update, s->windows)
+                                 : s->windows;
     return first;
 }
 
@@ -190,7 +193,7 @@ int64_t rnnd__shard_steps(const struct rnnd__shard *s, int64_t first, int64_t en
 }
 
 int64_t rnnd__shard_slice(struct rnnd__shard *s, int64_t w, int64_t m,
-                         const struct rnnd_piece **pieces)
+                          const struct rnnd_piece **pieces)
 {
     const struct rnnd_piece *from = s->piece + s->cut[m];
     int64_t count = s->cut[m + 1] - s->cut[m], n = 0;
@@ -207,7 +210,7 @@ int64_t rnnd__shard_slice(struct rnnd__shard *s, int64_t w, int64_t m,
 }
 
 void rnnd__shard_limits(const struct rnnd__shard *s, const int32_t *ids, int64_t count,
-                       struct rnnd_limits *limits)
+                        struct rnnd_limits *limits)
 {
     int64_t total = 0, longest = 0;
     for (int64_t i = 0; i < count; i++) {

@@ -13,25 +13,40 @@
 
 struct rnnd__shard {
     /* how to cut; set by rnnd__shard_new */
-    const int64_t *offsets;        /* of the data set, borrowed */
-    bool pairs;                    /* lm: n tokens make n-1 steps */
-    int64_t tokens;                /* steps stored in the data set */
+
+    /* of the data set, borrowed */
+    const int64_t *offsets;
+    /* lm: n tokens make n-1 steps */
+    bool pairs;
+    /* steps stored in the data set */
+    int64_t tokens;
     int ranks, rank;
-    int64_t window;                /* steps, 0 = whole sequences */
-    int64_t windows_per_update;                 /* windows an update, 0 = all */
-    int64_t bound;                 /* steps of a micro-batch, 0 = none */
-    int64_t step_cost;             /* of the model, as in plan.h */
+    /* steps, 0 = whole sequences */
+    int64_t window;
+    /* windows an update, 0 = all */
+    int64_t windows_per_update;
+    /* steps of a micro-batch, 0 = none */
+    int64_t bound;
+    /* of the model, as in plan.h */
+    int64_t step_cost;
 
     /* the entry as all ranks see it */
-    int64_t *length;               /* [members] steps of each sequence or lane */
+
+    /* [members] steps of each sequence or lane */
+    int64_t *length;
     int64_t members;
-    int64_t windows;               /* of the longest, at least 1 */
-    double straggler;              /* longest over mean cost of the ranks */
+    /* of the longest, at least 1 */
+    int64_t windows;
+    /* longest over mean cost of the ranks */
+    double straggler;
 
     /* this rank's part */
-    struct rnnd_piece *piece;      /* [count] whole, by falling length */
+
+    /* [count] whole, by falling length */
+    struct rnnd_piece *piece;
     int64_t count;
-    int64_t *cut; /* [cuts+1] micro-batch m is pieces cut[m] .. cut[m+1]-1 */
+    /* [cuts+1] micro-batch m is pieces cut[m] .. cut[m+1]-1 */
+    int64_t *cut;
     int64_t cuts;
 
     /* scratch */
@@ -41,12 +56,12 @@ struct rnnd__shard {
 };
 
 RNND_CHECKED int rnnd__shard_new(const struct rnnd_options *opt,
-                                const struct rnnd_dataset *data, struct rnnd_comm *comm,
-                                struct rnnd__shard **out);
+                                 const struct rnnd_dataset *data,
+                                 struct rnnd_comm *comm, struct rnnd__shard **out);
 void rnnd__shard_free(struct rnnd__shard *shard);
 /* The sequences of a plan entry. */
 RNND_CHECKED int rnnd__shard_sequences(struct rnnd__shard *shard, const int32_t *ids,
-                                      int64_t count);
+                                       int64_t count);
 /* All sequences joined and cut into lanes (lm); EDATA where there are fewer pairs. */
 RNND_CHECKED int rnnd__shard_lanes(struct rnnd__shard *shard, int64_t lanes);
 /* Updates that an entry with this longest sequence makes. */
@@ -58,10 +73,10 @@ int64_t rnnd__shard_steps(const struct rnnd__shard *shard, int64_t first, int64_
 /* The pieces of micro-batch m in window w, borrowed until the next call; returns how
    many: sequences that have ended are left out. */
 int64_t rnnd__shard_slice(struct rnnd__shard *shard, int64_t w, int64_t m,
-                         const struct rnnd_piece **pieces);
+                          const struct rnnd_piece **pieces);
 /* What the batches of an entry need at most, whatever rank runs what: enlarges *limits.
    ids NULL: of the members taken last. */
 void rnnd__shard_limits(const struct rnnd__shard *shard, const int32_t *ids,
-                       int64_t count, struct rnnd_limits *limits);
+                        int64_t count, struct rnnd_limits *limits);
 
 #endif

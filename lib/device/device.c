@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "device/device_cuda.h"
 #include "base/log.h"
 #include "base/status.h"
+#include "device/device_cuda.h"
 
 int rnnd__device_status(struct rnnd_backend *be, int status)
 {
@@ -28,7 +28,7 @@ void rnnd__device_free(struct rnnd_backend *be, struct rnnd__buf *buf)
 }
 
 int rnnd__device_download(struct rnnd_backend *be, void *dst, struct rnnd__buf src,
-                         size_t bytes)
+                          size_t bytes)
 {
     return rnnd__device_status(be, be->ops->download(be, dst, src, bytes));
 }
@@ -46,7 +46,8 @@ static void warn_of_binding(int cores)
     long online = sysconf(_SC_NPROCESSORS_ONLN);
     if (bound && ranks && atol(ranks) * cores < online)
         rnnd__log_warn("bound to %d of %ld cores while others are idle: start with "
-                      "mpirun --bind-to none", cores, online);
+                       "mpirun --bind-to none",
+                       cores, online);
 }
 
 /* The cores this process may use, divided by the ranks that share them. */
@@ -80,10 +81,11 @@ static int check_cpu(const struct rnnd_options *opt)
 {
     if (opt->precision == RNND_TF32 || opt->precision == RNND_BF16)
         return rnnd__fail(RNND_EUSAGE,
-                         "--precision %s is for GPUs: the CPU computes in fp32",
-                         opt->precision == RNND_TF32 ? "tf32" : "bf16");
+                          "--precision %s is for GPUs: the CPU computes in fp32",
+                          opt->precision == RNND_TF32 ? "tf32" : "bf16");
     if (opt->comm == RNND_COMM_NCCL)
-        return rnnd__fail(RNND_EUSAGE, "--comm nccl is for GPUs: ranks on CPUs use mpi");
+        return rnnd__fail(RNND_EUSAGE,
+                          "--comm nccl is for GPUs: ranks on CPUs use mpi");
     return 0;
 }
 
@@ -99,7 +101,7 @@ static int choose_kind(const struct rnnd_options *opt, bool *cuda)
     status = rnnd__cuda_devices(&plugin, &count);
     if (status < 0 && opt->device == RNND_DEVICE_CUDA)
         return rnnd__fail(status, "--device cuda: %s; use --device cpu",
-                         rnnd_status_detail());
+                          rnnd_status_detail());
     *cuda = status == 0;
     return *cuda ? 0 : check_cpu(opt);
 }
@@ -123,8 +125,8 @@ static int agree_on_kind(struct rnnd_comm *comm, bool cuda)
     if (kind[0] == -kind[1])
         return 0;
     return rnnd__fail(RNND_EDEVICE,
-                     "--device auto: some ranks have a GPU and others have none: "
-                     "use --device cpu, or hosts that all have one");
+                      "--device auto: some ranks have a GPU and others have none: "
+                      "use --device cpu, or hosts that all have one");
 }
 
 int rnnd_backend_check(const struct rnnd_options *opt)

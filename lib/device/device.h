@@ -8,11 +8,11 @@
 #include "rnn_dist.h"
 
 RNND_CHECKED int rnnd__device_alloc(struct rnnd_backend *be, struct rnnd__buf *out,
-                                   int64_t elements);
+                                    int64_t elements);
 /* Frees and forgets. */
 void rnnd__device_free(struct rnnd_backend *be, struct rnnd__buf *buf);
 RNND_CHECKED int rnnd__device_download(struct rnnd_backend *be, void *dst,
-                                      struct rnnd__buf src, size_t bytes);
+                                       struct rnnd__buf src, size_t bytes);
 RNND_CHECKED int rnnd__device_sync(struct rnnd_backend *be);
 /* Turns a status of the back end into one with its text as the detail. */
 RNND_CHECKED int rnnd__device_status(struct rnnd_backend *be, int status);

@@ -14,11 +14,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "comm/comm.h"
 #include "base/log.h"
 #include "base/status.h"
+#include "comm/comm.h"
 
-/* ---- the plug-in ----------------------------------------------------------------- */
+/* ---- the plug-in */
 
 static const char *plugin_path(void)
 {
@@ -38,18 +38,18 @@ int rnnd__cuda_plugin_find(const struct rnnd__cuda_plugin **out)
     if (!found) {
         if (!rnnd__cuda_plugin_exists())
             return rnnd__fail(RNND_EDEVICE,
-                             "there is no CUDA plug-in %s (it is built where "
-                             "configure finds CUDA; RNND_CUDA_PLUGIN names another)",
-                             path);
+                              "there is no CUDA plug-in %s (it is built where "
+                              "configure finds CUDA; RNND_CUDA_PLUGIN names another)",
+                              path);
         void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
         if (!library)
             return rnnd__fail(RNND_EDEVICE, "cannot load the CUDA plug-in: %s",
-                             dlerror());
+                              dlerror());
         const struct rnnd__cuda_plugin *p = dlsym(library, RNND_CUDA_PLUGIN_SYMBOL);
         if (!p || p->abi != RNND_CUDA_PLUGIN_ABI ||
             p->ops_size != sizeof(struct rnnd__backend_ops))
             return rnnd__fail(RNND_EDEVICE, "the CUDA plug-in %s is not this version's",
-                             path);
+                              path);
         found = p;
     }
     *out = found;
@@ -64,7 +64,7 @@ int rnnd__cuda_devices(const struct rnnd__cuda_plugin **plugin, int *count)
     return status < 0 ? rnnd__fail(status, "%s", error) : 0;
 }
 
-/* ---- who takes which device ------------------------------------------------------ */
+/* ---- who takes which device */
 
 /* What a rank tells the others of its device. */
 struct claim {
@@ -125,7 +125,7 @@ done:
     return status;
 }
 
-/* ---- opening --------------------------------------------------------------------- */
+/* ---- opening */
 
 /* tf32 where the device has it, as PyTorch's recurrent layers. */
 static enum rnnd_precision resolve_precision(enum rnnd_precision asked, int arch)
@@ -154,7 +154,7 @@ static int choose(const struct rnnd_options *opt, const struct rnnd_comm *comm,
 }
 
 int rnnd__cuda_open(const struct rnnd_options *opt, struct rnnd_comm *comm,
-                   struct rnnd_backend **out)
+                    struct rnnd_backend **out)
 {
     const struct rnnd__cuda_plugin *plugin;
     struct rnnd__backend_config config = {0};

@@ -15,10 +15,11 @@ RNND_CHECKED int rnnd__cuda_plugin_find(const struct rnnd__cuda_plugin **out);
 bool rnnd__cuda_plugin_exists(void);
 /* The plug-in and how many devices it sees, at least 1; else EDEVICE with the
    reason. */
-RNND_CHECKED int rnnd__cuda_devices(const struct rnnd__cuda_plugin **plugin, int *count);
+RNND_CHECKED int rnnd__cuda_devices(const struct rnnd__cuda_plugin **plugin,
+                                    int *count);
 
 /* Opens this rank's device; all ranks call it. comm may be NULL: a world of one. */
 RNND_CHECKED int rnnd__cuda_open(const struct rnnd_options *opt, struct rnnd_comm *comm,
-                                struct rnnd_backend **out);
+                                 struct rnnd_backend **out);
 
 #endif

@@ -10,9 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "data/shard.h"
-#include "base/status.h"
 #include "base/signals.h"
+#include "base/status.h"
+#include "data/shard.h"
 #include "evaluate/sweep.h"
 
 enum { WINDOWS_BETWEEN_CHECKS = 32 };
@@ -25,12 +25,13 @@ static int agree(struct rnnd_comm *comm, int status)
     return rnnd_comm_agree(comm, status);
 }
 
-/* ---- sums in one order, whatever the number of ranks ----------------------------- */
+/* ---- sums in one order, whatever the number of ranks */
 
 /* Each part of the work has its place, which the rank that does it fills. The zeros of
    the others change no bit of it, and the parts are added in their order. */
 struct tally {
-    double *part;                  /* [parts,3] loss, targets, correct */
+    /* [parts,3] loss, targets, correct */
+    double *part;
     int64_t parts;
     double sum[3];
 };
@@ -63,7 +64,7 @@ static int add_parts(struct tally *t, struct rnnd_comm *comm)
     return 0;
 }
 
-/* ---- sequences: a part is a batch ------------------------------------------------ */
+/* ---- sequences: a part is a batch */
 
 static int run_pool(struct rnnd_model *model, struct rnnd_batch *batch,
                     const struct rnnd__sweep *sweep, struct tally *tally)
@@ -99,7 +100,7 @@ done:
     return status;
 }
 
-/* ---- a stream: a part is a block of lanes ---------------------------------------- */
+/* ---- a stream: a part is a block of lanes */
 
 /* Products of other sizes round otherwise: lanes run in blocks that do not depend on
    the ranks, few enough to be worth a product each. */

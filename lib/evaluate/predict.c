@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "evaluate/predict_out.h"
 #include "base/status.h"
+#include "evaluate/predict_out.h"
 #include "evaluate/sweep.h"
 
 struct predictor {
@@ -22,26 +22,35 @@ struct predictor {
     const struct rnnd_options *opt;
     bool stepwise;
     int64_t outputs;
-    int64_t state_width;           /* L*D*H floats of h (and of c), 0 = not wanted */
-    int states;                    /* 0, 1 (h) or 2 (h, c) */
+    /* L*D*H floats of h (and of c), 0 = not wanted */
+    int64_t state_width;
+    /* 0, 1 (h) or 2 (h, c) */
+    int states;
 
     struct rnnd__sweep *sweep;
     struct rnnd_batch *batch;
     struct rnnd_state *state;
     int64_t state_rows;
 
-    float *packed;                 /* scores of one batch in packed order */
+    /* scores of one batch in packed order */
+    float *packed;
     int64_t packed_room;
-    float *own; /* results of this rank's batches, one after the other */
-    int64_t own_count, own_room;   /* floats */
+    /* results of this rank's batches, one after the other */
+    float *own;
+    /* floats */
+    int64_t own_count, own_room;
 
-    int64_t *at;                   /* scratch of unpack */
+    /* scratch of unpack */
+    int64_t *at;
     int64_t at_room;
 
-    struct rnnd__predict_out *out;  /* rank 0 only, as all below */
-    float *pool;                   /* the pool's rows in the data set's order */
+    /* rank 0 only, as all below */
+    struct rnnd__predict_out *out;
+    /* the pool's rows in the data set's order */
+    float *pool;
     int64_t pool_room;
-    float *pool_state[2];          /* h, c */
+    /* h, c */
+    float *pool_state[2];
     int64_t pool_state_room[2];
 };
 
@@ -56,7 +65,7 @@ static int64_t rows_of(const struct predictor *p, int64_t first, int64_t end)
     return p->stepwise ? p->offsets[end] - p->offsets[first] : end - first;
 }
 
-/* ---- scores to probabilities ----------------------------------------------------- */
+/* ---- scores to probabilities */
 
 static void softmax(float *row, int64_t n)
 {
@@ -82,7 +91,7 @@ static void activate(const struct predictor *p, float *rows, int64_t count)
     }
 }
 
-/* ---- one batch ------------------------------------------------------------------- */
+/* ---- one batch */
 
 static int reserve(float **p, int64_t *room, int64_t floats)
 {
@@ -122,8 +131,8 @@ static void unpack_states(const struct predictor *p, const float *from, int64_t 
     int64_t H = p->spec->hidden, LD = p->state_width / H;
     for (int64_t j = 0; j < count; j++)
         for (int64_t k = 0; k < LD; k++)
-            memcpy(out + j * p->state_width + k * H,
-                   from + (k * p->state_rows + j) * H, (size_t)H * sizeof(float));
+            memcpy(out + j * p->state_width + k * H, from + (k * p->state_rows + j) * H,
+                   (size_t)H * sizeof(float));
 }
 
 static int take_states(struct predictor *p, int64_t count, float *out)
@@ -201,7 +210,7 @@ static int run_pool(struct predictor *p)
     return 0;
 }
 
-/* ---- rank 0: a pool in order ----------------------------------------------------- */
+/* ---- rank 0: a pool in order */
 
 static void place_batch(struct predictor *p, const int32_t *ids, int64_t count,
                         const float *from)
@@ -245,14 +254,14 @@ static int place_pool(struct predictor *p, const float *all)
     return status;
 }
 
-/* ---- the flow -------------------------------------------------------------------- */
+/* ---- the flow */
 
 static int gather_pool(struct predictor *p)
 {
     void *all = NULL;
     size_t *size = NULL;
     RNND_TRY(rnnd__new((size_t)rnnd_comm_size(p->comm), sizeof *size, "sizes",
-                      (void **)&size));
+                       (void **)&size));
     int status = rnnd_comm_gather(p->comm, p->own, (size_t)p->own_count * sizeof(float),
                                   &all, size);
     if (status == 0 && p->out) {
@@ -260,7 +269,7 @@ static int gather_pool(struct predictor *p)
         status = place_pool(p, all);
         if (status == 0)
             status = rnnd__predict_out_pool(p->out, w->first, w->end, p->pool,
-                                           p->pool_state);
+                                            p->pool_state);
     }
     free(all);
     free(size);
@@ -298,13 +307,17 @@ int rnnd_predict(struct rnnd_model *model, struct rnnd_dataset *data,
 {
     const struct rnnd_model_spec *spec = rnnd_model_spec(model);
     const struct rnnd_dataset_info *info = rnnd_dataset_info(data);
-    struct predictor p = {.model = model, .spec = spec, .data = data,
+    struct predictor p = {.model = model,
+                          .spec = spec,
+                          .data = data,
                           .offsets = rnnd_dataset_offsets(data),
-                          .sequences = info->sequences, .comm = comm, .opt = opt,
+                          .sequences = info->sequences,
+                          .comm = comm,
+                          .opt = opt,
                           .stepwise = rnnd_task_is_stepwise(spec->task),
                           .outputs = spec->outputs};
-    struct rnnd__predict_layout layout = {.stepwise = p.stepwise, .outputs = p.outputs,
-                                         .pad = opt->pad};
+    struct rnnd__predict_layout layout = {
+        .stepwise = p.stepwise, .outputs = p.outputs, .pad = opt->pad};
     int status = 0;
     if (opt->states) {
         layout.places = spec->layers * (spec->bidirectional ? 2 : 1);
@@ -316,7 +329,8 @@ int rnnd_predict(struct rnnd_model *model, struct rnnd_dataset *data,
     if (rnnd_comm_rank(comm) == 0)
         status = rnnd__predict_out_open(opt, data, model, &layout, &p.out);
     RNND_TRY_GOTO(rnnd_comm_agree(comm, status));
-    RNND_TRY_GOTO(rnnd__sweep_new(opt, data, comm, p.outputs + p.state_width, &p.sweep));
+    RNND_TRY_GOTO(
+        rnnd__sweep_new(opt, data, comm, p.outputs + p.state_width, &p.sweep));
     RNND_TRY_GOTO(rnnd_batch_new(rnnd_model_backend(model), data, false,
                                  rnnd_model_mean(model), rnnd_model_std(model),
                                  &p.batch));

@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "base/file.h"
-#include "hdf/hdf.h"
 #include "base/status.h"
+#include "hdf/hdf.h"
 
 struct rnnd__predict_out {
     struct rnnd__predict_layout layout;
@@ -17,26 +17,27 @@ struct rnnd__predict_out {
     const int64_t *offsets;
     int64_t sequences;
     struct rnnd__hdf *file;
-    float *padded;                 /* [T,O] of one sequence */
+    /* [T,O] of one sequence */
+    float *padded;
     struct rnnd__file csv;
 };
 
 int rnnd__predict_out_check(const struct rnnd__predict_layout *layout,
-                           const struct rnnd_dataset_info *info)
+                            const struct rnnd_dataset_info *info)
 {
     if (layout->pad && !layout->stepwise)
         return rnnd__fail(RNND_EUSAGE,
-                         "--pad %lld: this model predicts one row a sequence, "
-                         "there is nothing to pad",
-                         (long long)layout->pad);
+                          "--pad %lld: this model predicts one row a sequence, "
+                          "there is nothing to pad",
+                          (long long)layout->pad);
     if (layout->pad && layout->pad < info->longest)
         return rnnd__fail(RNND_EUSAGE,
-                         "--pad %lld: the longest sequence of %s has %lld steps",
-                         (long long)layout->pad, info->path, (long long)info->longest);
+                          "--pad %lld: the longest sequence of %s has %lld steps",
+                          (long long)layout->pad, info->path, (long long)info->longest);
     return 0;
 }
 
-/* ---- HDF5 ------------------------------------------------------------------------ */
+/* ---- HDF5 */
 
 static int create_states(struct rnnd__predict_out *o)
 {
@@ -60,9 +61,11 @@ static int create_file(struct rnnd__predict_out *o, const char *path)
     RNND_TRY(
         rnnd__hdf_write(o->file, "/offsets", RNND_I64, 1, &count, false, o->offsets));
     if (l->pad)
-        RNND_TRY(rnnd__hdf_write(o->file, "/outputs", RNND_F32, 3, padded, false, NULL));
+        RNND_TRY(
+            rnnd__hdf_write(o->file, "/outputs", RNND_F32, 3, padded, false, NULL));
     else
-        RNND_TRY(rnnd__hdf_write(o->file, "/outputs", RNND_F32, 2, ragged, false, NULL));
+        RNND_TRY(
+            rnnd__hdf_write(o->file, "/outputs", RNND_F32, 2, ragged, false, NULL));
     return create_states(o);
 }
 
@@ -88,17 +91,18 @@ static int write_file(struct rnnd__predict_out *o, int64_t first, int64_t end,
     if (o->layout.pad)
         RNND_TRY(write_padded(o, first, end, rows));
     else
-        RNND_TRY(rnnd__hdf_write_rows(o->file, "/outputs", at, to - at, RNND_F32, rows));
+        RNND_TRY(
+            rnnd__hdf_write_rows(o->file, "/outputs", at, to - at, RNND_F32, rows));
     if (o->layout.states > 0)
-        RNND_TRY(rnnd__hdf_write_rows(o->file, "/states/h", first, end - first, RNND_F32,
-                                     state[0]));
+        RNND_TRY(rnnd__hdf_write_rows(o->file, "/states/h", first, end - first,
+                                      RNND_F32, state[0]));
     if (o->layout.states > 1)
-        RNND_TRY(rnnd__hdf_write_rows(o->file, "/states/c", first, end - first, RNND_F32,
-                                     state[1]));
+        RNND_TRY(rnnd__hdf_write_rows(o->file, "/states/c", first, end - first,
+                                      RNND_F32, state[1]));
     return 0;
 }
 
-/* ---- CSV ------------------------------------------------------------------------- */
+/* ---- CSV */
 
 /* One field by RFC 4180. */
 static void put_text(FILE *f, const char *text)
@@ -190,12 +194,12 @@ static void write_csv(struct rnnd__predict_out *o, int64_t first, int64_t end,
     }
 }
 
-/* ---- both ------------------------------------------------------------------------ */
+/* ---- both */
 
 int rnnd__predict_out_open(const struct rnnd_options *opt,
-                          const struct rnnd_dataset *data, struct rnnd_model *model,
-                          const struct rnnd__predict_layout *layout,
-                          struct rnnd__predict_out **out)
+                           const struct rnnd_dataset *data, struct rnnd_model *model,
+                           const struct rnnd__predict_layout *layout,
+                           struct rnnd__predict_out **out)
 {
     struct rnnd__predict_out *o = NULL;
     int status = 0;
@@ -206,7 +210,7 @@ int rnnd__predict_out_open(const struct rnnd_options *opt,
     o->offsets = rnnd_dataset_offsets(data);
     o->sequences = rnnd_dataset_info(data)->sequences;
     RNND_TRY_GOTO(rnnd__new((size_t)(layout->pad * layout->outputs), sizeof(float),
-                           "padding", (void **)&o->padded));
+                            "padding", (void **)&o->padded));
     if (opt->out)
         RNND_TRY_GOTO(create_file(o, opt->out));
     if (opt->csv) {
@@ -221,7 +225,7 @@ done:
 }
 
 int rnnd__predict_out_pool(struct rnnd__predict_out *o, int64_t first, int64_t end,
-                          const float *rows, float *const *state)
+                           const float *rows, float *const *state)
 {
     if (o->file)
         RNND_TRY(write_file(o, first, end, rows, state));

@@ -5,8 +5,8 @@
 
 #include <stdlib.h>
 
-#include "data/plan.h"
 #include "base/status.h"
+#include "data/plan.h"
 
 enum { POOL_BATCHES = 64, POOL_FLOATS = 1 << 24 };
 
@@ -16,7 +16,7 @@ static int64_t length_of(const struct rnnd__sweep *w, int64_t id)
 }
 
 int rnnd__sweep_new(const struct rnnd_options *opt, const struct rnnd_dataset *data,
-                  struct rnnd_comm *comm, int64_t width, struct rnnd__sweep **out)
+                    struct rnnd_comm *comm, int64_t width, struct rnnd__sweep **out)
 {
     struct rnnd__sweep *w = NULL;
     int status = 0;
@@ -78,8 +78,8 @@ static void cut_batches(struct rnnd__sweep *w)
     w->batches = 0;
     for (int64_t i = 0; i < count; i++) {
         int64_t length = length_of(w, w->order[i]), b = w->batches - 1;
-        if (i == 0 || i - w->start[b] == w->batch
-            || (w->bound && w->rows[b] && w->rows[b] + length > w->bound)) {
+        if (i == 0 || i - w->start[b] == w->batch ||
+            (w->bound && w->rows[b] && w->rows[b] + length > w->bound)) {
             w->start[w->batches] = i;
             w->rows[w->batches++] = length;
         } else {
@@ -89,7 +89,8 @@ static void cut_batches(struct rnnd__sweep *w)
     w->start[w->batches] = count;
 }
 
-int rnnd__sweep_assign(const struct rnnd__sweep *w, int rank, int32_t *mine, int64_t *own)
+int rnnd__sweep_assign(const struct rnnd__sweep *w, int rank, int32_t *mine,
+                       int64_t *own)
 {
     double straggler;
     struct rnnd__deal deal = {w->rows, w->batches, rnnd_comm_size(w->comm), rank, 0};

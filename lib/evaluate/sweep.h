@@ -14,32 +14,42 @@
 struct rnnd__sweep {
     const int64_t *offsets;
     int64_t sequences;
-    int64_t batch;                 /* sequences of a batch at most */
-    int64_t bound; /* steps of a batch at most (one sequence may have more) */
-    int64_t pool_rows;             /* steps of a pool at most, likewise */
+    /* sequences of a batch at most */
+    int64_t batch;
+    /* steps of a batch at most (one sequence may have more) */
+    int64_t bound;
+    /* steps of a pool at most, likewise */
+    int64_t pool_rows;
     struct rnnd_comm *comm;
 
-    int64_t first, end;            /* the pool: sequences first .. end-1 */
-    int32_t *order;                /* [end-first] of the pool, batch by batch */
-    int64_t *start;                /* [batches+1] where batches begin in order */
+    /* the pool: sequences first .. end-1 */
+    int64_t first, end;
+    /* [end-first] of the pool, batch by batch */
+    int32_t *order;
+    /* [batches+1] where batches begin in order */
+    int64_t *start;
     int64_t batches;
-    int64_t *rows;                 /* [batches] */
-    int32_t *mine;                 /* [own] batches of this rank */
+    /* [batches] */
+    int64_t *rows;
+    /* [own] batches of this rank */
+    int32_t *mine;
     int64_t own;
 };
 
 /* opt: batch, batch_tokens, microbatch_tokens. width: floats that a step keeps until
    its pool is written, 0 = none. */
 RNND_CHECKED int rnnd__sweep_new(const struct rnnd_options *opt,
-                               const struct rnnd_dataset *data, struct rnnd_comm *comm,
-                               int64_t width, struct rnnd__sweep **out);
+                                 const struct rnnd_dataset *data,
+                                 struct rnnd_comm *comm, int64_t width,
+                                 struct rnnd__sweep **out);
 void rnnd__sweep_free(struct rnnd__sweep *sweep);
 /* Moves to the next pool; *more is false past the last. */
 RNND_CHECKED int rnnd__sweep_next(struct rnnd__sweep *sweep, bool *more);
 /* The sequences of batch b of the pool. */
-int64_t rnnd__sweep_batch(const struct rnnd__sweep *sweep, int64_t b, const int32_t **ids);
+int64_t rnnd__sweep_batch(const struct rnnd__sweep *sweep, int64_t b,
+                          const int32_t **ids);
 /* The batches of another rank, as mine and own. */
-RNND_CHECKED int rnnd__sweep_assign(const struct rnnd__sweep *sweep, int rank, int32_t *mine,
-                                 int64_t *own);
+RNND_CHECKED int rnnd__sweep_assign(const struct rnnd__sweep *sweep, int rank,
+                                    int32_t *mine, int64_t *own);
 
 #endif

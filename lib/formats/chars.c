@@ -34,7 +34,7 @@ static int read_text(struct rnnd__tokens *tokens, const struct rnnd__text *text)
         size_t n = character((const unsigned char *)c, text->size - at);
         if (n == 0)
             return rnnd__fail(RNND_EDATA, "%s:%lld: byte %zu of the line is no UTF-8",
-                             text->path, (long long)line, at - start + 1);
+                              text->path, (long long)line, at - start + 1);
         RNND_TRY(rnnd__tokens_add(tokens, c, n));
         at += n;
         if (*c == '\n') {
@@ -66,4 +66,4 @@ done:
 }
 
 const struct rnnd__format rnnd__format_text_chars = {"text-chars", " vocab-from block ",
-                                                   read_chars};
+                                                     read_chars};

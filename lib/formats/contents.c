@@ -4,9 +4,9 @@
  */
 #include "formats/text.h"
 
+#include "base/random.h"
 #include "hdf/hdf.h"
 #include "options/options.h"
-#include "base/random.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -85,7 +85,7 @@ int rnnd__format_find(const char *name, const struct rnnd__format **out)
 }
 
 int rnnd__format_read(const struct rnnd__format *format, const struct rnnd_options *opt,
-                     char *const *inputs, int count, struct rnnd__contents *out)
+                      char *const *inputs, int count, struct rnnd__contents *out)
 {
     RNND_TRY(format->read(opt, inputs, count, out));
     if (rnnd__contents_sequences(out) == 0)
@@ -128,7 +128,8 @@ static int draw(int64_t n, int64_t count, uint64_t seed, bool **out)
     for (int64_t i = 0; i < n; i++)
         order[i] = i;
     for (int64_t i = 0; i < count; i++) {
-        struct rnnd__random r = rnnd__philox(key, (uint32_t)i, (uint32_t)(i >> 32), 0, 0);
+        struct rnnd__random r =
+            rnnd__philox(key, (uint32_t)i, (uint32_t)(i >> 32), 0, 0);
         uint64_t word = (uint64_t)r.word[1] << 32 | r.word[0];
         int64_t j = i + (int64_t)(((unsigned __int128)word * (uint64_t)(n - i)) >> 64);
         drawn[order[j]] = true;
@@ -139,14 +140,14 @@ static int draw(int64_t n, int64_t count, uint64_t seed, bool **out)
     return 0;
 }
 
-static int copy_rows(struct rnnd__list *to, const struct rnnd__list *from, int64_t first,
-                     int64_t rows, int64_t width)
+static int copy_rows(struct rnnd__list *to, const struct rnnd__list *from,
+                     int64_t first, int64_t rows, int64_t width)
 {
     if (from->count == 0)
         return 0;
     return rnnd__list_add(to,
-                         (const char *)from->at + (size_t)(first * width) * from->size,
-                         rows * width);
+                          (const char *)from->at + (size_t)(first * width) * from->size,
+                          rows * width);
 }
 
 /* Moves a text from one list to another, which must come to own it. */
@@ -196,7 +197,7 @@ static int copy_head(struct rnnd__contents *to, const struct rnnd__contents *fro
 }
 
 int rnnd__contents_split(struct rnnd__contents *contents, double share, uint64_t seed,
-                        struct rnnd__contents *rest)
+                         struct rnnd__contents *rest)
 {
     int64_t n = rnnd__contents_sequences(contents);
     int64_t count = (int64_t)llround(share * (double)n);
@@ -204,7 +205,7 @@ int rnnd__contents_split(struct rnnd__contents *contents, double share, uint64_t
     struct rnnd__contents kept = {0};
     if (n < 2)
         return rnnd__fail(RNND_EDATA,
-                         "--split: one sequence cannot be split in two files");
+                          "--split: one sequence cannot be split in two files");
     count = count < 1 ? 1 : count > n - 1 ? n - 1 : count;
     int status;
     RNND_TRY_GOTO(draw(n, count, seed, &drawn));
@@ -250,7 +251,7 @@ static int write_texts(struct rnnd__hdf *file, const char *object,
     return texts->count == 0
                ? 0
                : rnnd__hdf_write_strings(file, object, (const char *const *)texts->at,
-                                        texts->count);
+                                         texts->count);
 }
 
 static int write_head(struct rnnd__hdf *file, const struct rnnd__contents *c)
@@ -271,12 +272,13 @@ static int write_contents(struct rnnd__hdf *file, const struct rnnd__contents *c
     int64_t rows = rnnd_task_is_stepwise(c->task) ? S : N;
     RNND_TRY(write_head(file, c));
     RNND_TRY(rnnd__hdf_write(file, "/offsets", RNND_I64, 1, &c->offsets.count, false,
-                            c->offsets.at));
+                             c->offsets.at));
     if (c->vocab)
-        RNND_TRY(rnnd__hdf_write(file, "/inputs", RNND_I32, 1, &S, false, c->tokens.at));
+        RNND_TRY(
+            rnnd__hdf_write(file, "/inputs", RNND_I32, 1, &S, false, c->tokens.at));
     else
-        RNND_TRY(rnnd__hdf_write(file, "/inputs", RNND_F32, 2, (int64_t[]){S, c->inputs},
-                                false, c->features.at));
+        RNND_TRY(rnnd__hdf_write(file, "/inputs", RNND_F32, 2,
+                                 (int64_t[]){S, c->inputs}, false, c->features.at));
     if (c->outputs)
         RNND_TRY(write_values(file, c, rows));
     else if (c->classes)
@@ -288,7 +290,7 @@ static int write_contents(struct rnnd__hdf *file, const struct rnnd__contents *c
 }
 
 int rnnd__contents_write(const struct rnnd__contents *const *contents,
-                        const char *const *paths, int count)
+                         const char *const *paths, int count)
 {
     struct rnnd__hdf *file[2] = {NULL, NULL};
     int status = 0, done = 0;

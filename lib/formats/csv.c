@@ -17,7 +17,8 @@
 struct class
 {
     const char *text;
-    int64_t number; /* as first seen */
+    /* as first seen */
+    int64_t number;
     double value;
 };
 
@@ -80,7 +81,8 @@ static int read_classes(struct rnnd__csv_table *t)
 /* ---- all of it */
 
 static int each_file(struct rnnd__csv_table *t, char *const *inputs, int count,
-                     int (*walk)(struct rnnd__csv_table *, struct rnnd__csv *, int file))
+                     int (*walk)(struct rnnd__csv_table *, struct rnnd__csv *,
+                                 int file))
 {
     int status = 0;
     for (int i = 0; i < count && status == 0; i++) {
@@ -102,7 +104,7 @@ static int finish(struct rnnd__csv_table *t)
         out->classes = out->class.count;
         if (out->classes == 0 && out->labels.count)
             return rnnd__fail(RNND_EDATA, "column %s: all cells are empty",
-                             t->want.label);
+                              t->want.label);
     }
     if (t->continues)
         rnnd__log_warn("a sequence has rows in several files; they are joined");
@@ -115,9 +117,9 @@ static int read_csv(const struct rnnd_options *opt, char *const *inputs, int cou
                     struct rnnd__contents *out)
 {
     struct rnnd__csv_table t = {.opt = opt,
-                               .out = out,
-                               .row_sequence.size = sizeof(int64_t),
-                               .last_file.size = sizeof(int32_t)};
+                                .out = out,
+                                .row_sequence.size = sizeof(int64_t),
+                                .last_file.size = sizeof(int32_t)};
     int status;
     RNND_TRY_GOTO(rnnd__csv_read_wants(&t));
     if (opt->classes_from)

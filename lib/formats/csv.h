@@ -9,17 +9,23 @@
 /* Names of columns, found by hash: tables may have very many. Zeroed, it is empty. */
 struct rnnd__csv_names {
     struct rnnd__dictionary texts;
-    struct rnnd__list first; /* int64_t, where each text stood first */
+    /* int64_t, where each text stood first */
+    struct rnnd__list first;
 };
 
 struct rnnd__csv {
     struct rnnd__text text;
-    int64_t columns;        /* of the header; 0 before it */
+    /* of the header; 0 before it */
+    int64_t columns;
     struct rnnd__csv_names names;
-    int64_t line;           /* where the row under way begins, from 1 */
-    int64_t cells;          /* of the row under way */
-    struct rnnd__list start; /* int64_t, where each cell begins in `room` */
-    struct rnnd__list room;  /* char: the cells' texts, each with a NUL */
+    /* where the row under way begins, from 1 */
+    int64_t line;
+    /* of the row under way */
+    int64_t cells;
+    /* int64_t, where each cell begins in `room` */
+    struct rnnd__list start;
+    /* char: the cells' texts, each with a NUL */
+    struct rnnd__list room;
 };
 
 /* Close it only if this succeeded. */
@@ -37,7 +43,7 @@ const char *rnnd__csv_cell(const struct rnnd__csv *csv, int64_t i);
 
 /* Adds the name of the column i. */
 RNND_CHECKED int rnnd__csv_names_add(struct rnnd__csv_names *names, const char *name,
-                                    int64_t i);
+                                     int64_t i);
 /* The first column of that name, -1 = none. */
 int64_t rnnd__csv_names_find(const struct rnnd__csv_names *names, const char *name);
 void rnnd__csv_names_clear(struct rnnd__csv_names *names);

@@ -12,9 +12,12 @@
 /* What a column is good for, found by the first walk. */
 struct column {
     char *name;
-    bool used;         /* by an option: not a feature by default */
-    int64_t numbers;   /* cells that are numbers, or would be but for NaN */
-    int64_t word_line; /* first cell that is a word, 0 = none */
+    /* by an option: not a feature by default */
+    bool used;
+    /* cells that are numbers, or would be but for NaN */
+    int64_t numbers;
+    /* first cell that is a word, 0 = none */
+    int64_t word_line;
     int word_file;
     char word[48];
 };
@@ -29,7 +32,7 @@ static int split_names(const char *list, struct rnnd__list *out)
         rnnd__text_trim(&name, &n);
         if (n == 0)
             return rnnd__fail(RNND_EUSAGE,
-                             "a column name is empty in a list of columns");
+                              "a column name is empty in a list of columns");
         RNND_TRY(rnnd__list_add_text(out, name, n));
     }
     return 0;
@@ -44,11 +47,12 @@ int rnnd__csv_read_wants(struct rnnd__csv_table *t)
     const char *targets = opt->target ? opt->target : opt->step_target;
     if (!opt->sequence)
         return rnnd__fail(RNND_EUSAGE,
-                         "pack csv needs --sequence COLUMN: what tells the "
-                         "sequences apart");
+                          "pack csv needs --sequence COLUMN: what tells the "
+                          "sequences apart");
     if (!!opt->label + !!opt->step_label + !!opt->target + !!opt->step_target > 1)
-        return rnnd__fail(RNND_EUSAGE, "only one of --label, --step-label, --target and "
-                                      "--step-target can be given");
+        return rnnd__fail(RNND_EUSAGE,
+                          "only one of --label, --step-label, --target and "
+                          "--step-target can be given");
     want->sequence = opt->sequence;
     want->label = opt->label ? opt->label : opt->step_label;
     want->by_step = opt->step_label || opt->step_target;
@@ -87,12 +91,12 @@ int rnnd__csv_locate(const struct rnnd__csv *csv, const char *name, int64_t *out
     int64_t found = rnnd__csv_column(csv, name);
     if (found == -2)
         return rnnd__fail(RNND_EDATA, "%s:%lld: two columns are called %s",
-                         csv->text.path, (long long)csv->line, name);
+                          csv->text.path, (long long)csv->line, name);
     if (found < 0) {
         bool other = csv->cells == 1 && strpbrk(rnnd__csv_cell(csv, 0), ";\t");
         return rnnd__fail(RNND_EDATA, "%s:%lld: no column is called %s%s",
-                         csv->text.path, (long long)csv->line, name,
-                         other ? "; cells are separated by commas only" : "");
+                          csv->text.path, (long long)csv->line, name,
+                          other ? "; cells are separated by commas only" : "");
     }
     *out = found;
     return 0;
@@ -134,7 +138,8 @@ int rnnd__csv_survey(struct rnnd__csv_table *t, struct rnnd__csv *csv, int file)
     if (file == 0)
         RNND_TRY(take_header(t, csv));
     struct column **column = NULL;
-    RNND_TRY(rnnd__new((size_t)csv->cells, sizeof *column, "columns", (void **)&column));
+    RNND_TRY(
+        rnnd__new((size_t)csv->cells, sizeof *column, "columns", (void **)&column));
     for (int64_t i = 0; i < csv->cells; i++)
         column[i] = find_column(t, rnnd__csv_cell(csv, i));
     int status;
@@ -176,8 +181,8 @@ int rnnd__csv_choose_features(struct rnnd__csv_table *t, char *const *inputs)
                 rnnd__list_add_text(&t->want.features, c[i].name, strlen(c[i].name)));
         } else if (c[i].word_line) {
             rnnd__log_warn("column %s is left out: \"%s\" is not a number (%s:%lld)",
-                          c[i].name, c[i].word, inputs[c[i].word_file],
-                          (long long)c[i].word_line);
+                           c[i].name, c[i].word, inputs[c[i].word_file],
+                           (long long)c[i].word_line);
         } else {
             rnnd__log_warn("column %s is left out: it is empty", c[i].name);
         }

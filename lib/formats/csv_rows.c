@@ -30,7 +30,7 @@ const char *rnnd__csv_cell(const struct rnnd__csv *csv, int64_t i)
 static int fail_row(const struct rnnd__csv *csv, const char *problem)
 {
     return rnnd__fail(RNND_EDATA, "%s:%lld: %s", csv->text.path, (long long)csv->line,
-                     problem);
+                      problem);
 }
 
 /* A quoted cell from behind its first quote to behind its last. */

@@ -12,7 +12,7 @@ static int fail_cell(const struct rnnd__csv *csv, const char *column,
                      const char *problem)
 {
     return rnnd__fail(RNND_EDATA, "%s:%lld: column %s: %s", csv->text.path,
-                     (long long)csv->line, column, problem);
+                      (long long)csv->line, column, problem);
 }
 
 /* Where this file has what is wanted. */
@@ -184,7 +184,7 @@ int rnnd__csv_read_rows(struct rnnd__csv_table *t, struct rnnd__csv *csv, int32_
     RNND_TRY_GOTO(rnnd__csv_header(csv));
     RNND_TRY_GOTO(locate_all(t, csv, &at));
     RNND_TRY_GOTO(rnnd__new((size_t)t->want.targets.count, sizeof *targets, "targets",
-                           (void **)&targets));
+                            (void **)&targets));
     for (;;) {
         RNND_TRY_GOTO(rnnd__csv_row(csv, &more));
         if (!more)

@@ -14,16 +14,26 @@
 /* A data set in memory. A list of type T holds elements of T; texts are owned. */
 struct rnnd__contents {
     enum rnnd_task task;
-    int64_t inputs;                       /* I, 0 for tokens */
-    int64_t vocab;                        /* V, 0 for features */
-    int64_t classes;                      /* of classify and tag */
-    int64_t outputs;                      /* O columns of values, else 0 */
-    struct rnnd__list offsets;             /* int64_t [N+1] */
-    struct rnnd__list features;            /* float [S,I] */
-    struct rnnd__list tokens;              /* int32_t [S] */
-    struct rnnd__list labels;              /* int32_t [N] or [S] */
-    struct rnnd__list values;              /* float [N,O] or [S,O] */
-    struct rnnd__list names, class, token; /* char * */
+    /* I, 0 for tokens */
+    int64_t inputs;
+    /* V, 0 for features */
+    int64_t vocab;
+    /* of classify and tag */
+    int64_t classes;
+    /* O columns of values, else 0 */
+    int64_t outputs;
+    /* int64_t [N+1] */
+    struct rnnd__list offsets;
+    /* float [S,I] */
+    struct rnnd__list features;
+    /* int32_t [S] */
+    struct rnnd__list tokens;
+    /* int32_t [N] or [S] */
+    struct rnnd__list labels;
+    /* float [N,O] or [S,O] */
+    struct rnnd__list values;
+    /* char * */
+    struct rnnd__list names, class, token;
 };
 
 RNND_CHECKED int rnnd__contents_init(struct rnnd__contents *contents);
@@ -36,8 +46,9 @@ RNND_CHECKED int rnnd__contents_end_sequence(struct rnnd__contents *contents);
 /* One kind of input. */
 struct rnnd__format {
     const char *name;
-    const char *options; /* names of the options it takes, besides --split and
-                                      --seed, with a blank around each */
+    /* names of the options it takes, besides --split and --seed, with a blank around
+       each */
+    const char *options;
     int (*read)(const struct rnnd_options *opt, char *const *inputs, int count,
                 struct rnnd__contents *out);
 };
@@ -47,16 +58,16 @@ RNND_CHECKED int rnnd__format_find(const char *name, const struct rnnd__format *
 /* Reads inputs one after the other into empty contents. EDATA names file, line and
    column. */
 RNND_CHECKED int rnnd__format_read(const struct rnnd__format *format,
-                                  const struct rnnd_options *opt, char *const *inputs,
-                                  int count, struct rnnd__contents *out);
+                                   const struct rnnd_options *opt, char *const *inputs,
+                                   int count, struct rnnd__contents *out);
 
 /* Moves round(share N) sequences, drawn by seed and at least one, to `rest`; both
    keep the order. EDATA with fewer than two sequences. */
 RNND_CHECKED int rnnd__contents_split(struct rnnd__contents *contents, double share,
-                                     uint64_t seed, struct rnnd__contents *rest);
+                                      uint64_t seed, struct rnnd__contents *rest);
 /* Writes paths[i] from contents[i], all of them or (but for a failure in renaming)
    none. */
 RNND_CHECKED int rnnd__contents_write(const struct rnnd__contents *const *contents,
-                                     const char *const *paths, int count);
+                                      const char *const *paths, int count);
 
 #endif

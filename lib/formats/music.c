@@ -22,19 +22,19 @@ static int read_step(const struct place *at, const json_t *step, float row[KEYS]
 {
     if (!json_is_array(step))
         return rnnd__fail(RNND_EDATA, "%s: %s[%zu][%zu]: a step is a list of notes",
-                         at->path, at->part, at->piece, at->step);
+                          at->path, at->part, at->piece, at->step);
     memset(row, 0, KEYS * sizeof *row);
     for (size_t i = 0; i < json_array_size(step); i++) {
         const json_t *note = json_array_get(step, i);
         json_int_t key = json_integer_value(note);
         if (!json_is_integer(note))
             return rnnd__fail(RNND_EDATA, "%s: %s[%zu][%zu][%zu]: a note is an integer",
-                             at->path, at->part, at->piece, at->step, i);
+                              at->path, at->part, at->piece, at->step, i);
         if (key < LOWEST || key >= LOWEST + KEYS)
             return rnnd__fail(RNND_EDATA,
-                             "%s: %s[%zu][%zu][%zu] = %lld: notes run from %d to %d",
-                             at->path, at->part, at->piece, at->step, i, (long long)key,
-                             LOWEST, LOWEST + KEYS - 1);
+                              "%s: %s[%zu][%zu][%zu] = %lld: notes run from %d to %d",
+                              at->path, at->part, at->piece, at->step, i,
+                              (long long)key, LOWEST, LOWEST + KEYS - 1);
         row[key - LOWEST] = 1;
     }
     return 0;
@@ -45,7 +45,7 @@ static int read_piece(struct place *at, const json_t *piece, struct rnnd__conten
     float row[KEYS];
     if (!json_is_array(piece))
         return rnnd__fail(RNND_EDATA, "%s: %s[%zu]: a piece is a list of steps",
-                         at->path, at->part, at->piece);
+                          at->path, at->part, at->piece);
     size_t steps = json_array_size(piece);
     for (at->step = 0; at->step < steps; at->step++) {
         RNND_TRY(read_step(at, json_array_get(piece, at->step), row));
@@ -55,8 +55,8 @@ static int read_piece(struct place *at, const json_t *piece, struct rnnd__conten
             RNND_TRY(rnnd__list_add(&out->values, row, KEYS));
     }
     if (steps < 2)
-        rnnd__log_warn("%s: %s[%zu] has %zu steps and gives an empty sequence", at->path,
-                      at->part, at->piece, steps);
+        rnnd__log_warn("%s: %s[%zu] has %zu steps and gives an empty sequence",
+                       at->path, at->part, at->piece, steps);
     return rnnd__contents_end_sequence(out);
 }
 
@@ -81,10 +81,10 @@ static int choose_part(const char *path, json_t *root, const char *name,
     }
     if (name)
         return rnnd__fail(RNND_EDATA, "%s: no part is called %s; there are: %s", path,
-                         name, known);
+                          name, known);
     return rnnd__fail(RNND_EUSAGE,
-                     "%s: --part NAME says which part to read; there are: %s", path,
-                     known);
+                      "%s: --part NAME says which part to read; there are: %s", path,
+                      known);
 }
 
 static int read_file(const char *path, const char *name, struct rnnd__contents *out)
@@ -99,7 +99,7 @@ static int read_file(const char *path, const char *name, struct rnnd__contents *
     rnnd__text_clear(&text);
     if (!root)
         return rnnd__fail(RNND_EDATA, "%s:%d: column %d: %s", path, error.line,
-                         error.column, error.text);
+                          error.column, error.text);
     RNND_TRY_GOTO(choose_part(path, root, name, &at.part, &pieces));
     if (!json_is_array(pieces))
         RNND_TRY_GOTO(

@@ -83,7 +83,7 @@ int rnnd__npy_parse(const char *name, char *bytes, size_t size, struct rnnd__npy
     if (__builtin_mul_overflow((size_t)out->count, (size_t)out->size, &need) ||
         need > size - start - head)
         status = rnnd__fail(RNND_EDATA, "%s: cut off: %zu bytes of elements are there",
-                           name, size - start - head);
+                            name, size - start - head);
 done:
     free(header);
     return status;
@@ -132,13 +132,15 @@ double rnnd__npy_at(const struct rnnd__npy *array, int64_t i)
     for (int k = 0; k < a->size; k++)
         v.byte[k] = (unsigned char)from[a->swapped ? a->size - 1 - k : k];
     switch (a->kind) {
-    case 'f': return a->size == 2 ? half(v.u2) : a->size == 4 ? (double)v.f4 : v.f8;
+    case 'f':
+        return a->size == 2 ? half(v.u2) : a->size == 4 ? (double)v.f4 : v.f8;
     case 'i':
         return a->size == 1   ? v.i1
                : a->size == 2 ? v.i2
                : a->size == 4 ? v.i4
                               : (double)v.i8;
-    case 'b': return v.u1 != 0;
+    case 'b':
+        return v.u1 != 0;
     default:
         return a->size == 1   ? v.u1
                : a->size == 2 ? v.u2

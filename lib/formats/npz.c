@@ -21,9 +21,12 @@ struct npz {
     const char *path;
     struct rnnd__npy array[ARRAYS];
     struct rnnd__contents *out;
-    int64_t sequences, steps; /* of this file */
-    int64_t classes, vocab;   /* as the file says, 0 = it does not */
-    int64_t first;            /* step of `out` where this file begins */
+    /* of this file */
+    int64_t sequences, steps;
+    /* as the file says, 0 = it does not */
+    int64_t classes, vocab;
+    /* step of `out` where this file begins */
+    int64_t first;
 };
 
 /* ---- members */
@@ -84,15 +87,15 @@ static int fail_value(const struct npz *z, int which, int64_t i, const char *rul
     if (a->rank == 2)
         snprintf(column, sizeof column, ", %lld", (long long)(i % a->dim[1]));
     return rnnd__fail(RNND_EDATA, "%s: %s[%lld%s] = %.9g: %s", z->path,
-                     array_name[which], (long long)row, column, rnnd__npy_at(a, i),
-                     rule);
+                      array_name[which], (long long)row, column, rnnd__npy_at(a, i),
+                      rule);
 }
 
 static int check_rank(const struct npz *z, int which, int rank)
 {
     if (z->array[which].rank != rank)
-        return rnnd__fail(RNND_EDATA, "%s: %s has %d dimensions, %d are wanted", z->path,
-                         array_name[which], z->array[which].rank, rank);
+        return rnnd__fail(RNND_EDATA, "%s: %s has %d dimensions, %d are wanted",
+                          z->path, array_name[which], z->array[which].rank, rank);
     return 0;
 }
 
@@ -138,7 +141,7 @@ static int take_count(const struct npz *z, int which, int64_t *out)
     double v = a->count == 1 ? rnnd__npy_at(a, 0) : NAN;
     if (!(v >= 1 && v <= INT32_MAX && v == floor(v)))
         return rnnd__fail(RNND_EDATA, "%s: %s: one integer from 1 is wanted", z->path,
-                         array_name[which]);
+                          array_name[which]);
     *out = (int64_t)v;
     return 0;
 }
@@ -170,7 +173,7 @@ static int take_ends(struct npz *z)
     z->sequences = a->count - (which == OFFSETS && a->count > 0);
     if (end != (double)z->steps)
         return rnnd__fail(RNND_EDATA, "%s: %s end at %.0f, inputs has %lld steps",
-                         z->path, array_name[which], end, (long long)z->steps);
+                          z->path, array_name[which], end, (long long)z->steps);
     return 0;
 }
 
@@ -183,13 +186,13 @@ static int take_inputs(struct npz *z, bool is_first)
     bool tokens = a->rank == 1 && a->kind != 'f';
     if (!tokens && (a->rank != 2 || a->dim[1] == 0))
         return rnnd__fail(RNND_EDATA,
-                         "%s: inputs are floats [steps, features], or integers "
-                         "[steps] as token ids",
-                         z->path);
+                          "%s: inputs are floats [steps, features], or integers "
+                          "[steps] as token ids",
+                          z->path);
     int64_t width = tokens ? 0 : a->dim[1];
     if (!is_first && width != out->inputs)
         return rnnd__fail(RNND_EDATA, "%s: inputs have %lld columns, those before %lld",
-                         z->path, (long long)width, (long long)out->inputs);
+                          z->path, (long long)width, (long long)out->inputs);
     z->first = rnnd__contents_steps(out);
     out->inputs = width;
     z->steps = a->dim[0];
@@ -211,7 +214,7 @@ static int guess_task(const struct npz *z, int *task)
     bool steps = a->rank > 0 && a->dim[0] == z->steps;
     if (sequences == steps || a->rank > 2)
         return rnnd__fail(RNND_EUSAGE, "%s: --task says what the targets are for",
-                         z->path);
+                          z->path);
     if (a->rank == 1)
         *task = sequences ? RNND_CLASSIFY : RNND_TAG;
     else if (a->kind == 'b' && steps)
@@ -229,21 +232,21 @@ static int take_targets(struct npz *z, bool is_first)
     bool classes = out->task == RNND_CLASSIFY || out->task == RNND_TAG;
     if (!a->bytes && wanted)
         return rnnd__fail(RNND_EDATA, "%s: has no array targets; task %s needs it",
-                         z->path, rnnd_task_name(out->task));
+                          z->path, rnnd_task_name(out->task));
     if (!wanted)
         return 0;
     RNND_TRY(check_rank(z, TARGETS, classes ? 1 : 2));
     int64_t rows = rnnd_task_is_stepwise(out->task) ? z->steps : z->sequences;
     if (a->dim[0] != rows)
         return rnnd__fail(RNND_EDATA, "%s: targets have %lld rows, task %s has %lld",
-                         z->path, (long long)a->dim[0], rnnd_task_name(out->task),
-                         (long long)rows);
+                          z->path, (long long)a->dim[0], rnnd_task_name(out->task),
+                          (long long)rows);
     if (classes)
         return take_ids(z, TARGETS, -1, &out->labels);
     if (a->dim[1] == 0 || (!is_first && out->outputs != a->dim[1]))
         return rnnd__fail(RNND_EDATA, "%s: targets have %lld columns%s", z->path,
-                         (long long)a->dim[1],
-                         is_first ? "" : ", those before other ones");
+                          (long long)a->dim[1],
+                          is_first ? "" : ", those before other ones");
     out->outputs = a->dim[1];
     return take_floats(z, TARGETS, &out->values);
 }
@@ -265,7 +268,7 @@ static int read_file(struct npz *z, const struct rnnd_options *opt, bool is_firs
     }
     if (z->out->task == RNND_LM && z->out->inputs)
         return rnnd__fail(RNND_EDATA, "%s: inputs are features; lm needs token ids",
-                         z->path);
+                          z->path);
     return take_targets(z, is_first);
 }
 
@@ -279,7 +282,7 @@ static int count_ids(const struct rnnd__list *ids, int64_t said, const char *wha
         highest = id[i] > highest ? id[i] : highest;
     if (said && highest >= said)
         return rnnd__fail(RNND_EDATA, "%s is %lld, but %lld occurs", what,
-                         (long long)said, (long long)highest);
+                          (long long)said, (long long)highest);
     if (!said)
         rnnd__log_info(
             "%s = %lld: the highest that occurs, plus 1 (an array %s can say it)", what,

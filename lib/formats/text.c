@@ -51,7 +51,7 @@ static int check_text(const struct rnnd__text *text)
     for (const char *c = text->data; c < nul; c++)
         line += *c == '\n';
     return rnnd__fail(RNND_EDATA, "%s:%lld: a NUL byte: this is not a text file",
-                     text->path, (long long)line);
+                      text->path, (long long)line);
 }
 
 int rnnd__text_read(const char *path, struct rnnd__text *out)

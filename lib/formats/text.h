@@ -4,14 +4,17 @@
 #ifndef RNND_FORMATS_TEXT_H
 #define RNND_FORMATS_TEXT_H
 
-#include "formats/formats.h"
 #include "base/status.h"
+#include "formats/formats.h"
 
 struct rnnd__text {
     const char *path;
-    char *data;      /* ends with a NUL behind size */
-    size_t size, at; /* at: where the next line begins */
-    int64_t line;    /* number of the line last given, from 1 */
+    /* ends with a NUL behind size */
+    char *data;
+    /* at: where the next line begins */
+    size_t size, at;
+    /* number of the line last given, from 1 */
+    int64_t line;
 };
 
 /* Reads all of a file; EFILE where that fails, EDATA where it holds NUL bytes. A
@@ -38,7 +41,7 @@ bool rnnd__text_is(const char *text, size_t length, const char *word);
 /* Texts of a string array of another data set, appended to a list of char *; EDATA
    where it has none. */
 RNND_CHECKED int rnnd__format_texts_of(const char *path, const char *object,
-                                      struct rnnd__list *out);
+                                       struct rnnd__list *out);
 
 /* A piece of a file for a message: at most 40 bytes, no control characters. "%s" */
 const char *rnnd__text_shown(const char *text, size_t length, char shown[48]);

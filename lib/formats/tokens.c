@@ -10,8 +10,8 @@
 
 void rnnd__tokens_init(struct rnnd__tokens *tokens)
 {
-    *tokens =
-        (struct rnnd__tokens){.ids.size = sizeof(int32_t), .ends.size = sizeof(int64_t)};
+    *tokens = (struct rnnd__tokens){.ids.size = sizeof(int32_t),
+                                    .ends.size = sizeof(int64_t)};
 }
 
 void rnnd__tokens_clear(struct rnnd__tokens *tokens)
@@ -118,8 +118,8 @@ static int check_vocabulary(const char *path, const struct rnnd__list *vocab,
         status = rnnd__dictionary_add(&places, text, strlen(text), &number);
         if (status == 0 && number != i)
             status = rnnd__fail(RNND_EDATA,
-                               "%s: /vocab[%lld] = \"%.40s\": the same as [%lld]", path,
-                               (long long)i, text, (long long)number);
+                                "%s: /vocab[%lld] = \"%.40s\": the same as [%lld]",
+                                path, (long long)i, text, (long long)number);
     }
     for (int k = 0; fixed[k] && status == 0; k++)
         if (rnnd__dictionary_find(&places, fixed[k], strlen(fixed[k])) < 0)
@@ -143,8 +143,8 @@ static int cut(const struct rnnd__tokens *t, int64_t block, struct rnnd__content
 }
 
 int rnnd__tokens_finish(struct rnnd__tokens *tokens, const struct rnnd_options *opt,
-                       const char *const *fixed, int64_t size,
-                       struct rnnd__contents *out)
+                        const char *const *fixed, int64_t size,
+                        struct rnnd__contents *out)
 {
     int64_t unknown = 0;
     if (opt->vocab_from) {
@@ -161,6 +161,6 @@ int rnnd__tokens_finish(struct rnnd__tokens *tokens, const struct rnnd_options *
     RNND_TRY(renumber(tokens, fixed, out, &unknown));
     if (unknown)
         rnnd__log_info("%lld of %lld tokens are not in the vocabulary and become %s",
-                      (long long)unknown, (long long)out->tokens.count, fixed[0]);
+                       (long long)unknown, (long long)out->tokens.count, fixed[0]);
     return 0;
 }

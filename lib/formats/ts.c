@@ -13,12 +13,17 @@
 struct ts {
     struct rnnd__text text;
     struct rnnd__contents *out;
-    int64_t dimensions;   /* 0 until known */
-    bool equal;           /* all cases have @seriesLength, */
-    int64_t length;       /* or 0 where it is not given */
-    bool labels, targets; /* what ends a case: a class, a number */
+    /* 0 until known */
+    int64_t dimensions;
+    /* all cases have @seriesLength, */
+    bool equal;
+    /* or 0 where it is not given */
+    int64_t length;
+    /* what ends a case: a class, a number */
+    bool labels, targets;
     struct rnnd__dictionary classes;
-    struct rnnd__list values; /* float [dimensions, steps] of one case */
+    /* float [dimensions, steps] of one case */
+    struct rnnd__list values;
 };
 
 /* Where in a line: the number of the field, from 1. */
@@ -53,7 +58,7 @@ static int read_truth(const struct ts *ts, struct word key, struct word w, bool 
 {
     if (!is(w, "true") && !is(w, "false"))
         return rnnd__fail(RNND_EDATA, "%s:%lld: %.*s is true or false", AT_LINE(ts),
-                         (int)key.length, key.at);
+                          (int)key.length, key.at);
     *out = is(w, "true");
     return 0;
 }
@@ -64,7 +69,7 @@ static int read_whole(const struct ts *ts, struct word key, struct word w, int64
     long long n = strtoll(w.at, &end, 10);
     if (w.length == 0 || end != w.at + w.length || n < 1 || n > INT32_MAX)
         return rnnd__fail(RNND_EDATA, "%s:%lld: %.*s is a number from 1", AT_LINE(ts),
-                         (int)key.length, key.at);
+                          (int)key.length, key.at);
     *out = n;
     return 0;
 }
@@ -76,11 +81,11 @@ static int read_classes(struct ts *ts, const char *at, const char *end)
         RNND_TRY(rnnd__dictionary_add(&ts->classes, w.at, w.length, &number));
         if (number != ts->classes.texts.count - 1 || number < before)
             return rnnd__fail(RNND_EDATA, "%s:%lld: class %.*s stands there twice",
-                             AT_LINE(ts), (int)w.length, w.at);
+                              AT_LINE(ts), (int)w.length, w.at);
     }
     if (ts->classes.texts.count == 0)
         return rnnd__fail(RNND_EDATA, "%s:%lld: @classLabel true names no class",
-                         AT_LINE(ts));
+                          AT_LINE(ts));
     return 0;
 }
 
@@ -102,9 +107,9 @@ static int read_header_line(struct ts *ts, const char *line, size_t length)
         RNND_TRY(read_truth(ts, key, value, &truth));
         if (truth)
             return rnnd__fail(RNND_EDATA,
-                             "%s:%lld: @timeStamps true: time stamps are not read; "
-                             "steps are taken as equally far apart",
-                             AT_LINE(ts));
+                              "%s:%lld: @timeStamps true: time stamps are not read; "
+                              "steps are taken as equally far apart",
+                              AT_LINE(ts));
     } else if (is(key, "@classLabel")) {
         RNND_TRY(read_truth(ts, key, value, &ts->labels));
         if (ts->labels)
@@ -127,13 +132,13 @@ static int read_header(struct ts *ts)
         if (rnnd__text_is(line, length, "@data")) {
             if (ts->labels && ts->targets)
                 return rnnd__fail(RNND_EDATA,
-                                 "%s: both @classLabel and @targetLabel are true",
-                                 ts->text.path);
+                                  "%s: both @classLabel and @targetLabel are true",
+                                  ts->text.path);
             return 0;
         }
         if (line[0] != '@')
             return rnnd__fail(RNND_EDATA, "%s:%lld: a line of the header begins with @",
-                             AT_LINE(ts));
+                              AT_LINE(ts));
         RNND_TRY(read_header_line(ts, line, length));
     }
     return rnnd__fail(RNND_EDATA, "%s: no line @data: not a .ts file", ts->text.path);
@@ -173,8 +178,8 @@ static int read_label(struct ts *ts, const char *at, size_t length)
     int32_t label = (int32_t)rnnd__dictionary_find(&ts->classes, at, length);
     if (label < 0)
         return rnnd__fail(RNND_EDATA,
-                         "%s:%lld: class \"%s\" is not among those of @classLabel",
-                         AT_LINE(ts), rnnd__text_shown(at, length, shown));
+                          "%s:%lld: class \"%s\" is not among those of @classLabel",
+                          AT_LINE(ts), rnnd__text_shown(at, length, shown));
     return rnnd__list_add(&ts->out->labels, &label, 1);
 }
 
@@ -184,7 +189,7 @@ static int read_target(struct ts *ts, const char *at, size_t length)
     float value;
     if (rnnd__text_number(at, length, &value) != RNND_FIELD_NUMBER)
         return rnnd__fail(RNND_EDATA, "%s:%lld: target \"%s\" is not a finite number",
-                         AT_LINE(ts), rnnd__text_shown(at, length, shown));
+                          AT_LINE(ts), rnnd__text_shown(at, length, shown));
     return rnnd__list_add(&ts->out->values, &value, 1);
 }
 
@@ -218,12 +223,12 @@ static int read_case(struct ts *ts, const char *line, size_t length)
     int64_t fields = count_fields(line, end) - last, steps = 0;
     if (fields < 1)
         return rnnd__fail(RNND_EDATA, "%s:%lld: a class alone, without values",
-                         AT_LINE(ts));
+                          AT_LINE(ts));
     if (ts->dimensions == 0)
         ts->dimensions = fields;
     if (fields != ts->dimensions)
         return rnnd__fail(RNND_EDATA, "%s:%lld: %lld dimensions, %lld are wanted",
-                         AT_LINE(ts), (long long)fields, (long long)ts->dimensions);
+                          AT_LINE(ts), (long long)fields, (long long)ts->dimensions);
     ts->out->inputs = ts->dimensions;
     ts->values.count = 0;
     for (int64_t d = 1; d <= fields; d++) {
@@ -236,14 +241,15 @@ static int read_case(struct ts *ts, const char *line, size_t length)
             steps = n;
         if (n != steps)
             return rnnd__fail(RNND_EDATA,
-                             "%s:%lld: dimension %lld has %lld values, dimension 1 "
-                             "has %lld",
-                             AT_LINE(ts), (long long)d, (long long)n, (long long)steps);
+                              "%s:%lld: dimension %lld has %lld values, dimension 1 "
+                              "has %lld",
+                              AT_LINE(ts), (long long)d, (long long)n,
+                              (long long)steps);
         at = to + 1;
     }
     if (ts->equal && ts->length && steps != ts->length)
         return rnnd__fail(RNND_EDATA, "%s:%lld: %lld steps; @seriesLength is %lld",
-                         AT_LINE(ts), (long long)steps, (long long)ts->length);
+                          AT_LINE(ts), (long long)steps, (long long)ts->length);
     if (ts->labels)
         RNND_TRY(read_label(ts, at, (size_t)(end - at)));
     if (ts->targets)
@@ -280,8 +286,8 @@ static int compare_headers(const struct ts *ts, const struct ts *first)
         return rnnd__fail(RNND_EDATA, "%s: @classLabel is not that of %s", path, other);
     if (ts->dimensions && first->dimensions && ts->dimensions != first->dimensions)
         return rnnd__fail(RNND_EDATA, "%s: %lld dimensions, %s has %lld", path,
-                         (long long)ts->dimensions, other,
-                         (long long)first->dimensions);
+                          (long long)ts->dimensions, other,
+                          (long long)first->dimensions);
     return 0;
 }
 

@@ -100,7 +100,7 @@ int rnnd__hdf_fail_object(const struct rnnd__hdf *file, const char *object,
     char text[REASON];
     library_says(text);
     return rnnd__fail(RNND_EFILE, "%s: %s%s: %s: %s", file->path, AT(object), doing,
-                     text);
+                      text);
 }
 
 int rnnd__hdf_fail_attribute(const struct rnnd__hdf *file, const char *name,
@@ -109,7 +109,7 @@ int rnnd__hdf_fail_attribute(const struct rnnd__hdf *file, const char *name,
     char text[REASON];
     library_says(text);
     return rnnd__fail(RNND_EFILE, "%s: attribute %s: %s: %s", file->path, name, doing,
-                     text);
+                      text);
 }
 
 /* ---- open and close */
@@ -278,35 +278,40 @@ enum rnnd__hdf_kind rnnd__hdf_kind_of(hid_t type)
 {
     switch (H5Tget_class(type)) {
     case H5T_ENUM: /* booleans of h5py */
-    case H5T_INTEGER: return H5Tget_size(type) <= 8 ? RNND_HDF_INT : RNND_HDF_OTHER;
-    case H5T_FLOAT: return RNND_HDF_FLOAT;
-    case H5T_STRING: return RNND_HDF_STRING;
-    default: return RNND_HDF_OTHER;
+    case H5T_INTEGER:
+        return H5Tget_size(type) <= 8 ? RNND_HDF_INT : RNND_HDF_OTHER;
+    case H5T_FLOAT:
+        return RNND_HDF_FLOAT;
+    case H5T_STRING:
+        return RNND_HDF_STRING;
+    default:
+        return RNND_HDF_OTHER;
     }
 }
 
-static int measure(struct rnnd__hdf *file, const char *object, struct rnnd__hdf_array *a)
+static int measure(struct rnnd__hdf *file, const char *object,
+                   struct rnnd__hdf_array *a)
 {
     hsize_t dim[H5S_MAX_RANK];
     int64_t bytes =
         8 * (int64_t)H5Tget_size(a->type); /* also when read as a wider type */
     if (H5Sget_simple_extent_type(a->space) == H5S_NULL)
         return rnnd__fail(RNND_EDATA, "%s: %s%s: holds nothing (null dataspace)",
-                         file->path, AT(object));
+                          file->path, AT(object));
     a->shape.kind = rnnd__hdf_kind_of(a->type);
     a->shape.rank = H5Sget_simple_extent_dims(a->space, dim, NULL);
     if (a->shape.rank < 0)
         return rnnd__hdf_fail_object(file, object, "cannot be read");
     if (a->shape.rank > RNND_HDF_MAX_RANK)
         return rnnd__fail(RNND_EDATA, "%s: %s%s: %d dimensions, at most %d are known",
-                         file->path, AT(object), a->shape.rank, RNND_HDF_MAX_RANK);
+                          file->path, AT(object), a->shape.rank, RNND_HDF_MAX_RANK);
     a->width = 1;
     for (int d = 0; d < a->shape.rank; d++) {
         a->shape.dim[d] = (int64_t)dim[d];
         if (dim[d] > INT64_MAX ||
             __builtin_mul_overflow(bytes, a->shape.dim[d], &bytes))
             return rnnd__fail(RNND_EDATA, "%s: %s%s: impossible size", file->path,
-                             AT(object));
+                              AT(object));
         a->width *= d ? a->shape.dim[d] : 1;
     }
     return 0;
@@ -327,8 +332,8 @@ static int lacking_filter(hid_t array, char *name, size_t size)
     for (int i = 0; i < filters; i++) {
         unsigned flags;
         size_t values = 0;
-        H5Z_filter_t id = H5Pget_filter2(made, (unsigned)i, &flags, &values, NULL, size,
-                                         name, NULL);
+        H5Z_filter_t id =
+            H5Pget_filter2(made, (unsigned)i, &flags, &values, NULL, size, name, NULL);
         name[size - 1] = 0;
         if (id > 0 && H5Zfilter_avail(id) == 0)
             return id;
@@ -347,12 +352,12 @@ int rnnd__hdf_fail_values(const struct rnnd__hdf *file, const char *object, hid_
             "%s: %s%s: cannot be read: written through filter %d%s%s, which "
             "this HDF5 library lacks; gzip can be read anywhere",
             file->path, AT(object), filter, *name ? " " : "", name);
-    return rnnd__fail(RNND_EFILE, "%s: %s%s: cannot be read: %s", file->path, AT(object),
-                     text);
+    return rnnd__fail(RNND_EFILE, "%s: %s%s: cannot be read: %s", file->path,
+                      AT(object), text);
 }
 
 int rnnd__hdf_array_of(struct rnnd__hdf *file, const char *object,
-                    struct rnnd__hdf_array *out)
+                       struct rnnd__hdf_array *out)
 {
     HELD_ARRAY a = NO_ARRAY;
     htri_t there = is_there(file, object);
@@ -378,7 +383,7 @@ int rnnd__hdf_array_of(struct rnnd__hdf *file, const char *object,
 }
 
 int rnnd__hdf_shape(struct rnnd__hdf *file, const char *object,
-                   struct rnnd__hdf_shape *out)
+                    struct rnnd__hdf_shape *out)
 {
     GUARD;
     HELD_ARRAY a = NO_ARRAY;
@@ -390,11 +395,16 @@ int rnnd__hdf_shape(struct rnnd__hdf *file, const char *object,
 hid_t rnnd__hdf_memory_type(enum rnnd__hdf_type type)
 {
     switch (type) {
-    case RNND_I32: return H5T_NATIVE_INT32;
-    case RNND_I64: return H5T_NATIVE_INT64;
-    case RNND_F32: return H5T_NATIVE_FLOAT;
-    case RNND_F64: return H5T_NATIVE_DOUBLE;
-    case RNND_U8: return H5T_NATIVE_UINT8;
+    case RNND_I32:
+        return H5T_NATIVE_INT32;
+    case RNND_I64:
+        return H5T_NATIVE_INT64;
+    case RNND_F32:
+        return H5T_NATIVE_FLOAT;
+    case RNND_F64:
+        return H5T_NATIVE_DOUBLE;
+    case RNND_U8:
+        return H5T_NATIVE_UINT8;
     }
     return -1;
 }
@@ -442,7 +452,7 @@ static herr_t list_link(hid_t group, const char *name, const H5L_info_t *info,
     if (H5Iget_type(id) != H5I_DATASET)
         return 0;
     list->status = rnnd__grow(list->count + 1, sizeof *list->name, "object names",
-                             (void **)&list->name);
+                              (void **)&list->name);
     if (list->status < 0)
         return 1;
     const char *between = list->group[strlen(list->group) - 1] == '/' ? "" : "/";
@@ -464,7 +474,7 @@ static int list_arrays(struct rnnd__hdf *file, struct listing *list)
 }
 
 int rnnd__hdf_each(struct rnnd__hdf *file, const char *group,
-                  int (*visit)(void *context, const char *object), void *context)
+                   int (*visit)(void *context, const char *object), void *context)
 {
     struct listing list = {.group = group};
     int status = list_arrays(file, &list);

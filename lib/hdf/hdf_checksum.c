@@ -20,7 +20,8 @@ static const char checksum_name[16] = {"rnn_dist-seal-1\n"};
 
 struct seal {
     char name[16];
-    uint64_t length, hash; /* little-endian */
+    /* little-endian */
+    uint64_t length, hash;
 };
 
 /* Hash of the first `length` bytes. */
@@ -38,7 +39,7 @@ static int hash_file(int fd, const char *path, uint64_t length, uint64_t *out)
             continue;
         if (n <= 0)
             return rnnd__fail(RNND_EFILE, "%s: cannot be read: %s", path,
-                             n < 0 ? strerror(errno) : "it became shorter");
+                              n < 0 ? strerror(errno) : "it became shorter");
         rnnd__hash_add(&hash, block, (size_t)n);
     }
     *out = rnnd__hash_end(&hash);
@@ -52,7 +53,7 @@ int rnnd__hdf_write_checksum(int fd, const char *path)
     off_t end = lseek(fd, 0, SEEK_END);
     if (end < 0)
         return rnnd__fail(RNND_EFILE, "%s: cannot be written: %s", path,
-                         strerror(errno));
+                          strerror(errno));
     RNND_TRY(hash_file(fd, path, (uint64_t)end, &hash));
     memcpy(seal.name, checksum_name, sizeof seal.name);
     seal.length = htole64((uint64_t)end);
@@ -60,7 +61,7 @@ int rnnd__hdf_write_checksum(int fd, const char *path)
     errno = ENOSPC; /* what a short write means */
     if (write(fd, &seal, sizeof seal) != sizeof seal)
         return rnnd__fail(RNND_EFILE, "%s: cannot be written: %s", path,
-                         strerror(errno));
+                          strerror(errno));
     return 0;
 }
 
@@ -76,13 +77,13 @@ int rnnd__hdf_verify_checksum(int fd, const char *path, off_t size, bool *sealed
         return 0;
     }
     if (le64toh(seal.length) != length)
-        return rnnd__fail(RNND_EFILE, "%s: damaged: %llu bytes were sealed, it has %llu",
-                         path, (unsigned long long)le64toh(seal.length),
-                         (unsigned long long)length);
+        return rnnd__fail(
+            RNND_EFILE, "%s: damaged: %llu bytes were sealed, it has %llu", path,
+            (unsigned long long)le64toh(seal.length), (unsigned long long)length);
     RNND_TRY(hash_file(fd, path, length, &hash));
     if (hash != le64toh(seal.hash))
-        return rnnd__fail(RNND_EFILE,
-                         "%s: damaged: the checksum over the file does not hold", path);
+        return rnnd__fail(
+            RNND_EFILE, "%s: damaged: the checksum over the file does not hold", path);
     *sealed = true;
     return 0;
 }

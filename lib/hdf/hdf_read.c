@@ -41,10 +41,14 @@ static enum wide wide_for(hid_t stored, enum rnnd__hdf_type want)
 static hid_t wide_type(enum wide wide, enum rnnd__hdf_type want)
 {
     switch (wide) {
-    case WIDE_INT: return H5T_NATIVE_INT64;
-    case WIDE_UINT: return H5T_NATIVE_UINT64;
-    case WIDE_FLOAT: return H5T_NATIVE_DOUBLE;
-    case AS_ASKED: break;
+    case WIDE_INT:
+        return H5T_NATIVE_INT64;
+    case WIDE_UINT:
+        return H5T_NATIVE_UINT64;
+    case WIDE_FLOAT:
+        return H5T_NATIVE_DOUBLE;
+    case AS_ASKED:
+        break;
     }
     return rnnd__hdf_memory_type(want);
 }
@@ -139,7 +143,7 @@ static int fail_value(const struct reading *r, union value v, int64_t element,
     else
         snprintf(value, sizeof value, "%lld", (long long)v.i);
     return rnnd__fail(RNND_EDATA, "%s: %s%s%s = %s: %s", r->file->path, AT(r->object),
-                     index_text(&r->array->shape, element, index), value, wrong);
+                      index_text(&r->array->shape, element, index), value, wrong);
 }
 
 static int read_rows(const struct reading *r, int64_t first, int64_t count, void *out)
@@ -167,8 +171,8 @@ static int read_narrowed(const struct reading *r, int64_t first, int64_t count,
     OWNED union value *values = NULL;
     if (block > count)
         block = count;
-    RNND_TRY(
-        rnnd__new((size_t)(block * width), sizeof *values, "reading", (void **)&values));
+    RNND_TRY(rnnd__new((size_t)(block * width), sizeof *values, "reading",
+                       (void **)&values));
     for (int64_t done = 0; done < count; done += block) {
         int64_t rows = block < count - done ? block : count - done;
         char *to = (char *)out + (size_t)(done * width) * memory_size[r->want];
@@ -183,21 +187,21 @@ static int read_narrowed(const struct reading *r, int64_t first, int64_t count,
 }
 
 int rnnd__hdf_read(struct rnnd__hdf *file, const char *object, int64_t first,
-                  int64_t count, enum rnnd__hdf_type type, void *out)
+                   int64_t count, enum rnnd__hdf_type type, void *out)
 {
     GUARD;
     HELD_ARRAY a = NO_ARRAY;
     RNND_TRY(rnnd__hdf_array_of(file, object, &a));
     if (a.shape.kind != RNND_HDF_INT && a.shape.kind != RNND_HDF_FLOAT)
         return rnnd__fail(RNND_EDATA, "%s: %s%s: %s, where numbers are wanted",
-                         file->path, AT(object),
-                         a.shape.kind == RNND_HDF_STRING ? "texts" : "compounds");
+                          file->path, AT(object),
+                          a.shape.kind == RNND_HDF_STRING ? "texts" : "compounds");
     int64_t rows = a.shape.rank ? a.shape.dim[0] : 1;
     if (first < 0 || count < 0 || first > rows || count > rows - first)
         return rnnd__fail(RNND_EDATA,
-                         "%s: %s%s: rows %lld to %lld are asked for, it has %lld",
-                         file->path, AT(object), (long long)first,
-                         (long long)(first + count - 1), (long long)rows);
+                          "%s: %s%s: rows %lld to %lld are asked for, it has %lld",
+                          file->path, AT(object), (long long)first,
+                          (long long)(first + count - 1), (long long)rows);
     if (count * a.width == 0)
         return 0;
     struct reading r = {file, object, &a, type, wide_for(a.type, type)};
@@ -208,7 +212,7 @@ int rnnd__hdf_read(struct rnnd__hdf *file, const char *object, int64_t first,
 /* ---- reading ahead */
 
 bool rnnd__hdf_place(struct rnnd__hdf *file, const char *object, int64_t *offset,
-                    int64_t *row)
+                     int64_t *row)
 {
     GUARD;
     HELD_ARRAY a = NO_ARRAY;
@@ -325,17 +329,17 @@ static int read_texts(const struct text_source *from, char ***out)
 }
 
 int rnnd__hdf_read_strings(struct rnnd__hdf *file, const char *object, char ***out,
-                          int64_t *count)
+                           int64_t *count)
 {
     GUARD;
     HELD_ARRAY a = NO_ARRAY;
     RNND_TRY(rnnd__hdf_array_of(file, object, &a));
     if (a.shape.kind != RNND_HDF_STRING)
         return rnnd__fail(RNND_EDATA, "%s: %s%s: texts are wanted here", file->path,
-                         AT(object));
+                          AT(object));
     if (a.shape.rank != 1)
-        return rnnd__fail(RNND_EDATA, "%s: %s%s: %d dimensions, 1 is wanted", file->path,
-                         AT(object), a.shape.rank);
+        return rnnd__fail(RNND_EDATA, "%s: %s%s: %d dimensions, 1 is wanted",
+                          file->path, AT(object), a.shape.rank);
     struct text_source from = {a.id, a.type, a.space, false, a.shape.dim[0]};
     int status = read_texts(&from, out);
     if (status > 0)
@@ -367,7 +371,7 @@ static int open_attribute(struct rnnd__hdf *file, const char *name, hid_t *attri
         return rnnd__hdf_fail_attribute(file, name, "cannot be read");
     if (H5Sget_simple_extent_npoints(*space) != 1)
         return rnnd__fail(RNND_EDATA, "%s: attribute %s: one value is wanted",
-                         file->path, name);
+                          file->path, name);
     return 0;
 }
 
@@ -383,15 +387,15 @@ static int get_number(struct rnnd__hdf *file, const char *name, int64_t *whole,
     RNND_TRY(open_attribute(file, name, &attribute, &type, &space));
     enum rnnd__hdf_kind kind = rnnd__hdf_kind_of(type);
     if (kind != RNND_HDF_INT && kind != RNND_HDF_FLOAT)
-        return rnnd__fail(RNND_EDATA, "%s: attribute %s: a number is wanted", file->path,
-                         name);
+        return rnnd__fail(RNND_EDATA, "%s: attribute %s: a number is wanted",
+                          file->path, name);
     enum rnnd__hdf_type want = whole ? RNND_I64 : RNND_F64;
     enum wide wide = wide_for(type, want);
     if (H5Aread(attribute, wide_type(wide, want), &v) < 0)
         return rnnd__hdf_fail_attribute(file, name, "cannot be read");
     if (whole && to_int(wide == AS_ASKED ? WIDE_INT : wide, v, RNND_I64, &v.i))
         return rnnd__fail(RNND_EDATA, "%s: attribute %s: a (64-bit) integer is wanted",
-                         file->path, name);
+                          file->path, name);
     if (whole)
         *whole = v.i;
     else
@@ -420,7 +424,7 @@ static int get_text(struct rnnd__hdf *file, const char *name, char **out)
     RNND_TRY(open_attribute(file, name, &attribute, &type, &space));
     if (rnnd__hdf_kind_of(type) != RNND_HDF_STRING)
         return rnnd__fail(RNND_EDATA, "%s: attribute %s: a text is wanted", file->path,
-                         name);
+                          name);
     struct text_source from = {attribute, type, space, true, 1};
     int status = read_texts(&from, &text);
     if (status > 0)

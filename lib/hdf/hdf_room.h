@@ -8,8 +8,8 @@
 #ifndef RNND_HDF_ROOM_H
 #define RNND_HDF_ROOM_H
 
-#include "hdf/hdf.h"
 #include "base/status.h"
+#include "hdf/hdf.h"
 
 #include <hdf5.h>
 #include <sys/types.h>
@@ -18,11 +18,16 @@ enum { RNND_HDF_MAX_RANK = 4 };
 
 struct rnnd__hdf {
     hid_t id;
-    char *path;   /* as given, for messages */
-    char *target; /* what it will be called, links followed; NULL when reading */
-    char *temp;   /* what is written until commit; NULL when reading */
-    bool sealed;  /* what is read has a checksum over all of it */
-    bool failed;  /* a write failed: the file must not get its name */
+    /* as given, for messages */
+    char *path;
+    /* what it will be called, links followed; NULL when reading */
+    char *target;
+    /* what is written until commit; NULL when reading */
+    char *temp;
+    /* what is read has a checksum over all of it */
+    bool sealed;
+    /* a write failed: the file must not get its name */
+    bool failed;
 };
 
 /* ---- the library: one caller at a time, silent; ids and memory that go by
@@ -38,7 +43,7 @@ void rnnd__hdf_leave(struct rnnd__hdf_guard *guard);
 void rnnd__hdf_drop_id(hid_t *id);
 void rnnd__hdf_drop_memory(void *pointer);
 
-#define GUARD                                                                       \
+#define GUARD                                                                        \
     struct rnnd__hdf_guard guard __attribute__((cleanup(rnnd__hdf_leave), unused)) = \
         rnnd__hdf_enter()
 #define HELD  __attribute__((cleanup(rnnd__hdf_drop_id))) hid_t
@@ -57,8 +62,8 @@ RNND_CHECKED int rnnd__hdf_fail_object(const struct rnnd__hdf *file, const char 
    missing. */
 RNND_CHECKED int rnnd__hdf_fail_values(const struct rnnd__hdf *file, const char *object,
                                        hid_t array);
-RNND_CHECKED int rnnd__hdf_fail_attribute(const struct rnnd__hdf *file, const char *name,
-                                          const char *doing);
+RNND_CHECKED int rnnd__hdf_fail_attribute(const struct rnnd__hdf *file,
+                                          const char *name, const char *doing);
 
 /* ---- files and objects */
 
@@ -70,7 +75,8 @@ enum rnnd__hdf_kind rnnd__hdf_kind_of(hid_t type);
 struct rnnd__hdf_array {
     hid_t id, type, space;
     struct rnnd__hdf_shape shape;
-    int64_t width; /* elements a row */
+    /* elements a row */
+    int64_t width;
 };
 
 void rnnd__hdf_drop_array(struct rnnd__hdf_array *array);
@@ -82,7 +88,7 @@ void rnnd__hdf_drop_array(struct rnnd__hdf_array *array);
 
 /* EDATA where there is none, or of too many dimensions. */
 RNND_CHECKED int rnnd__hdf_array_of(struct rnnd__hdf *file, const char *object,
-                                 struct rnnd__hdf_array *out);
+                                    struct rnnd__hdf_array *out);
 hid_t rnnd__hdf_memory_type(enum rnnd__hdf_type type);
 
 /* ---- seals */
@@ -91,7 +97,7 @@ hid_t rnnd__hdf_memory_type(enum rnnd__hdf_type type);
 RNND_CHECKED int rnnd__hdf_write_checksum(int fd, const char *path);
 /* EFILE where there is one that does not hold; *sealed: whether there is one. */
 RNND_CHECKED int rnnd__hdf_verify_checksum(int fd, const char *path, off_t size,
-                                      bool *sealed);
+                                           bool *sealed);
 /* Whether what stands at `end`, where HDF5 ends, is a piece of a seal. */
 bool rnnd__hdf_broken_checksum(int fd, off_t end);
 

@@ -40,8 +40,9 @@ static int create_file(struct rnnd__hdf *file)
     RNND_TRY(rnnd__file_target(file->path, &file->target));
     if (!file->target)
         return rnnd__fail(RNND_EFILE, "%s: %s: it is %s", file->path, unwritten,
-                         stat(file->path, &info) == 0 && S_ISDIR(info.st_mode)
-                             ? "a folder" : "not a regular file");
+                          stat(file->path, &info) == 0 && S_ISDIR(info.st_mode)
+                              ? "a folder"
+                              : "not a regular file");
     if (asprintf(&file->temp, "%s.tmp-%ld", file->target, (long)getpid()) < 0) {
         file->temp = NULL;
         return rnnd__fail_memory(strlen(file->path), "a file name");
@@ -95,7 +96,7 @@ static int finish_file(struct rnnd__hdf *file)
     GUARD;
     if (file->failed)
         return rnnd__fail(RNND_EFILE, "%s: not written, since a part of it failed",
-                         file->path);
+                          file->path);
     if (H5Fflush(file->id, H5F_SCOPE_GLOBAL) < 0)
         return rnnd__hdf_fail(file, unwritten);
     hid_t id = file->id;
@@ -138,11 +139,16 @@ static int keep(struct rnnd__hdf *file, int status)
 static hid_t file_type(enum rnnd__hdf_type type)
 {
     switch (type) {
-    case RNND_I32: return H5T_STD_I32LE;
-    case RNND_I64: return H5T_STD_I64LE;
-    case RNND_F32: return H5T_IEEE_F32LE;
-    case RNND_F64: return H5T_IEEE_F64LE;
-    case RNND_U8: return H5T_STD_U8LE;
+    case RNND_I32:
+        return H5T_STD_I32LE;
+    case RNND_I64:
+        return H5T_STD_I64LE;
+    case RNND_F32:
+        return H5T_IEEE_F32LE;
+    case RNND_F64:
+        return H5T_IEEE_F64LE;
+    case RNND_U8:
+        return H5T_STD_U8LE;
     }
     return -1;
 }
@@ -217,7 +223,8 @@ static int close_array(struct rnnd__hdf *file, const char *object, hid_t *set)
     return H5Dclose(id) < 0 ? rnnd__hdf_fail_object(file, object, unwritten) : 0;
 }
 
-static int write_array(struct rnnd__hdf *file, const char *object, const struct array *a)
+static int write_array(struct rnnd__hdf *file, const char *object,
+                       const struct array *a)
 {
     hsize_t dim[RNND_HDF_MAX_RANK];
     for (int d = 0; d < a->rank; d++)
@@ -231,8 +238,9 @@ static int write_array(struct rnnd__hdf *file, const char *object, const struct 
     return close_array(file, object, &set);
 }
 
-int rnnd__hdf_write(struct rnnd__hdf *file, const char *object, enum rnnd__hdf_type type,
-                   int rank, const int64_t *dim, bool checksum, const void *data)
+int rnnd__hdf_write(struct rnnd__hdf *file, const char *object,
+                    enum rnnd__hdf_type type, int rank, const int64_t *dim,
+                    bool checksum, const void *data)
 {
     GUARD;
     struct array a = {
@@ -247,8 +255,8 @@ static int write_rows(struct rnnd__hdf *file, const char *object, int64_t first,
     RNND_TRY(rnnd__hdf_array_of(file, object, &a));
     if (a.shape.rank < 1 || first < 0 || count < 0 || count > a.shape.dim[0] - first)
         return rnnd__fail(RNND_EFILE, "%s: %s%s: rows %lld to %lld do not exist",
-                         file->path, AT(object), (long long)first,
-                         (long long)(first + count - 1));
+                          file->path, AT(object), (long long)first,
+                          (long long)(first + count - 1));
     hsize_t start[RNND_HDF_MAX_RANK] = {(hsize_t)first};
     hsize_t size[RNND_HDF_MAX_RANK] = {(hsize_t)count};
     hsize_t elements = (hsize_t)(count * a.width);
@@ -266,7 +274,7 @@ static int write_rows(struct rnnd__hdf *file, const char *object, int64_t first,
 }
 
 int rnnd__hdf_write_rows(struct rnnd__hdf *file, const char *object, int64_t first,
-                        int64_t count, enum rnnd__hdf_type type, const void *data)
+                         int64_t count, enum rnnd__hdf_type type, const void *data)
 {
     GUARD;
     return keep(file, write_rows(file, object, first, count, type, data));
@@ -314,7 +322,7 @@ static int write_texts(struct rnnd__hdf *file, const char *object,
 }
 
 int rnnd__hdf_write_strings(struct rnnd__hdf *file, const char *object,
-                           const char *const *text, int64_t count)
+                            const char *const *text, int64_t count)
 {
     GUARD;
     return keep(file, write_texts(file, object, text, count));

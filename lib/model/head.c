@@ -7,8 +7,8 @@
  */
 #include "model/layer.h"
 
-#include "device/device.h"
 #include "base/status.h"
+#include "device/device.h"
 
 enum { CHUNK_ELEMENTS = 1 << 21 };
 
@@ -30,19 +30,19 @@ static void forward(const struct rnnd__head *h, const struct rnnd__params *par,
 {
     const struct rnnd__backend_ops *op = par->be->ops;
     struct rnnd__matmul s = {.tb = true,
-                            .m = rows,
-                            .n = h->outputs,
-                            .k = h->in,
-                            .alpha = 1,
-                            .lda = h->in,
-                            .ldb = h->in,
-                            .ldc = h->outputs};
+                             .m = rows,
+                             .n = h->outputs,
+                             .k = h->in,
+                             .alpha = 1,
+                             .lda = h->in,
+                             .ldb = h->in,
+                             .ldc = h->outputs};
     op->matmul(par->be, &s, h->scores, x, rnnd__at(par->value, h->weight));
     op->add_bias(par->be, rows, h->outputs, h->scores, rnnd__at(par->value, h->bias));
 }
 
-static void loss(const struct rnnd__head *h, const struct rnnd__params *par, int64_t rows,
-                 struct rnnd__buf sums, struct rnnd__buf target)
+static void loss(const struct rnnd__head *h, const struct rnnd__params *par,
+                 int64_t rows, struct rnnd__buf sums, struct rnnd__buf target)
 {
     const struct rnnd__backend_ops *op = par->be->ops;
     if (int_targets(h->task))
@@ -59,24 +59,29 @@ static void backward(const struct rnnd__head *h, const struct rnnd__params *par,
 {
     const struct rnnd__backend_ops *op = par->be->ops;
     struct rnnd__matmul weights = {.ta = true,
-                                  .m = h->outputs,
+                                   .m = h->outputs,
+                                   .n = h->in,
+                                   .k = rows,
+                                   .alpha = 1,
+                                   .beta = 1,
+                                   .lda = h->outputs,
+                                   .ldb = h->in,
+                                   .ldc = h->in};
+    struct rnnd__matmul inputs = {.m = rows,
                                   .n = h->in,
-                                  .k = rows,
+                                  .k = h->outputs,
                                   .alpha = 1,
-                                  .beta = 1,
                                   .lda = h->outputs,
                                   .ldb = h->in,
                                   .ldc = h->in};
-    struct rnnd__matmul inputs = {.m = rows, .n = h->in, .k = h->outputs, .alpha = 1,
-                                 .lda = h->outputs, .ldb = h->in, .ldc = h->in};
     op->matmul(par->be, &weights, rnnd__at(par->grad, h->weight), h->scores, x);
     op->col_sum(par->be, rows, h->outputs, rnnd__at(par->grad, h->bias), h->scores);
     op->matmul(par->be, &inputs, dx, h->scores, rnnd__at(par->value, h->weight));
 }
 
 void rnnd__head_loss(const struct rnnd__head *h, const struct rnnd__params *par,
-                    int64_t rows, struct rnnd__buf sums, struct rnnd__buf dx,
-                    struct rnnd__buf x, struct rnnd__buf target, bool gradient)
+                     int64_t rows, struct rnnd__buf sums, struct rnnd__buf dx,
+                     struct rnnd__buf x, struct rnnd__buf target, bool gradient)
 {
     int64_t width = int_targets(h->task) ? 1 : h->outputs;
     for (int64_t r = 0, n; r < rows; r += n) {
@@ -90,13 +95,13 @@ void rnnd__head_loss(const struct rnnd__head *h, const struct rnnd__params *par,
 }
 
 int rnnd__head_scores(const struct rnnd__head *h, const struct rnnd__params *par,
-                     int64_t rows, float *out, struct rnnd__buf x)
+                      int64_t rows, float *out, struct rnnd__buf x)
 {
     for (int64_t r = 0, n; r < rows; r += n) {
         n = rows - r < h->chunk ? rows - r : h->chunk;
         forward(h, par, n, rnnd__at(x, r * h->in));
         RNND_TRY(rnnd__device_download(par->be, out + r * h->outputs, h->scores,
-                                      (size_t)(n * h->outputs) * 4));
+                                       (size_t)(n * h->outputs) * 4));
     }
     return 0;
 }

@@ -17,10 +17,14 @@ struct rnnd__recurrent {
     enum rnnd_cell cell;
     int64_t in, H;
     int D;
-    int64_t w_ih[2], w_hh[2], b_ih[2], b_hh[2]; /* offsets in the arenas */
-    struct rnnd__buf gates[2];      /* [R,G*H] a direction */
-    struct rnnd__buf keep[2];       /* [R,H] */
-    struct rnnd__buf y;             /* [R,D*H] */
+    /* offsets in the arenas */
+    int64_t w_ih[2], w_hh[2], b_ih[2], b_hh[2];
+    /* [R,G*H] a direction */
+    struct rnnd__buf gates[2];
+    /* [R,H] */
+    struct rnnd__buf keep[2];
+    /* [R,D*H] */
+    struct rnnd__buf y;
 };
 
 /* Initial and final states of a layer's rows, a direction each: [N,H], NULL = none. */
@@ -30,26 +34,29 @@ struct rnnd__layer_state {
 
 /* y from x [R,in]; scratch of the time loop, a direction each. */
 void rnnd__recurrent_forward(const struct rnnd__recurrent *layer,
-                            const struct rnnd__params *par,
-                            const struct rnnd__packed *batch, struct rnnd__buf x,
-                            const struct rnnd__layer_state *state,
-                            const struct rnnd__buf scratch[2]);
-/* Parameter gradients from dy [R,D*H], and dx [R,in] unless NULL. */
-void rnnd__recurrent_backward(const struct rnnd__recurrent *layer,
                              const struct rnnd__params *par,
-                             const struct rnnd__packed *batch, struct rnnd__buf dx,
-                             struct rnnd__buf dy, struct rnnd__buf x,
+                             const struct rnnd__packed *batch, struct rnnd__buf x,
                              const struct rnnd__layer_state *state,
                              const struct rnnd__buf scratch[2]);
+/* Parameter gradients from dy [R,D*H], and dx [R,in] unless NULL. */
+void rnnd__recurrent_backward(const struct rnnd__recurrent *layer,
+                              const struct rnnd__params *par,
+                              const struct rnnd__packed *batch, struct rnnd__buf dx,
+                              struct rnnd__buf dy, struct rnnd__buf x,
+                              const struct rnnd__layer_state *state,
+                              const struct rnnd__buf scratch[2]);
 
 /* The linear layer and the loss over rows of x, taken in chunks that bound the
    scores. */
 struct rnnd__head {
     enum rnnd_task task;
     int64_t in, outputs;
-    int64_t weight, bias;          /* offsets in the arenas */
-    int64_t chunk;                 /* rows */
-    struct rnnd__buf scores;        /* [chunk,O] */
+    /* offsets in the arenas */
+    int64_t weight, bias;
+    /* rows */
+    int64_t chunk;
+    /* [chunk,O] */
+    struct rnnd__buf scores;
 };
 
 /* How many rows of scores fit the bound on their memory; at least 1. */
@@ -57,11 +64,11 @@ int64_t rnnd__head_chunk(int64_t rows, int64_t outputs);
 /* Adds the loss of rows to sums; with gradient also dx [rows,in] and parameter
    gradients. */
 void rnnd__head_loss(const struct rnnd__head *head, const struct rnnd__params *par,
-                    int64_t rows, struct rnnd__buf sums, struct rnnd__buf dx,
-                    struct rnnd__buf x, struct rnnd__buf target, bool gradient);
+                     int64_t rows, struct rnnd__buf sums, struct rnnd__buf dx,
+                     struct rnnd__buf x, struct rnnd__buf target, bool gradient);
 /* Scores of rows to the host [rows,O]; waits. */
 RNND_CHECKED int rnnd__head_scores(const struct rnnd__head *head,
-                                  const struct rnnd__params *par, int64_t rows,
-                                  float *out, struct rnnd__buf x);
+                                   const struct rnnd__params *par, int64_t rows,
+                                   float *out, struct rnnd__buf x);
 
 #endif

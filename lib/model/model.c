@@ -10,16 +10,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "device/device.h"
 #include "base/status.h"
+#include "device/device.h"
 
-/* ---- parameters ------------------------------------------------------------------ */
+/* ---- parameters */
 
 static int64_t add(struct rnnd__params *par, const char *name, int64_t rows,
                    int64_t cols, double bound)
 {
-    struct rnnd__param p = {.rows = rows, .cols = cols, .initial = RNND_UNIFORM,
-                           .bound = bound};
+    struct rnnd__param p = {
+        .rows = rows, .cols = cols, .initial = RNND_UNIFORM, .bound = bound};
     snprintf(p.name, sizeof p.name, "%s", name);
     return rnnd__params_add(par, &p, -1);
 }
@@ -53,8 +53,10 @@ static void add_layer(struct rnnd_model *m, int l)
 
 static void add_embedding(struct rnnd_model *m)
 {
-    struct rnnd__param p = {.name = "embed.weight", .rows = m->spec.vocab,
-                           .cols = m->spec.embed, .initial = RNND_NORMAL};
+    struct rnnd__param p = {.name = "embed.weight",
+                            .rows = m->spec.vocab,
+                            .cols = m->spec.embed,
+                            .initial = RNND_NORMAL};
     if (m->spec.tie_weights) {
         p.initial = RNND_UNIFORM;
         p.bound = 1 / sqrt((double)m->spec.hidden);
@@ -98,15 +100,15 @@ static int check_sizes(const struct rnnd_model_spec *s)
         return rnnd__fail(RNND_EUSAGE, "a model needs a task with at least one output");
     if (s->hidden < 1 || in < 1)
         return rnnd__fail(RNND_EDATA, "a model of %lld inputs and %lld hidden units",
-                         (long long)in, (long long)s->hidden);
+                          (long long)in, (long long)s->hidden);
     if (count > most)
         return rnnd__fail(RNND_EDATA, "a model of %.3g parameters is too large", count);
     if (s->tie_weights && (s->vocab != s->outputs || (double)s->embed != width))
         return rnnd__fail(RNND_EDATA,
-                         "a tied matrix is [%lld, %lld] as embedding and [%lld, %.0f] "
-                         "as output layer",
-                         (long long)s->vocab, (long long)s->embed,
-                         (long long)s->outputs, width);
+                          "a tied matrix is [%lld, %lld] as embedding and [%lld, %.0f] "
+                          "as output layer",
+                          (long long)s->vocab, (long long)s->embed,
+                          (long long)s->outputs, width);
     return 0;
 }
 
@@ -117,7 +119,7 @@ int rnnd_model_new(struct rnnd_backend *be, const struct rnnd_model_spec *spec,
     int status = 0;
     if (spec->layers < 1 || spec->layers > RNND_MAX_LAYERS)
         return rnnd__fail(RNND_EUSAGE, "%lld layers: there may be 1 to %d",
-                         (long long)spec->layers, RNND_MAX_LAYERS);
+                          (long long)spec->layers, RNND_MAX_LAYERS);
     RNND_TRY(check_sizes(spec));
     RNND_TRY_GOTO(rnnd__new(1, sizeof *m, "model", (void **)&m));
     m->be = be;
@@ -125,7 +127,7 @@ int rnnd_model_new(struct rnnd_backend *be, const struct rnnd_model_spec *spec,
     m->D = spec->bidirectional ? 2 : 1;
     int most = (int)spec->layers * 8 + 4;
     RNND_TRY_GOTO(rnnd__new((size_t)most, sizeof(struct rnnd__param), "parameter table",
-                           (void **)&m->params.list));
+                            (void **)&m->params.list));
     add_all(m);
     RNND_TRY_GOTO(rnnd__params_alloc(&m->params, be));
     RNND_TRY_GOTO(rnnd__device_alloc(be, &m->sums, sizeof(struct rnnd__sums) / 4));
@@ -235,7 +237,7 @@ int rnnd_model_get(struct rnnd_model *m, const char *name, float *out)
     }
     RNND_TRY(find(m, name, &p));
     return rnnd__device_download(m->be, out, rnnd__at(m->params.value, p->offset),
-                                (size_t)rnnd__param_size(p) * 4);
+                                 (size_t)rnnd__param_size(p) * 4);
 }
 
 int rnnd_model_set(struct rnnd_model *m, const char *name, const float *in)
@@ -257,7 +259,7 @@ int rnnd_model_get_gradient(struct rnnd_model *m, const char *name, float *out)
     const struct rnnd__param *p;
     RNND_TRY(find(m, name, &p));
     return rnnd__device_download(m->be, out, rnnd__at(m->params.grad, p->offset),
-                                (size_t)rnnd__param_size(p) * 4);
+                                 (size_t)rnnd__param_size(p) * 4);
 }
 
 bool rnnd_model_parameter(const struct rnnd_model *m, int i, const char **name,
@@ -280,7 +282,7 @@ bool rnnd_model_parameter(const struct rnnd_model *m, int i, const char **name,
     return true;
 }
 
-/* ---- workspace ------------------------------------------------------------------- */
+/* ---- workspace */
 
 /* In evaluation layers share buffers: what is freed is forgotten everywhere. */
 static void free_once(struct rnnd_model *m, struct rnnd__buf buf)
@@ -288,7 +290,7 @@ static void free_once(struct rnnd_model *m, struct rnnd__buf buf)
     for (int l = 0; l < m->spec.layers; l++) {
         struct rnnd__recurrent *r = &m->layer[l];
         struct rnnd__buf *all[] = {&r->gates[0], &r->gates[1], &r->keep[0], &r->keep[1],
-                                  &r->y};
+                                   &r->y};
         for (size_t i = 0; i < sizeof all / sizeof *all; i++)
             if (all[i]->dev == buf.dev)
                 all[i]->dev = NULL;
@@ -308,8 +310,8 @@ static void free_workspace(struct rnnd_model *m)
         rnnd__device_free(m->be, &m->dropped[l]);
     }
     struct rnnd__buf *rest[] = {&m->embedded,   &m->pooled,     &m->argmax,
-                               &m->dpooled,    &m->dy,         &m->dx,
-                               &m->scratch[0], &m->scratch[1], &m->head.scores};
+                                &m->dpooled,    &m->dy,         &m->dx,
+                                &m->scratch[0], &m->scratch[1], &m->head.scores};
     for (size_t i = 0; i < sizeof rest / sizeof *rest; i++)
         rnnd__device_free(m->be, rest[i]);
     m->room = (struct rnnd_limits){0, 0, 0};
@@ -351,7 +353,8 @@ static int alloc_layers(struct rnnd_model *m, int64_t R, bool training)
         else
             RNND_TRY(rnnd__device_alloc(m->be, &r->y, R * rnnd__model_width(m)));
         if (training && rnnd__model_dropout_after(m, l) > 0)
-            RNND_TRY(rnnd__device_alloc(m->be, &m->dropped[l], R * rnnd__model_width(m)));
+            RNND_TRY(
+                rnnd__device_alloc(m->be, &m->dropped[l], R * rnnd__model_width(m)));
     }
     return 0;
 }
@@ -380,8 +383,7 @@ static int alloc_workspace(struct rnnd_model *m, const struct rnnd_limits *room,
         rnnd__device_alloc(m->be, &m->head.scores, m->head.chunk * m->spec.outputs));
     size_t bytes = m->be->ops->rnn_scratch(m->be, m->spec.cell, m->spec.hidden, N, R);
     for (int d = 0; d < m->D; d++)
-        RNND_TRY(
-            rnnd__device_alloc(m->be, &m->scratch[d], (int64_t)((bytes + 3) / 4)));
+        RNND_TRY(rnnd__device_alloc(m->be, &m->scratch[d], (int64_t)((bytes + 3) / 4)));
     return 0;
 }
 
@@ -397,8 +399,8 @@ int rnnd_model_reserve(struct rnnd_model *m, const struct rnnd_limits *limits,
                                larger(limits->steps, m->room.steps),
                                larger(limits->rows, m->room.rows)};
     bool enough = m->room_for_training || !training;
-    if (enough && memcmp(&room, &m->room, sizeof room) == 0
-        && !rnnd__buf_is_null(m->scratch[0]))
+    if (enough && memcmp(&room, &m->room, sizeof room) == 0 &&
+        !rnnd__buf_is_null(m->scratch[0]))
         return 0;
     free_workspace(m);
     m->room_for_training = training || m->room_for_training;

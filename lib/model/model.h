@@ -11,13 +11,17 @@ enum { RNND_MAX_LAYERS = 64 };
 struct rnnd_model {
     struct rnnd_backend *be;
     struct rnnd_model_spec spec;
-    int D;                         /* directions */
+    /* directions */
+    int D;
     struct rnnd__params params;
-    int64_t embed_weight;          /* offset, token input only */
+    /* offset, token input only */
+    int64_t embed_weight;
     struct rnnd__recurrent layer[RNND_MAX_LAYERS];
     struct rnnd__head head;
-    float *mean, *std;             /* host [I], with normalize */
-    char **classes;                /* [O] owned, NULL = unnamed */
+    /* host [I], with normalize */
+    float *mean, *std;
+    /* [O] owned, NULL = unnamed */
+    char **classes;
 
     rnnd_bucket_ready ready;
     void *ready_context;
@@ -25,13 +29,18 @@ struct rnnd_model {
     /* workspace, sized by reserve */
     struct rnnd_limits room;
     bool room_for_training;
-    struct rnnd__buf sums;          /* struct rnnd__sums */
-    struct rnnd__buf embedded;      /* [R,E] */
-    struct rnnd__buf
-        dropped[RNND_MAX_LAYERS]; /* [R,D*H] outputs after dropout, where p > 0 */
-    struct rnnd__buf pooled, argmax, dpooled;  /* [N,D*H], sequence tasks */
-    struct rnnd__buf dy, dx;        /* [R, max(D*H,E)] gradients between layers */
-    struct rnnd__buf scratch[2];    /* of the time loop, a direction */
+    /* struct rnnd__sums */
+    struct rnnd__buf sums;
+    /* [R,E] */
+    struct rnnd__buf embedded;
+    /* [R,D*H] outputs after dropout, where p > 0 */
+    struct rnnd__buf dropped[RNND_MAX_LAYERS];
+    /* [N,D*H], sequence tasks */
+    struct rnnd__buf pooled, argmax, dpooled;
+    /* [R, max(D*H,E)] gradients between layers */
+    struct rnnd__buf dy, dx;
+    /* of the time loop, a direction */
+    struct rnnd__buf scratch[2];
 };
 
 /* Whether the model reads tokens rather than features. */
@@ -67,8 +76,10 @@ enum { RNND_STATE_MARKED = 2 };
 struct rnnd_state {
     struct rnnd_model *model;
     int64_t rows;
-    struct rnnd__buf h[3], c[3];    /* c: LSTM only */
-    int current;                   /* 0 or 1; the other is the next */
+    /* c: LSTM only */
+    struct rnnd__buf h[3], c[3];
+    /* 0 or 1; the other is the next */
+    int current;
 };
 
 #endif

@@ -7,14 +7,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "device/device.h"
 #include "base/random.h"
 #include "base/status.h"
+#include "device/device.h"
 
 enum { ALIGNMENT = 16 }; /* elements: 64 bytes */
 
 int64_t rnnd__params_add(struct rnnd__params *params, const struct rnnd__param *proto,
-                        int64_t tied)
+                         int64_t tied)
 {
     struct rnnd__param *p = &params->list[params->listed++];
     *p = *proto;
@@ -48,7 +48,7 @@ void rnnd__params_clear(struct rnnd__params *params)
 }
 
 const struct rnnd__param *rnnd__params_find(const struct rnnd__params *params,
-                                          const char *name)
+                                            const char *name)
 {
     for (int i = 0; i < params->listed; i++)
         if (strcmp(params->list[i].name, name) == 0)
@@ -67,7 +67,8 @@ static void fill(float *value, const struct rnnd__param *p, uint64_t key)
 {
     int64_t size = rnnd__param_size(p);
     for (int64_t e = 0; e < size; e += 2) {
-        struct rnnd__random r = rnnd__philox(key, (uint32_t)e, (uint32_t)(e >> 32), 0, 0);
+        struct rnnd__random r =
+            rnnd__philox(key, (uint32_t)e, (uint32_t)(e >> 32), 0, 0);
         for (int64_t k = 0; k < 2 && e + k < size; k++) {
             uint32_t a = r.word[2 * k], b = r.word[2 * k + 1];
             value[e + k] = p->initial == RNND_NORMAL

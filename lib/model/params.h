@@ -15,18 +15,25 @@
 enum rnnd__initial { RNND_UNIFORM, RNND_NORMAL };
 
 struct rnnd__param {
-    char name[48];                 /* PyTorch's */
-    int64_t rows, cols;            /* cols 0: a vector of rows elements */
-    int64_t offset;                /* in the arena */
+    /* PyTorch's */
+    char name[48];
+    /* cols 0: a vector of rows elements */
+    int64_t rows, cols;
+    /* in the arena */
+    int64_t offset;
     enum rnnd__initial initial;
-    double bound;                  /* of the uniform distribution */
+    /* of the uniform distribution */
+    double bound;
 };
 
 struct rnnd__params {
     struct rnnd_backend *be;
-    struct rnnd__buf value, grad;   /* [count] */
-    int64_t count; /* gaps between parameters included; they stay zero */
-    struct rnnd__param *list; /* [listed], in arena order; tied names share an offset */
+    /* [count] */
+    struct rnnd__buf value, grad;
+    /* gaps between parameters included; they stay zero */
+    int64_t count;
+    /* [listed], in arena order; tied names share an offset */
+    struct rnnd__param *list;
     int listed;
 };
 
@@ -40,15 +47,16 @@ static inline int64_t rnnd__param_size(const struct rnnd__param *p)
 /* Appends a parameter and returns its offset; tied: shares the offset given, else
    -1. */
 int64_t rnnd__params_add(struct rnnd__params *params, const struct rnnd__param *proto,
-                        int64_t tied);
+                         int64_t tied);
 /* Allocates the arenas, zeroed. */
-RNND_CHECKED int rnnd__params_alloc(struct rnnd__params *params, struct rnnd_backend *be);
+RNND_CHECKED int rnnd__params_alloc(struct rnnd__params *params,
+                                    struct rnnd_backend *be);
 void rnnd__params_clear(struct rnnd__params *params);
 /* Fills the values: each parameter from its own Philox stream, keyed by its name (of
    tied ones the first), so that a layer more leaves the others' values as they are. */
 RNND_CHECKED int rnnd__params_init(struct rnnd__params *params, uint64_t seed);
 /* NULL where there is none of this name. */
 const struct rnnd__param *rnnd__params_find(const struct rnnd__params *params,
-                                          const char *name);
+                                            const char *name);
 
 #endif

@@ -5,16 +5,17 @@
  * model's own, and announces gradients as soon as they are final. Means, norms and
  * updates are made elsewhere, from sums over all ranks.
  */
-#include "device/device.h"
-#include "model/model.h"
 #include "base/random.h"
 #include "base/status.h"
 #include "base/timeline.h"
+#include "device/device.h"
+#include "model/model.h"
 
 static const struct rnnd__buf none = {NULL};
 
-static struct rnnd__buf state_at(const struct rnnd_state *s, const struct rnnd__buf *half,
-                                int which, int place, int64_t row)
+static struct rnnd__buf state_at(const struct rnnd_state *s,
+                                 const struct rnnd__buf *half, int which, int place,
+                                 int64_t row)
 {
     return rnnd__buf_is_null(half[which])
                ? none
@@ -22,7 +23,7 @@ static struct rnnd__buf state_at(const struct rnnd_state *s, const struct rnnd__
 }
 
 static struct rnnd__layer_state layer_state(const struct rnnd_model *m,
-                                           const struct rnnd_pass *pass, int l)
+                                            const struct rnnd_pass *pass, int l)
 {
     struct rnnd__layer_state s = {
         {none, none}, {none, none}, {none, none}, {none, none}};
@@ -47,38 +48,38 @@ static void drop(const struct rnnd_model *m, const struct rnnd__dropout *mask,
 /* Dropout masks of one place in the stack: 0 the embedding, 1+l layer l, 1+L the
    head. */
 static struct rnnd__dropout mask_at(const struct rnnd_model *m,
-                                   const struct rnnd_batch *batch,
-                                   const struct rnnd_pass *pass, int place, double p)
+                                    const struct rnnd_batch *batch,
+                                    const struct rnnd_pass *pass, int place, double p)
 {
     return (struct rnnd__dropout){
         .p = p,
         .kind = m->spec.dropout_kind,
         .batch = &batch->packed,
         .key = rnnd__random_key(pass->seed, RNND_FOR_DROPOUT, place,
-                               (uint64_t)pass->update),
+                                (uint64_t)pass->update),
         .cols = place == 0 ? m->spec.embed : rnnd__model_width(m),
         .by_sequence = place > m->spec.layers && !rnnd__model_is_stepwise(m)};
 }
 
 /* The mask after layer l: that of the head's input is the last. */
 static struct rnnd__dropout mask_after(const struct rnnd_model *m,
-                                      const struct rnnd_batch *batch,
-                                      const struct rnnd_pass *pass, int l)
+                                       const struct rnnd_batch *batch,
+                                       const struct rnnd_pass *pass, int l)
 {
     int place = l == m->spec.layers - 1 ? l + 2 : l + 1;
     return mask_at(m, batch, pass, place, rnnd__model_dropout_after(m, l));
 }
 
 static struct rnnd__dropout mask_of_embedding(const struct rnnd_model *m,
-                                             const struct rnnd_batch *batch,
-                                             const struct rnnd_pass *pass)
+                                              const struct rnnd_batch *batch,
+                                              const struct rnnd_pass *pass)
 {
     return mask_at(m, batch, pass, 0, m->spec.dropout_embed);
 }
 
 static struct rnnd__dropout mask_of_pooled(const struct rnnd_model *m,
-                                          const struct rnnd_batch *batch,
-                                          const struct rnnd_pass *pass)
+                                           const struct rnnd_batch *batch,
+                                           const struct rnnd_pass *pass)
 {
     return mask_at(m, batch, pass, (int)m->spec.layers + 1, m->spec.dropout_head);
 }
@@ -92,7 +93,8 @@ static struct rnnd__buf layer_output(const struct rnnd_model *m, int l, bool tra
 
 /* What layer l reads. */
 static struct rnnd__buf layer_input(const struct rnnd_model *m,
-                                   const struct rnnd_batch *batch, int l, bool training)
+                                    const struct rnnd_batch *batch, int l,
+                                    bool training)
 {
     if (l == 0)
         return rnnd__model_reads_tokens(m) ? m->embedded : batch->inputs;
@@ -125,7 +127,7 @@ static void layer_forward(struct rnnd_model *m, struct rnnd_batch *batch,
     double mark = rnnd__timeline_now();
     struct rnnd__layer_state state = layer_state(m, pass, l);
     rnnd__recurrent_forward(&m->layer[l], &m->params, &batch->packed,
-                           layer_input(m, batch, l, training), &state, m->scratch);
+                            layer_input(m, batch, l, training), &state, m->scratch);
     struct rnnd__dropout mask = mask_after(m, batch, pass, l);
     if (training)
         drop(m, &mask, m->dropped[l], m->layer[l].y);
@@ -183,7 +185,7 @@ static void head_backward(struct rnnd_model *m, struct rnnd_batch *batch,
     int top = (int)m->spec.layers - 1;
     if (rnnd__model_is_stepwise(m)) {
         rnnd__head_loss(&m->head, &m->params, p->R, m->sums, m->dy, head_input(m, true),
-                       batch->targets, true);
+                        batch->targets, true);
         struct rnnd__dropout mask = mask_after(m, batch, pass, top);
         drop(m, &mask, m->dy, m->dy);
         return;
@@ -191,7 +193,7 @@ static void head_backward(struct rnnd_model *m, struct rnnd_batch *batch,
     struct rnnd__pooling pooling = {m->spec.pool, m->D, m->spec.hidden, p};
     struct rnnd__dropout mask = mask_of_pooled(m, batch, pass);
     rnnd__head_loss(&m->head, &m->params, p->N, m->sums, m->dpooled, m->pooled,
-                   batch->targets, true);
+                    batch->targets, true);
     drop(m, &mask, m->dpooled, m->dpooled);
     op->pool_backward(m->be, &pooling, m->dy, m->dpooled, m->argmax);
 }
@@ -219,8 +221,8 @@ static void layer_backward(struct rnnd_model *m, struct rnnd_batch *batch,
     struct rnnd__layer_state state = layer_state(m, pass, l);
     bool below = l > 0 || rnnd__model_reads_tokens(m);
     rnnd__recurrent_backward(&m->layer[l], &m->params, &batch->packed,
-                            below ? m->dx : none, m->dy, layer_input(m, batch, l, true),
-                            &state, m->scratch);
+                             below ? m->dx : none, m->dy,
+                             layer_input(m, batch, l, true), &state, m->scratch);
     struct rnnd__buf swap = m->dy;
     m->dy = m->dx;
     m->dx = swap;
@@ -268,7 +270,7 @@ int rnnd_model_evaluate(struct rnnd_model *m, struct rnnd_batch *batch,
     RNND_TRY(reserve_for(m, batch, false));
     forward(m, batch, pass, false);
     rnnd__head_loss(&m->head, &m->params, rows, m->sums, none, head_input(m, false),
-                   batch->targets, false);
+                    batch->targets, false);
     return 0;
 }
 

@@ -9,9 +9,9 @@
 #include "model/layer.h"
 
 static struct rnnd__rnn direction(const struct rnnd__recurrent *l,
-                                 const struct rnnd__params *par,
-                                 const struct rnnd__packed *batch,
-                                 const struct rnnd__layer_state *s, int d)
+                                  const struct rnnd__params *par,
+                                  const struct rnnd__packed *batch,
+                                  const struct rnnd__layer_state *s, int d)
 {
     return (struct rnnd__rnn){
         .cell = l->cell,
@@ -36,21 +36,21 @@ static struct rnnd__rnn direction(const struct rnnd__recurrent *l,
 }
 
 void rnnd__recurrent_forward(const struct rnnd__recurrent *l,
-                            const struct rnnd__params *par,
-                            const struct rnnd__packed *batch, struct rnnd__buf x,
-                            const struct rnnd__layer_state *state,
-                            const struct rnnd__buf scratch[2])
+                             const struct rnnd__params *par,
+                             const struct rnnd__packed *batch, struct rnnd__buf x,
+                             const struct rnnd__layer_state *state,
+                             const struct rnnd__buf scratch[2])
 {
     const struct rnnd__backend_ops *op = par->be->ops;
     int64_t GH = rnnd__cell_gates(l->cell) * l->H;
     struct rnnd__matmul project = {.tb = true,
-                                  .m = batch->R,
-                                  .n = GH,
-                                  .k = l->in,
-                                  .alpha = 1,
-                                  .lda = l->in,
-                                  .ldb = l->in,
-                                  .ldc = GH};
+                                   .m = batch->R,
+                                   .n = GH,
+                                   .k = l->in,
+                                   .alpha = 1,
+                                   .lda = l->in,
+                                   .ldb = l->in,
+                                   .ldc = GH};
     struct rnnd__rnn rnn[2];
     for (int d = 0; d < l->D; d++) {
         rnn[d] = direction(l, par, batch, state, d);
@@ -63,25 +63,30 @@ void rnnd__recurrent_forward(const struct rnnd__recurrent *l,
 }
 
 void rnnd__recurrent_backward(const struct rnnd__recurrent *l,
-                             const struct rnnd__params *par,
-                             const struct rnnd__packed *batch, struct rnnd__buf dx,
-                             struct rnnd__buf dy, struct rnnd__buf x,
-                             const struct rnnd__layer_state *state,
-                             const struct rnnd__buf scratch[2])
+                              const struct rnnd__params *par,
+                              const struct rnnd__packed *batch, struct rnnd__buf dx,
+                              struct rnnd__buf dy, struct rnnd__buf x,
+                              const struct rnnd__layer_state *state,
+                              const struct rnnd__buf scratch[2])
 {
     const struct rnnd__backend_ops *op = par->be->ops;
     int64_t GH = rnnd__cell_gates(l->cell) * l->H;
     struct rnnd__matmul weights = {.ta = true,
-                                  .m = GH,
+                                   .m = GH,
+                                   .n = l->in,
+                                   .k = batch->R,
+                                   .alpha = 1,
+                                   .beta = 1,
+                                   .lda = GH,
+                                   .ldb = l->in,
+                                   .ldc = l->in};
+    struct rnnd__matmul inputs = {.m = batch->R,
                                   .n = l->in,
-                                  .k = batch->R,
+                                  .k = GH,
                                   .alpha = 1,
-                                  .beta = 1,
                                   .lda = GH,
                                   .ldb = l->in,
                                   .ldc = l->in};
-    struct rnnd__matmul inputs = {.m = batch->R, .n = l->in, .k = GH, .alpha = 1,
-                                 .lda = GH, .ldb = l->in, .ldc = l->in};
     struct rnnd__rnn rnn[2];
     for (int d = 0; d < l->D; d++) {
         rnn[d] = direction(l, par, batch, state, d);

@@ -10,12 +10,12 @@ int rnnd_model_spec_from(const struct rnnd_options *opt,
     enum rnnd_task task = opt->task < 0 ? data->task : (enum rnnd_task)opt->task;
     if (task == RNND_NO_TASK)
         return rnnd__fail(RNND_EDATA,
-                         "%s: attribute task is none: unlabelled data can be "
-                         "predicted from, not trained on",
-                         data->path);
+                          "%s: attribute task is none: unlabelled data can be "
+                          "predicted from, not trained on",
+                          data->path);
     if (task != data->task)
         return rnnd__fail(RNND_EUSAGE, "--task %s: %s holds targets for %s",
-                         rnnd_task_name(task), data->path, rnnd_task_name(data->task));
+                          rnnd_task_name(task), data->path, rnnd_task_name(data->task));
     if (opt->normalize && !data->inputs)
         return rnnd__fail(RNND_EUSAGE, "--normalize on tokens: it is for features");
     *out =
@@ -43,18 +43,18 @@ static int accepts_inputs(const struct rnnd_model_spec *spec,
 {
     if ((spec->inputs == 0) != (data->inputs == 0))
         return rnnd__fail(RNND_EDATA, "%s: /inputs: %s, but the model reads %s",
-                         data->path, data->inputs ? "features" : "tokens",
-                         spec->inputs ? "features" : "tokens");
+                          data->path, data->inputs ? "features" : "tokens",
+                          spec->inputs ? "features" : "tokens");
     if (spec->inputs != data->inputs)
         return rnnd__fail(RNND_EDATA,
-                         "%s: /inputs: %lld features a step, but the model reads "
-                         "%lld",
-                         data->path, (long long)data->inputs, (long long)spec->inputs);
+                          "%s: /inputs: %lld features a step, but the model reads "
+                          "%lld",
+                          data->path, (long long)data->inputs, (long long)spec->inputs);
     if (spec->vocab != data->vocab)
         return rnnd__fail(RNND_EDATA,
-                         "%s: attribute vocab_size = %lld, but the model knows "
-                         "%lld tokens",
-                         data->path, (long long)data->vocab, (long long)spec->vocab);
+                          "%s: attribute vocab_size = %lld, but the model knows "
+                          "%lld tokens",
+                          data->path, (long long)data->vocab, (long long)spec->vocab);
     return 0;
 }
 
@@ -70,13 +70,13 @@ int rnnd_model_accepts(const struct rnnd_model_spec *spec,
             data->path, rnnd_task_name(data->task), rnnd_task_name(spec->task));
     if (data->outputs != spec->outputs)
         return rnnd__fail(RNND_EDATA, "%s: /targets: %lld %s, but the model has %lld",
-                         data->path, (long long)data->outputs,
-                         spec->task == RNND_CLASSIFY || spec->task == RNND_TAG
-                             ? "classes"
-                             : "columns",
-                         (long long)spec->outputs);
+                          data->path, (long long)data->outputs,
+                          spec->task == RNND_CLASSIFY || spec->task == RNND_TAG
+                              ? "classes"
+                              : "columns",
+                          (long long)spec->outputs);
     if (data->targets == 0)
         return rnnd__fail(RNND_EDATA, "%s: holds no target: nothing can be measured",
-                         data->path);
+                          data->path);
     return 0;
 }

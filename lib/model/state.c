@@ -4,9 +4,9 @@
  */
 #include <stdlib.h>
 
+#include "base/status.h"
 #include "device/device.h"
 #include "model/model.h"
-#include "base/status.h"
 
 static int64_t state_elements(const struct rnnd_state *s)
 {

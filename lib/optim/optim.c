@@ -9,9 +9,9 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/status.h"
 #include "device/device.h"
 #include "model/params.h"
-#include "base/status.h"
 
 struct rnnd_optim {
     const struct rnnd__params *params;
@@ -63,21 +63,24 @@ static void apply(struct rnnd_optim *o, double lr, double gscale)
     const struct rnnd__params *p = o->params;
     const struct rnnd__backend_ops *op = p->be->ops;
     if (o->kind == RNND_SGD) {
-        struct rnnd__sgd sgd = {.n = p->count, .lr = lr, .momentum = o->momentum,
-                               .decay = o->decay, .gscale = gscale,
-                               .first = o->steps == 1};
+        struct rnnd__sgd sgd = {.n = p->count,
+                                .lr = lr,
+                                .momentum = o->momentum,
+                                .decay = o->decay,
+                                .gscale = gscale,
+                                .first = o->steps == 1};
         op->sgd(p->be, &sgd, p->value, p->grad, o->moment[0]);
         return;
     }
     struct rnnd__adam adam = {.n = p->count,
-                             .lr = lr,
-                             .beta1 = o->beta1,
-                             .beta2 = o->beta2,
-                             .eps = o->eps,
-                             .decay = o->decay,
-                             .gscale = gscale,
-                             .decoupled = o->kind == RNND_ADAMW,
-                             .step = o->steps};
+                              .lr = lr,
+                              .beta1 = o->beta1,
+                              .beta2 = o->beta2,
+                              .eps = o->eps,
+                              .decay = o->decay,
+                              .gscale = gscale,
+                              .decoupled = o->kind == RNND_ADAMW,
+                              .step = o->steps};
     op->adam(p->be, &adam, p->value, p->grad, o->moment[0], o->moment[1]);
 }
 
@@ -96,7 +99,7 @@ int rnnd_optim_step(struct rnnd_optim *o, const struct rnnd_loss *loss, double l
     if (!isfinite(loss->loss) || !isfinite(squares)) {
         drop_gradients(p);
         return rnnd__fail(RNND_ENONFINITE, "the %s is not finite",
-                         isfinite(loss->loss) ? "gradient" : "loss");
+                          isfinite(loss->loss) ? "gradient" : "loss");
     }
     if (loss->targets == 0) {
         drop_gradients(p);
@@ -138,7 +141,7 @@ void rnnd__optim_set_step_count(struct rnnd_optim *o, int64_t count)
     o->steps = count;
 }
 
-/* ---- schedules ------------------------------------------------------------------- */
+/* ---- schedules */
 
 static double cosine_progress(const struct rnnd_options *opt,
                               const struct rnnd__schedule_point *at)
@@ -149,7 +152,7 @@ static double cosine_progress(const struct rnnd_options *opt,
 }
 
 double rnnd__learning_rate(const struct rnnd_options *opt,
-                          const struct rnnd__schedule_point *at)
+                           const struct rnnd__schedule_point *at)
 {
     double lr = opt->lr;
     switch (opt->lr_schedule) {
@@ -170,7 +173,7 @@ double rnnd__learning_rate(const struct rnnd_options *opt,
 }
 
 bool rnnd__watch_epoch(struct rnnd__watch *w, double loss, double relative,
-                      int64_t patience)
+                       int64_t patience)
 {
     /* Before the first epoch any number is a gain. */
     bool gain = isinf(w->best) ? !isnan(loss) : loss < w->best * (1 - relative);

@@ -19,26 +19,31 @@ void rnnd__optim_set_step_count(struct rnnd_optim *optim, int64_t count);
 
 /* Where a run stands, as the schedule sees it. */
 struct rnnd__schedule_point {
-    int64_t update;                /* updates done */
-    int64_t epoch;                 /* epochs done */
-    double part;                   /* share of this epoch's updates done */
-    double plateau_factor;         /* product of the plateau schedule's cuts */
+    /* updates done */
+    int64_t update;
+    /* epochs done */
+    int64_t epoch;
+    /* share of this epoch's updates done */
+    double part;
+    /* product of the plateau schedule's cuts */
+    double plateau_factor;
 };
 
 /* The learning rate of the next update (rnn_dist-train(1), "Schedules"). */
 double rnnd__learning_rate(const struct rnnd_options *opt,
-                          const struct rnnd__schedule_point *at);
+                           const struct rnnd__schedule_point *at);
 
 /* What --patience and the plateau schedule remember: the value to beat, and for how
    many epochs it has stood. */
 struct rnnd__watch {
-    double best;                   /* infinity before the first epoch */
+    /* infinity before the first epoch */
+    double best;
     int64_t count;
 };
 
 /* Takes an epoch's loss; relative: how much lower it must be to count as a gain.
    Returns whether `patience` epochs have now passed without one. NaN is no gain. */
 bool rnnd__watch_epoch(struct rnnd__watch *watch, double loss, double relative,
-                      int64_t patience);
+                       int64_t patience);
 
 #endif

@@ -4,8 +4,8 @@
  * Values come and go as text, checked against kind and range. Knows no command line and
  * no file (options_parse.c), nor what options mean together (options_check.c).
  */
-#include "options/options_table.h"
 #include "base/status.h"
+#include "options/options_table.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -181,7 +181,7 @@ static int fail_range(const struct rnnd__option *option, const char *value)
     char range[96];
     range_text(option, range, sizeof range);
     return rnnd__fail(RNND_EUSAGE, "--%s %s is out of range: %s", option->name, value,
-                     range);
+                      range);
 }
 
 static int fail_number(const struct rnnd__option *option, const char *value)
@@ -189,8 +189,8 @@ static int fail_number(const struct rnnd__option *option, const char *value)
     char range[96];
     range_text(option, range, sizeof range);
     return rnnd__fail(RNND_EUSAGE, "--%s takes %s, %s, not \"%s\"", option->name,
-                     option->kind == RNND_INTEGER ? "a whole number" : "a number",
-                     range, value);
+                      option->kind == RNND_INTEGER ? "a whole number" : "a number",
+                      range, value);
 }
 
 static int parse_integer(const struct rnnd__option *option, const char *value,
@@ -272,7 +272,7 @@ static int parse_choice(const struct rnnd__option *option, const char *value, in
     if (index < 0) {
         char *words = list_words(option->arg);
         int status = rnnd__fail(RNND_EUSAGE, "--%s takes %s, not \"%s\"", option->name,
-                               words ? words : option->arg, value);
+                                words ? words : option->arg, value);
         free(words);
         return status;
     }
@@ -319,8 +319,8 @@ static int parse_value(const struct rnnd__option *option, const char *value,
     case RNND_SWITCH:
         out->yes = !strcmp(value, "yes");
         if (!out->yes && strcmp(value, "no"))
-            return rnnd__fail(RNND_EUSAGE, "--%s is yes or no, not \"%s\"", option->name,
-                             value);
+            return rnnd__fail(RNND_EUSAGE, "--%s is yes or no, not \"%s\"",
+                              option->name, value);
         return 0;
     case RNND_INTEGER:
         return parse_integer(option, value, &out->integer);
@@ -371,7 +371,7 @@ int rnnd__option_set(struct rnnd_options *opt, int i, const char *value,
 }
 
 int rnnd__options_set(struct rnnd_options *opt, const char *name, const char *value,
-                     enum rnnd__source source)
+                      enum rnnd__source source)
 {
     int i = rnnd__option_find(name);
     if (i < 0)
@@ -380,7 +380,8 @@ int rnnd__options_set(struct rnnd_options *opt, const char *name, const char *va
 }
 
 /* Of an option without a preset, 0 is "not set". */
-static void integer_text(const struct rnnd__option *option, int64_t value, char text[32])
+static void integer_text(const struct rnnd__option *option, int64_t value,
+                         char text[32])
 {
     text[0] = '\0';
     if (value || option->preset)

@@ -30,36 +30,39 @@ enum rnnd__source { RNND_FROM_DEFAULT, RNND_FROM_FILE, RNND_FROM_COMMAND_LINE };
 /* Parses arguments after the command word; operands (arguments that are no options) are
    left in argv[0 .. *operands-1], "--" ends options. --config files are read first.
    EUSAGE names the option and, where one is near, the option meant. */
-RNND_CHECKED int rnnd__options_parse(struct rnnd_options *opt, enum rnnd__command command,
-                                    int argc, char **argv, int *operands);
+RNND_CHECKED int rnnd__options_parse(struct rnnd_options *opt,
+                                     enum rnnd__command command, int argc, char **argv,
+                                     int *operands);
 /* Reads "name = value" lines, switches as yes or no, "#" and ";" begin comments; a
    value in double quotes may hold escapes (\" \\ \n \xHH). path is for messages. What
    was given by a source that wins is checked and left alone. */
 RNND_CHECKED int rnnd__options_read_text(struct rnnd_options *opt, const char *text,
-                                        const char *path, enum rnnd__source source);
+                                         const char *path, enum rnnd__source source);
 /* The same of what a file says of its own model: what was given wins, unread. */
 RNND_CHECKED int rnnd__options_read_record(struct rnnd_options *opt, const char *text,
-                                          const char *path);
+                                           const char *path);
 RNND_CHECKED int rnnd__options_read_file(struct rnnd_options *opt, const char *path);
 /* Sets one option from text. */
 RNND_CHECKED int rnnd__options_set(struct rnnd_options *opt, const char *name,
-                                  const char *value, enum rnnd__source source);
+                                   const char *value, enum rnnd__source source);
 /* The value of one option as text that set() reads back to the same bits; malloc'ed,
    taken. */
 RNND_CHECKED int rnnd__options_get(const struct rnnd_options *opt, const char *name,
-                                  char **value);
+                                   char **value);
 /* Every option that was given to `over` is set in opt too, and counts as given
    there. */
 RNND_CHECKED int rnnd__options_overlay(struct rnnd_options *opt,
-                                      const struct rnnd_options *over);
+                                       const struct rnnd_options *over);
 /* Whether an option was given by file or command line. */
 bool rnnd__options_given(const struct rnnd_options *opt, const char *name);
 /* What a value is: where it is written as a JSON value, say. */
 enum rnnd__option_kind {
-    RNND_SWITCH, /* yes, no */
+    /* yes, no */
+    RNND_SWITCH,
     RNND_INTEGER,
     RNND_REAL,
-    RNND_CHOICE, /* one of some words */
+    /* one of some words */
+    RNND_CHOICE,
     RNND_TEXT
 };
 /* Calls visit for each train option in force that is kept with a run, in the order of
@@ -67,16 +70,16 @@ enum rnnd__option_kind {
    (config, json, progress, resume, run-dir, trace). Stops at a failure and returns
    it. */
 RNND_CHECKED int rnnd__options_each(const struct rnnd_options *opt,
-                                   int (*visit)(void *context, const char *name,
-                                                enum rnnd__option_kind kind,
-                                                const char *value),
-                                   void *context);
+                                    int (*visit)(void *context, const char *name,
+                                                 enum rnnd__option_kind kind,
+                                                 const char *value),
+                                    void *context);
 /* The same as "name = value" lines, for read_text; malloc'ed. */
 RNND_CHECKED int rnnd__options_text(const struct rnnd_options *opt, char **text);
 /* Refuses combinations of train options that make no sense, with the reason; task is
    the data's. Warns where they make little sense. */
 RNND_CHECKED int rnnd__options_check(const struct rnnd_options *opt,
-                                    enum rnnd_task task);
+                                     enum rnnd_task task);
 /* The part of that which needs no data: called before any file is opened, so that a
    usage error is found first. Device and precision are in it: EDEVICE for a device that
    this build does not have. */

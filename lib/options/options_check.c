@@ -5,8 +5,8 @@
  * Takes the options and, once the data are known, their task; opens nothing.
  */
 #include "base/log.h"
-#include "options/options_table.h"
 #include "base/status.h"
+#include "options/options_table.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -157,8 +157,8 @@ static int check_built(const struct rnnd_options *opt)
     bool cpu = opt->device == RNND_DEVICE_CPU;
     if (cpu && (opt->precision == RNND_TF32 || opt->precision == RNND_BF16))
         return rnnd__fail(RNND_EUSAGE,
-                         "--precision %s is for GPUs: the CPU computes in fp32",
-                         opt->precision == RNND_TF32 ? "tf32" : "bf16");
+                          "--precision %s is for GPUs: the CPU computes in fp32",
+                          opt->precision == RNND_TF32 ? "tf32" : "bf16");
     if (cpu && opt->comm == RNND_COMM_NCCL)
         return refuse("--comm nccl is for GPUs: ranks on CPUs use mpi");
     return 0;
@@ -204,7 +204,7 @@ static int check_tied(const struct rnnd_options *opt, enum rnnd_task task)
         return 0;
     if (task != RNND_LM)
         return rnnd__fail(RNND_EUSAGE, "--tie-weights is for task lm, and this is %s",
-                         rnnd_task_name(task));
+                          rnnd_task_name(task));
     if (opt->embed != opt->hidden)
         return rnnd__fail(
             RNND_EUSAGE,
@@ -224,10 +224,10 @@ static int check_task(const struct rnnd_options *opt, enum rnnd_task task)
         return refuse("--normalize on tokens: it is for features");
     if (opt->tbptt > 0 && !rnnd_task_is_stepwise(task))
         return rnnd__fail(RNND_EUSAGE,
-                         "--tbptt with task %s: it has one target per sequence", name);
+                          "--tbptt with task %s: it has one target per sequence", name);
     if (opt->stream == RNND_STREAM_YES && task != RNND_LM)
         return rnnd__fail(RNND_EUSAGE, "--stream yes is for task lm, and this is %s",
-                         name);
+                          name);
     if (streams(opt, task) && opt->windows == 0)
         return refuse(
             "--windows 0 with a stream: it has no batch to end; --stream no reads "

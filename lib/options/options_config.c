@@ -5,8 +5,8 @@
  * inih splits the lines; quotes, lines that are long and line numbers are dealt with
  * here.
  */
-#include "options/options_table.h"
 #include "base/status.h"
+#include "options/options_table.h"
 
 #include <errno.h>
 #include <ini.h>
@@ -17,14 +17,20 @@
 struct reading {
     struct rnnd_options *opt;
     enum rnnd__source source;
-    bool given_wins; /* over what is written, whatever that is */
+    /* over what is written, whatever that is */
+    bool given_wins;
     const char *path;
-    const char *rest;                   /* of the text */
-    const char *content_end, *line_end; /* of the line that inih works on */
-    int line;                           /* its number */
-    char *name, *value; /* read and not yet set; a long line comes in pieces */
+    /* of the text */
+    const char *rest;
+    /* of the line that inih works on */
+    const char *content_end, *line_end;
+    /* its number */
+    int line;
+    /* read and not yet set; a long line comes in pieces */
+    char *name, *value;
     int value_line;
-    int set_on[OPT_COUNT]; /* the line that gave an option, 0 = none */
+    /* the line that gave an option, 0 = none */
+    int set_on[OPT_COUNT];
     int status;
 };
 
@@ -60,7 +66,7 @@ static void begin_line(struct reading *r)
     if (n && !pair && r->status == 0)
         r->status =
             rnnd__fail(RNND_EUSAGE, "%s:%d: \"%.*s\" is not of the form name = value",
-                      r->path, r->line, (int)(n < 40 ? n : 40), r->rest);
+                       r->path, r->line, (int)(n < 40 ? n : 40), r->rest);
 }
 
 /* How much of n characters to hand on where not all have room. inih strips blanks at
@@ -130,16 +136,16 @@ static int set_from_text(struct reading *r)
         return rnnd__option_unknown(r->name, RNND_CMD_TRAIN, "");
     if (i == OPT_config || i == OPT_help || i == OPT_version)
         return rnnd__fail(RNND_EUSAGE, "%s does not belong in a configuration file",
-                         r->name);
+                          r->name);
     if (r->set_on[i]) /* which of the two is meant, nobody knows */
         return rnnd__fail(RNND_EUSAGE, "%s is given twice, on line %d already", r->name,
-                         r->set_on[i]);
+                          r->set_on[i]);
     r->set_on[i] = r->value_line;
     if (r->given_wins && r->opt->given[i] != RNND_FROM_DEFAULT)
         return 0;
     if (r->value[0] == '"' && !unquote(r->value))
         return rnnd__fail(RNND_EUSAGE, "%s: the value in quotes is not well formed",
-                         r->name);
+                          r->name);
     return rnnd__option_set(r->opt, i, r->value, r->source);
 }
 
@@ -150,7 +156,7 @@ static void finish_value(struct reading *r)
         r->status = set_from_text(r);
         if (r->status < 0)
             r->status = rnnd__fail(r->status, "%s:%d: %s", r->path, r->value_line,
-                                  rnnd_status_detail());
+                                   rnnd_status_detail());
     }
     free(r->name);
     free(r->value);
@@ -194,7 +200,7 @@ static int take_value(void *context, const char *section, const char *name,
     if (*section && r->status == 0)
         r->status =
             rnnd__fail(RNND_EUSAGE, "%s:%d: sections such as [%s] have no meaning here",
-                      r->path, r->line, section);
+                       r->path, r->line, section);
     return r->status == 0;
 }
 
@@ -209,20 +215,20 @@ static int read_lines(struct reading *r, const char *text)
     RNND_TRY(r->status);
     if (line != 0) /* no line that passed begin_line() */
         return rnnd__fail(RNND_EUSAGE, "%s: a line is not of the form name = value",
-                         r->path);
+                          r->path);
     rnnd__options_settle(r->opt);
     return 0;
 }
 
-int rnnd__options_read_text(struct rnnd_options *opt, const char *text, const char *path,
-                           enum rnnd__source source)
+int rnnd__options_read_text(struct rnnd_options *opt, const char *text,
+                            const char *path, enum rnnd__source source)
 {
     struct reading r = {.opt = opt, .source = source, .path = path};
     return read_lines(&r, text);
 }
 
 int rnnd__options_read_record(struct rnnd_options *opt, const char *text,
-                             const char *path)
+                              const char *path)
 {
     struct reading r = {
         .opt = opt, .source = RNND_FROM_FILE, .path = path, .given_wins = true};

@@ -4,8 +4,8 @@
  * Takes argv, gives values to options.c one by one and leaves the operands. Knows kinds
  * and commands of options, not what they mean.
  */
-#include "options/options_table.h"
 #include "base/status.h"
+#include "options/options_table.h"
 
 #include <ctype.h>
 #include <limits.h>
@@ -93,7 +93,7 @@ int rnnd__option_unknown(const char *name, unsigned command, const char *dash)
         name_commands(rnnd__options[known].commands, takers, sizeof takers);
         name_commands(command, here, sizeof here);
         return rnnd__fail(RNND_EUSAGE, "%s%s is an option of %s, not of %s", dash, name,
-                         takers, here);
+                          takers, here);
     }
     const char *names[OPT_COUNT + 1];
     int count = 0;
@@ -109,7 +109,7 @@ int rnnd__option_unknown(const char *name, unsigned command, const char *dash)
     if (!meant)
         return rnnd__fail(RNND_EUSAGE, "unknown option %s%s", dash, name);
     return rnnd__fail(RNND_EUSAGE, "unknown option %s%s; did you mean %s%s%s?", dash,
-                     name, dash, prefix, meant);
+                      name, dash, prefix, meant);
 }
 
 /* ---- the command line */
@@ -125,7 +125,7 @@ static int set_switch(struct rnnd_options *opt, int i, bool on, const char *valu
     const char *name = rnnd__options[i].name;
     if (value)
         return rnnd__fail(RNND_EUSAGE, "--%s%s takes no value; --%s or --no-%s",
-                         on ? "" : "no-", name, name, name);
+                          on ? "" : "no-", name, name, name);
     return rnnd__option_set(opt, i, on ? "yes" : "no", RNND_FROM_COMMAND_LINE);
 }
 
@@ -148,7 +148,7 @@ static int set_valued(struct rnnd_options *opt, struct arguments *args, int i,
     bool may_be_empty = i == OPT_prompt;
     if (!value || (!*value && !may_be_empty))
         return rnnd__fail(RNND_EUSAGE, "--%s needs a value: %s", option->name,
-                         option->arg);
+                          option->arg);
     if (i == OPT_config)
         RNND_TRY(rnnd__options_read_file(opt, value));
     return rnnd__option_set(opt, i, value, RNND_FROM_COMMAND_LINE);
@@ -167,7 +167,7 @@ static int set_named(struct rnnd_options *opt, struct arguments *args, const cha
         int positive = rnnd__option_find(name + 3);
         if (positive >= 0 && rnnd__options[positive].kind != RNND_SWITCH)
             return rnnd__fail(RNND_EUSAGE, "--%s: --%s is no switch, it takes %s", name,
-                             name + 3, rnnd__options[positive].arg);
+                              name + 3, rnnd__options[positive].arg);
         if (positive >= 0 && rnnd__options[positive].commands & args->command)
             return set_switch(opt, positive, false, value);
         if (positive >= 0)
@@ -182,7 +182,7 @@ static int take_option(struct rnnd_options *opt, struct arguments *args,
 {
     if (word[1] != '-')
         return rnnd__fail(RNND_EUSAGE, "unknown option %s; options are written --name",
-                         word);
+                          word);
     const char *equals = strchr(word, '=');
     char *name =
         equals ? strndup(word + 2, (size_t)(equals - word - 2)) : strdup(word + 2);
@@ -194,7 +194,7 @@ static int take_option(struct rnnd_options *opt, struct arguments *args,
 }
 
 int rnnd__options_parse(struct rnnd_options *opt, enum rnnd__command command, int argc,
-                       char **argv, int *operands)
+                        char **argv, int *operands)
 {
     struct arguments args = {command, argc, 0, argv};
     int kept = 0;

@@ -35,13 +35,18 @@ _Static_assert(OPT_COUNT <= sizeof((struct rnnd_options *)0)->given,
 enum rnnd__option_life { IDENTITY, TRAINING, RUNTIME, CALL };
 
 struct rnnd__option {
-    const char *group; /* heading in help */
+    /* heading in help */
+    const char *group;
     const char *name;
     enum rnnd__option_kind kind;
-    size_t offset;      /* of the field in struct rnnd_options */
-    const char *preset; /* NULL = none: 0, NULL, or -1 of a choice */
-    const char *range;  /* NULL unless a number */
-    const char *arg;    /* of a choice its words; NULL of a switch */
+    /* of the field in struct rnnd_options */
+    size_t offset;
+    /* NULL = none: 0, NULL, or -1 of a choice */
+    const char *preset;
+    /* NULL unless a number */
+    const char *range;
+    /* of a choice its words; NULL of a switch */
+    const char *arg;
     unsigned commands;
     enum rnnd__option_life life;
     const char *help;

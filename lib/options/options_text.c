@@ -4,8 +4,8 @@
  * What is kept with a run: config.ini, the record in the checkpoint, the start record
  * of the metrics. Reading the text back gives the same bits.
  */
-#include "options/options_table.h"
 #include "base/status.h"
+#include "options/options_table.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -19,9 +19,9 @@ static bool in_force(const struct rnnd_options *opt, int i)
 }
 
 int rnnd__options_each(const struct rnnd_options *opt,
-                      int (*visit)(void *context, const char *name,
-                                   enum rnnd__option_kind kind, const char *value),
-                      void *context)
+                       int (*visit)(void *context, const char *name,
+                                    enum rnnd__option_kind kind, const char *value),
+                       void *context)
 {
     for (int i = 0; i < OPT_COUNT; i++) {
         if (!in_force(opt, i))
@@ -103,14 +103,15 @@ int rnnd__options_text(const struct rnnd_options *opt, char **text)
 /* ---- differences */
 
 int rnnd__options_diff(const struct rnnd_options *a, const struct rnnd_options *b,
-                      int (*visit)(void *context, const char *name,
-                                   enum rnnd__option_effect effect, const char *a_value,
-                                   const char *b_value),
-                      void *context)
+                       int (*visit)(void *context, const char *name,
+                                    enum rnnd__option_effect effect,
+                                    const char *a_value, const char *b_value),
+                       void *context)
 {
-    static const enum rnnd__option_effect effects[] = {[IDENTITY] = RNND_EFFECT_IDENTITY,
-                                                      [TRAINING] = RNND_EFFECT_TRAINING,
-                                                      [RUNTIME] = RNND_EFFECT_NONE};
+    static const enum rnnd__option_effect effects[] = {
+        [IDENTITY] = RNND_EFFECT_IDENTITY,
+        [TRAINING] = RNND_EFFECT_TRAINING,
+        [RUNTIME] = RNND_EFFECT_NONE};
     for (int i = 0; i < OPT_COUNT; i++) {
         if (!in_force(a, i) && !in_force(b, i))
             continue;

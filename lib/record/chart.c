@@ -15,7 +15,8 @@ struct point {
 
 struct rnnd__chart {
     const char *title, *axis;
-    struct rnnd__list curve; /* struct rnnd__list of struct point */
+    /* struct rnnd__list of struct point */
+    struct rnnd__list curve;
 };
 
 enum { WIDTH = 460, HEIGHT = 260, LEFT = 62, RIGHT = 12, TOP = 8, BOTTOM = 34 };
@@ -63,7 +64,8 @@ void rnnd__chart_free(struct rnnd__chart *chart)
 /* ---- ranges */
 
 struct range {
-    double low, high, step; /* of the grid */
+    /* of the grid */
+    double low, high, step;
 };
 
 static void widen(struct range *r, double value)

@@ -6,9 +6,9 @@
  */
 #include "record/metrics.h"
 #include "base/file.h"
-#include "options/options.h"
-#include "checkpoint/run_dir.h"
 #include "base/status.h"
+#include "checkpoint/run_dir.h"
+#include "options/options.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -118,7 +118,8 @@ static int append(struct rnnd__metrics_log *log, json_t *record)
     return status;
 }
 
-int rnnd__metrics_start(struct rnnd__metrics_log *log, const struct rnnd__start_record *r)
+int rnnd__metrics_start(struct rnnd__metrics_log *log,
+                        const struct rnnd__start_record *r)
 {
     json_t *config = json_object(), *devices = json_array();
     int status = config && devices ? 0 : rnnd__fail_memory(0, "a record");
@@ -139,7 +140,8 @@ int rnnd__metrics_start(struct rnnd__metrics_log *log, const struct rnnd__start_
                             "parameters", (json_int_t)r->parameters));
 }
 
-int rnnd__metrics_train(struct rnnd__metrics_log *log, const struct rnnd__train_record *r)
+int rnnd__metrics_train(struct rnnd__metrics_log *log,
+                        const struct rnnd__train_record *r)
 {
     json_t *record = json_pack(
         "{s:s, s:I, s:I, s:o, s:I, s:o, s:o, s:o, s:o, s:o}", "event", "train",
@@ -155,7 +157,8 @@ int rnnd__metrics_train(struct rnnd__metrics_log *log, const struct rnnd__train_
     return append(log, record);
 }
 
-int rnnd__metrics_valid(struct rnnd__metrics_log *log, const struct rnnd__valid_record *r)
+int rnnd__metrics_valid(struct rnnd__metrics_log *log,
+                        const struct rnnd__valid_record *r)
 {
     json_t *record = json_pack("{s:s, s:I, s:I}", "event", "valid", "update",
                                (json_int_t)r->update, "epoch", (json_int_t)r->epoch);
@@ -173,14 +176,15 @@ int rnnd__metrics_save(struct rnnd__metrics_log *log, int64_t update, const char
                                  (json_int_t)update, "file", text(file)));
 }
 
-int rnnd__metrics_skip(struct rnnd__metrics_log *log, int64_t update, const char *reason)
+int rnnd__metrics_skip(struct rnnd__metrics_log *log, int64_t update,
+                       const char *reason)
 {
     return append(log, json_pack("{s:s, s:I, s:o}", "event", "skip", "update",
                                  (json_int_t)update, "reason", text(reason)));
 }
 
 int rnnd__metrics_end(struct rnnd__metrics_log *log, int status, int64_t updates,
-                     double seconds)
+                      double seconds)
 {
     return append(log, json_pack("{s:s, s:i, s:I, s:o}", "event", "end", "status",
                                  status, "updates", (json_int_t)updates, "seconds",

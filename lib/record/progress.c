@@ -7,8 +7,8 @@
  */
 #include "record/progress.h"
 #include "base/log.h"
-#include "options/options.h"
 #include "base/status.h"
+#include "options/options.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -19,10 +19,13 @@
 #include <unistd.h>
 
 struct rnnd__meter {
-    bool bar; /* else lines */
+    /* else lines */
+    bool bar;
     struct rnnd__progress_work work;
-    double begun, drawn; /* clock */
-    bool shown;          /* the bar stands on the terminal */
+    /* clock */
+    double begun, drawn;
+    /* the bar stands on the terminal */
+    bool shown;
 };
 
 enum { CELLS = 12 }; /* of the bar */
@@ -151,8 +154,9 @@ static void draw(struct rnnd__meter *m, const struct rnnd__progress_point *at)
 
 /* ---- */
 
-int rnnd__progress_begin(enum rnnd_progress kind, const struct rnnd__progress_work *work,
-                        struct rnnd__meter **out)
+int rnnd__progress_begin(enum rnnd_progress kind,
+                         const struct rnnd__progress_work *work,
+                         struct rnnd__meter **out)
 {
     struct rnnd__meter *m = NULL;
     bool bar = kind == RNND_PROGRESS_BAR ||
@@ -168,7 +172,7 @@ int rnnd__progress_begin(enum rnnd_progress kind, const struct rnnd__progress_wo
 }
 
 void rnnd__progress_update(struct rnnd__meter *m, const struct rnnd__progress_point *at,
-                          bool logged)
+                           bool logged)
 {
     if (!m)
         return;
@@ -183,7 +187,7 @@ void rnnd__progress_update(struct rnnd__meter *m, const struct rnnd__progress_po
 }
 
 void rnnd__progress_valid(struct rnnd__meter *m, int64_t update, int64_t epoch,
-                         const struct rnnd_metrics *result)
+                          const struct rnnd_metrics *result)
 {
     if (!m)
         return;

@@ -13,11 +13,16 @@
 struct rnnd__meter;
 
 struct rnnd__progress_point {
-    int64_t update;        /* updates done */
-    int64_t epoch, epochs; /* under way, from 1; of how many */
-    double steps;          /* time steps done, of those given to begin */
-    double loss;           /* mean of late */
-    double steps_per_s;    /* of all ranks */
+    /* updates done */
+    int64_t update;
+    /* under way, from 1; of how many */
+    int64_t epoch, epochs;
+    /* time steps done, of those given to begin */
+    double steps;
+    /* mean of late */
+    double loss;
+    /* of all ranks */
+    double steps_per_s;
     double lr;
 };
 
@@ -31,15 +36,15 @@ struct rnnd__progress_work {
 
 /* *out is NULL for "none". */
 RNND_CHECKED int rnnd__progress_begin(enum rnnd_progress kind,
-                                     const struct rnnd__progress_work *work,
-                                     struct rnnd__meter **out);
+                                      const struct rnnd__progress_work *work,
+                                      struct rnnd__meter **out);
 /* After each update; it draws a few times a second. logged: a train record was written,
    which is when lines appear. */
 void rnnd__progress_update(struct rnnd__meter *meter,
-                          const struct rnnd__progress_point *at, bool logged);
+                           const struct rnnd__progress_point *at, bool logged);
 /* The result of a validation, one line. */
 void rnnd__progress_valid(struct rnnd__meter *meter, int64_t update, int64_t epoch,
-                         const struct rnnd_metrics *result);
+                          const struct rnnd_metrics *result);
 /* Takes the bar away, and frees the meter. */
 void rnnd__progress_end(struct rnnd__meter *meter);
 

@@ -6,10 +6,10 @@
  * Lines that a crash cut short are left out, as on resume.
  */
 #include "record/report.h"
-#include "record/chart.h"
 #include "base/file.h"
-#include "checkpoint/run_dir.h"
 #include "base/status.h"
+#include "checkpoint/run_dir.h"
+#include "record/chart.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -20,9 +20,12 @@
 
 /* The records of one run. */
 struct history {
-    const char *name;             /* the folder, as given */
-    json_t *start, *end;          /* the last of each; end NULL = it has not ended */
-    json_t *train, *valid, *skip; /* arrays */
+    /* the folder, as given */
+    const char *name;
+    /* the last of each; end NULL = it has not ended */
+    json_t *start, *end;
+    /* arrays */
+    json_t *train, *valid, *skip;
 };
 
 /* ---- reading */
@@ -74,7 +77,8 @@ static int read_history(const char *run, struct history *h)
     FILE *file;
     int status = rnnd__file_open(path, &file);
     if (status == 0 && !file)
-        status = rnnd__fail(RNND_EFILE, "%s: there is none; a run folder has one", path);
+        status =
+            rnnd__fail(RNND_EFILE, "%s: there is none; a run folder has one", path);
     while (status == 0 && (length = getline(&line, &room, file)) > 0)
         keep(h, json_loadb(line, (size_t)length, 0, NULL));
     if (status == 0 && ferror(file))
@@ -272,7 +276,7 @@ static int put_chart(FILE *out, const struct history *h, int count, const char *
             for (size_t j = 0; j < json_array_size(records) && status == 0; j++) {
                 const json_t *r = json_array_get(records, j);
                 status = rnnd__chart_add(chart, 2 * i + thin, number(r, "update"),
-                                        number(r, key));
+                                         number(r, key));
             }
         }
     if (status == 0)

@@ -8,8 +8,8 @@
  */
 #include "record/tensorboard.h"
 #include "base/file.h"
-#include "checkpoint/run_dir.h"
 #include "base/status.h"
+#include "checkpoint/run_dir.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -181,8 +181,9 @@ static int open_file(const char *run_dir, struct rnnd__tensorboard *board)
 {
     char *folder;
     RNND_TRY(rnnd__run_dir_file(run_dir, "tensorboard", &folder));
-    int status =
-        mkdir(folder, 0777) == 0 || errno == EEXIST ? 0 : rnnd__file_fail("make", folder);
+    int status = mkdir(folder, 0777) == 0 || errno == EEXIST
+                     ? 0
+                     : rnnd__file_fail("make", folder);
     if (status == 0)
         status = make_file(folder, board);
     free(folder);
@@ -190,7 +191,7 @@ static int open_file(const char *run_dir, struct rnnd__tensorboard *board)
 }
 
 int rnnd__tensorboard_open(const char *run_dir, int64_t update,
-                          struct rnnd__tensorboard **out)
+                           struct rnnd__tensorboard **out)
 {
     struct rnnd__tensorboard *board = NULL;
     RNND_TRY(rnnd__new(1, sizeof *board, "event files", (void **)&board));
@@ -207,7 +208,7 @@ int rnnd__tensorboard_open(const char *run_dir, int64_t update,
 }
 
 int rnnd__tensorboard_add(struct rnnd__tensorboard *board, int64_t update,
-                         const struct rnnd__scalar *scalar, int count)
+                          const struct rnnd__scalar *scalar, int count)
 {
     struct message event = event_at(update), summary = {0};
     for (int i = 0; i < count; i++) {

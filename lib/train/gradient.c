@@ -27,8 +27,11 @@ static int run_micro(struct rnnd__gradient *g, int64_t w, int64_t m, bool last)
 {
     const struct rnnd_piece *pieces;
     int64_t count = rnnd__shard_slice(g->shard, w, m, &pieces);
-    struct rnnd_pass pass = {.seed = g->seed, .update = g->update, .state = g->state,
-                             .state_row = g->shard->cut[m], .last = last};
+    struct rnnd_pass pass = {.seed = g->seed,
+                             .update = g->update,
+                             .state = g->state,
+                             .state_row = g->shard->cut[m],
+                             .last = last};
     if (count == 0)
         return 0;
     double start = rnnd__clock(), mark = rnnd__timeline_now();

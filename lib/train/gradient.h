@@ -11,11 +11,14 @@ struct rnnd__gradient {
     struct rnnd_model *model;
     struct rnnd_batch *batch;
     struct rnnd__shard *shard;
-    struct rnnd_state *state;      /* carried, NULL without truncated BPTT */
+    /* carried, NULL without truncated BPTT */
+    struct rnnd_state *state;
     uint64_t seed;
     int64_t update;
-    int64_t index;                 /* of the update within its entry */
-    double loading; /* out: seconds spent reading and packing are added */
+    /* of the update within its entry */
+    int64_t index;
+    /* out: seconds spent reading and packing are added */
+    double loading;
 };
 
 /* Adds this rank's gradient and loss sums of the update to the model's, and announces

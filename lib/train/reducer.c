@@ -10,10 +10,10 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
-#include "comm/comm.h"
-#include "model/params.h"
 #include "base/status.h"
 #include "base/timeline.h"
+#include "comm/comm.h"
+#include "model/params.h"
 
 struct range {
     int64_t begin, end;
@@ -23,11 +23,15 @@ struct rnnd_reducer {
     struct rnnd_model *model;
     const struct rnnd__params *params;
     struct rnnd_comm *comm;
-    struct rnnd_comm *own; /* the same where it was opened for the sums, else NULL */
-    int64_t bucket;        /* floats */
+    /* the same where it was opened for the sums, else NULL */
+    struct rnnd_comm *own;
+    /* floats */
+    int64_t bucket;
     bool early;
-    struct range pending; /* announced, not begun; empty where begin == end */
-    struct range *seen;   /* [room] ranges announced in this update */
+    /* announced, not begun; empty where begin == end */
+    struct range pending;
+    /* [room] ranges announced in this update */
+    struct range *seen;
     int seen_count, room;
     int64_t seen_floats;
     double wait;
@@ -41,8 +45,8 @@ static int begin(struct rnnd_reducer *r, struct range range)
     for (int64_t at = range.begin; at < range.end; at += r->bucket) {
         int64_t left = range.end - at;
         RNND_TRY(rnnd__comm_sum_begin(r->comm, p->be, rnnd__at(p->grad, at),
-                                     left < r->bucket ? left : r->bucket,
-                                     "gradient sum"));
+                                      left < r->bucket ? left : r->bucket,
+                                      "gradient sum"));
     }
     return 0;
 }

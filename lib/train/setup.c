@@ -6,24 +6,25 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "checkpoint/checkpoint.h"
 #include "base/log.h"
-#include "options/options.h"
 #include "base/status.h"
+#include "checkpoint/checkpoint.h"
+#include "options/options.h"
 
-int rnnd__setup_check_lanes(const struct rnnd__setup *s, const struct rnnd_dataset *data)
+int rnnd__setup_check_lanes(const struct rnnd__setup *s,
+                            const struct rnnd_dataset *data)
 {
     struct rnnd__shard *shard = NULL;
     RNND_TRY(rnnd__shard_new(s->opt, data, s->comm, &shard));
     int status = rnnd__shard_lanes(shard, s->opt->batch);
     rnnd__shard_free(shard);
     return status < 0 ? rnnd__fail(status, "%s: %s", rnnd_dataset_info(data)->path,
-                                  rnnd_status_detail())
+                                   rnnd_status_detail())
                       : 0;
 }
 
 struct rnnd_options rnnd__setup_settled(const struct rnnd_options *opt,
-                                       const struct rnnd_dataset_info *data)
+                                        const struct rnnd_dataset_info *data)
 {
     struct rnnd_options settled = *opt;
     settled.task = (int)data->task;
@@ -32,7 +33,7 @@ struct rnnd_options rnnd__setup_settled(const struct rnnd_options *opt,
 }
 
 int rnnd__setup_data(struct rnnd__setup *s, const struct rnnd_options *opt,
-                    struct rnnd_comm *comm)
+                     struct rnnd_comm *comm)
 {
     s->opt = opt;
     s->comm = comm;

@@ -12,22 +12,23 @@
 #include <math.h>
 
 #include "base/clock.h"
-#include "train/gradient.h"
 #include "base/log.h"
-#include "options/options.h"
-#include "base/status.h"
 #include "base/signals.h"
+#include "base/status.h"
 #include "base/timeline.h"
+#include "options/options.h"
+#include "train/gradient.h"
 
 /* Flags that ranks shard with every update. */
 enum { FLAG_STOP = 1, FLAG_SAVE = 2, FLAG_MUTE = 4 };
 
-/* ---- one update ------------------------------------------------------------------ */
+/* ---- one update */
 
 static double learning_rate(const struct rnnd__trainer *t)
 {
     struct rnnd__schedule_point at = {
-        .update = t->at.update, .epoch = t->at.epoch,
+        .update = t->at.update,
+        .epoch = t->at.epoch,
         .part = t->epoch_updates ? (double)t->epoch_done / (double)t->epoch_updates : 0,
         .plateau_factor = t->at.plateau_factor};
     return rnnd__learning_rate(t->opt, &at);
@@ -80,17 +81,18 @@ static int apply(struct rnnd__trainer *t, const struct rnnd_loss *loss, double l
 static int own_sums(struct rnnd__trainer *t, int begun, struct rnnd_loss *loss)
 {
     struct rnnd__gradient gradient = {.model = t->setup.model,
-                               .batch = t->setup.batch,
-                               .shard = t->setup.shard,
-                               .state = t->carried,
-                               .seed = (uint64_t)t->opt->seed,
-                               .update = t->at.update,
-                               .index = t->at.entry_updates};
+                                      .batch = t->setup.batch,
+                                      .shard = t->setup.shard,
+                                      .state = t->carried,
+                                      .seed = (uint64_t)t->opt->seed,
+                                      .update = t->at.update,
+                                      .index = t->at.entry_updates};
     RNND_TRY(begun);
     if (t->carried)
         rnnd_state_mark(t->carried);
     if (t->setup.streams)
-        rnnd__prefetch_lanes(t->setup.prefetch, t->setup.shard, t->at.entry_updates + 1);
+        rnnd__prefetch_lanes(t->setup.prefetch, t->setup.shard,
+                             t->at.entry_updates + 1);
     RNND_TRY(rnnd__gradient_accumulate(&gradient));
     t->at.log_wait += gradient.loading;
     return rnnd_model_take_loss(t->setup.model, loss);
@@ -114,9 +116,9 @@ static int update(struct rnnd__trainer *t, int begun, bool *save)
     const char *skipped;
     rnnd_comm_at_update(t->comm, t->at.update);
     int status = own_sums(t, begun, &loss);
-    unsigned flags = (rnnd__signals_received() ? FLAG_STOP : 0u)
-                     | (save_is_due(t) ? FLAG_SAVE : 0u)
-                     | (t->report_status < 0 ? FLAG_MUTE : 0u);
+    unsigned flags = (rnnd__signals_received() ? FLAG_STOP : 0u) |
+                     (save_is_due(t) ? FLAG_SAVE : 0u) |
+                     (t->report_status < 0 ? FLAG_MUTE : 0u);
     RNND_TRY(rnnd_reducer_finish(t->setup.reducer, status, &flags, &loss));
     t->stopping = flags & FLAG_STOP;
     t->mute = flags & FLAG_MUTE;
@@ -131,7 +133,7 @@ static int update(struct rnnd__trainer *t, int begun, bool *save)
     return 0;
 }
 
-/* ---- validation ------------------------------------------------------------------ */
+/* ---- validation */
 
 /* A signal while it runs gives it up: it is made again on resume. */
 static int validate(struct rnnd__trainer *t, bool *done)
@@ -175,8 +177,8 @@ static int validate_within(struct rnnd__trainer *t)
 static bool validation_is_due(const struct rnnd__trainer *t)
 {
     int64_t every = t->opt->valid_every;
-    return t->valid && every && t->at.update > 0 && t->at.update % every == 0
-           && t->at.validated != t->at.update && t->at.entry < t->entries;
+    return t->valid && every && t->at.update > 0 && t->at.update % every == 0 &&
+           t->at.validated != t->at.update && t->at.entry < t->entries;
 }
 
 /* What an epoch's validation decides. */
@@ -184,8 +186,8 @@ static void judge_epoch(struct rnnd__trainer *t, double loss)
 {
     struct rnnd__watch plateau = {t->at.plateau_loss, t->at.plateau_count};
     struct rnnd__watch patience = {t->at.patience_loss, t->at.patience_count};
-    if (t->opt->lr_schedule == RNND_PLATEAU_LR
-        && rnnd__watch_epoch(&plateau, loss, 1e-4, t->opt->lr_patience)) {
+    if (t->opt->lr_schedule == RNND_PLATEAU_LR &&
+        rnnd__watch_epoch(&plateau, loss, 1e-4, t->opt->lr_patience)) {
         t->at.plateau_factor *= t->opt->lr_decay;
         plateau.count = 0;
     }
@@ -196,15 +198,15 @@ static void judge_epoch(struct rnnd__trainer *t, double loss)
     t->at.patience_count = patience.count;
 }
 
-/* ---- epochs ---------------------------------------------------------------------- */
+/* ---- epochs */
 
 /* Whether no further update is to be made. */
 static bool finished(const struct rnnd__trainer *t)
 {
     const struct rnnd_options *o = t->opt;
-    return t->stopping || t->mute || t->at.epoch >= o->epochs
-           || (o->max_updates && t->at.update >= o->max_updates)
-           || (o->patience && t->at.patience_count >= o->patience);
+    return t->stopping || t->mute || t->at.epoch >= o->epochs ||
+           (o->max_updates && t->at.update >= o->max_updates) ||
+           (o->patience && t->at.patience_count >= o->patience);
 }
 
 /* Memory for all batches of the epoch, so that the loop allocates nothing. */
@@ -254,7 +256,9 @@ static int begin_epoch(struct rnnd__trainer *t)
         rnnd_plan_entry(t->setup.plan, e, &ids, &count);
         rnnd__shard_limits(t->setup.shard, ids, count, &limits);
         int64_t groups = rnnd__shard_updates(t->setup.shard, longest_of(t, ids, count));
-        t->epoch_done += e < t->at.entry ? groups : e == t->at.entry ? t->at.entry_updates : 0;
+        t->epoch_done += e < t->at.entry    ? groups
+                         : e == t->at.entry ? t->at.entry_updates
+                                            : 0;
         t->epoch_updates += groups;
     }
     return reserve(t, &limits);
@@ -269,7 +273,8 @@ static int begin_entry(struct rnnd__trainer *t)
         int64_t count;
         rnnd_plan_entry(t->setup.plan, t->at.entry, &ids, &count);
         RNND_TRY(rnnd__shard_sequences(t->setup.shard, ids, count));
-        RNND_TRY(rnnd__prefetch_entry(t->setup.prefetch, t->setup.plan, t->at.entry + 1));
+        RNND_TRY(
+            rnnd__prefetch_entry(t->setup.prefetch, t->setup.plan, t->at.entry + 1));
     }
     if (!t->carried)
         return 0;
@@ -374,20 +379,21 @@ static int leave(struct rnnd__trainer *t, int status)
             status = saved;
         else if (status == RNND_ENONFINITE)
             status = rnnd__fail(RNND_ENONFINITE,
-                               "update %lld: %s; the state before it is "
-                               "saved",
-                               (long long)t->at.update, cause);
+                                "update %lld: %s; the state before it is "
+                                "saved",
+                                (long long)t->at.update, cause);
         else if (status < 0) /* of the trace */
             status = rnnd__fail((enum rnnd_status)status, "%s", cause);
     }
     if (status == 0 && t->stopping)
         status = rnnd__fail(RNND_STOPPED,
-                           "stopped by a signal after update %lld; go on with "
-                           "--resume",
-                           (long long)t->at.update);
+                            "stopped by a signal after update %lld; go on with "
+                            "--resume",
+                            (long long)t->at.update);
     rnnd__trainer_report_end(t, status);
     /* The model is saved: that is when a record that was lost may end the run. */
-    return status == 0 ? rnnd_comm_agree(t->comm, rnnd__trainer_report_lost(t)) : status;
+    return status == 0 ? rnnd_comm_agree(t->comm, rnnd__trainer_report_lost(t))
+                       : status;
 }
 
 int rnnd_train(const struct rnnd_options *opt, struct rnnd_comm *comm,
@@ -403,7 +409,8 @@ int rnnd_train(const struct rnnd_options *opt, struct rnnd_comm *comm,
     rnnd__timeline_stop();
     *out = (struct rnnd_train_result){.updates = t.at.update,
                                       .seconds = rnnd__clock() - t.started,
-                                      .validated = t.validated, .valid = t.last_valid};
+                                      .validated = t.validated,
+                                      .valid = t.last_valid};
     rnnd__trainer_close(&t);
     return status;
 }

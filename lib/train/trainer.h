@@ -12,47 +12,68 @@
 #define RNND_TRAINER_H
 
 #include "checkpoint/checkpoint.h"
-#include "record/metrics.h"
-#include "optim/optim.h"
-#include "record/progress.h"
 #include "checkpoint/run_dir.h"
-#include "train/setup.h"
+#include "optim/optim.h"
+#include "record/metrics.h"
+#include "record/progress.h"
 #include "record/tensorboard.h"
+#include "train/setup.h"
 
 struct rnnd__trainer {
-    const struct rnnd_options *opt;    /* in force */
-    struct rnnd_options merged; /* stored options under the caller's, on resume */
+    /* in force */
+    const struct rnnd_options *opt;
+    /* stored options under the caller's, on resume */
+    struct rnnd_options merged;
     struct rnnd_comm *comm;
-    bool lead;                         /* rank 0 */
+    /* rank 0 */
+    bool lead;
 
-    struct rnnd__setup setup;           /* training data, model and what feeds it */
+    /* training data, model and what feeds it */
+    struct rnnd__setup setup;
     struct rnnd_dataset *valid;
-    struct rnnd_state *carried;        /* hidden states, with truncated BPTT */
+    /* hidden states, with truncated BPTT */
+    struct rnnd_state *carried;
     int64_t carried_rows;
 
-    struct rnnd__train_state at;        /* where the run stands */
-    int64_t entries;                   /* of this epoch */
-    int64_t epoch_updates;             /* that they make */
-    int64_t epoch_done;                /* of those, done */
-    bool mid_entry;                    /* at.carry is to be put in place */
+    /* where the run stands */
+    struct rnnd__train_state at;
+    /* of this epoch */
+    int64_t entries;
+    /* that they make */
+    int64_t epoch_updates;
+    /* of those, done */
+    int64_t epoch_done;
+    /* at.carry is to be put in place */
+    bool mid_entry;
 
-    struct rnnd__run_dir *dir;          /* rank 0 */
-    struct rnnd__metrics_log *log;      /* rank 0 */
-    struct rnnd__tensorboard *board;    /* rank 0, NULL = not wanted */
-    struct rnnd__meter *meter;          /* rank 0, NULL = none */
-    double steps_done;                 /* of the whole run, for the meter */
-    int report_status;                 /* first failure to write a record */
+    /* rank 0 */
+    struct rnnd__run_dir *dir;
+    /* rank 0 */
+    struct rnnd__metrics_log *log;
+    /* rank 0, NULL = not wanted */
+    struct rnnd__tensorboard *board;
+    /* rank 0, NULL = none */
+    struct rnnd__meter *meter;
+    /* of the whole run, for the meter */
+    double steps_done;
+    /* first failure to write a record */
+    int report_status;
     char report_why[1024];
-    double started, last_save;         /* clock */
-    int64_t saved_at;                  /* update of the newest checkpoint, -1 = none */
-    bool stopping;                     /* a signal reached some rank */
-    bool mute;                         /* a record could not be written */
-    bool validated;                    /* in this call */
+    /* clock */
+    double started, last_save;
+    /* update of the newest checkpoint, -1 = none */
+    int64_t saved_at;
+    /* a signal reached some rank */
+    bool stopping;
+    /* a record could not be written */
+    bool mute;
+    /* in this call */
+    bool validated;
     struct rnnd_metrics last_valid;
 };
 
 RNND_CHECKED int rnnd__trainer_open(struct rnnd__trainer *t,
-                                   const struct rnnd_options *opt);
+                                    const struct rnnd_options *opt);
 void rnnd__trainer_close(struct rnnd__trainer *t);
 
 /* Writes the checkpoint of this update, unless it is there. Collective. */

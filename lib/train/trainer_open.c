@@ -12,12 +12,12 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/log.h"
-#include "options/options.h"
-#include "base/status.h"
 #include "base/signals.h"
+#include "base/status.h"
+#include "options/options.h"
 #include "train/trainer.h"
 
-/* ---- options --------------------------------------------------------------------- */
+/* ---- options */
 
 /* Rank 0's text, or NULL, to all ranks; *text is owned by the caller everywhere. */
 static int broadcast_text(struct rnnd_comm *comm, char **text)
@@ -69,15 +69,16 @@ static int find_stored(struct rnnd__trainer *t, char **checkpoint, char **text)
 }
 
 /* Options of a stored run may change as long as they do not change what it is. */
-static int judge_change(void *context, const char *name, enum rnnd__option_effect effect,
-                        const char *stored, const char *now)
+static int judge_change(void *context, const char *name,
+                        enum rnnd__option_effect effect, const char *stored,
+                        const char *now)
 {
     (void)context;
     if (effect == RNND_EFFECT_IDENTITY)
         return rnnd__fail(RNND_EUSAGE,
-                         "--resume: this run was made with --%s %s, not %s: a "
-                         "run's model, data and plan stay",
-                         name, stored, now);
+                          "--resume: this run was made with --%s %s, not %s: a "
+                          "run's model, data and plan stay",
+                          name, stored, now);
     rnnd__log_info("--%s was %s, is now %s", name, stored, now);
     return 0;
 }
@@ -121,7 +122,7 @@ done:
     return status;
 }
 
-/* ---- data ------------------------------------------------------------------------ */
+/* ---- data */
 
 static int open_data(struct rnnd__trainer *t)
 {
@@ -151,13 +152,16 @@ static void warn_of_long_sequences(const struct rnnd__trainer *t)
             (long long)longest, (long long)o->microbatch_tokens);
 }
 
-/* ---- model ----------------------------------------------------------------------- */
+/* ---- model */
 
 static void fresh_state(struct rnnd__trainer *t)
 {
     t->at = (struct rnnd__train_state){
-        .validated = -1, .best_loss = INFINITY, .patience_loss = INFINITY,
-        .plateau_loss = INFINITY, .plateau_factor = 1,
+        .validated = -1,
+        .best_loss = INFINITY,
+        .patience_loss = INFINITY,
+        .plateau_loss = INFINITY,
+        .plateau_factor = 1,
         .fingerprint = rnnd_dataset_info(t->setup.data)->fingerprint};
 }
 
@@ -194,10 +198,10 @@ static int start(struct rnnd__trainer *t, const char *checkpoint)
         t->saved_at = -1;
     if (t->at.fingerprint != fingerprint)
         return rnnd__fail(RNND_EUSAGE,
-                         "--resume: %s has the fingerprint %016llx, the run was "
-                         "made with data of %016llx",
-                         t->opt->data, (unsigned long long)fingerprint,
-                         (unsigned long long)t->at.fingerprint);
+                          "--resume: %s has the fingerprint %016llx, the run was "
+                          "made with data of %016llx",
+                          t->opt->data, (unsigned long long)fingerprint,
+                          (unsigned long long)t->at.fingerprint);
     if (strcmp(launch, t->at.launch) != 0)
         rnnd__log_warn(
             "the run was made on %s, goes on on %s: values agree to rounding, not "
@@ -205,7 +209,7 @@ static int start(struct rnnd__trainer *t, const char *checkpoint)
             t->at.launch, launch);
     memcpy(t->at.launch, launch, sizeof launch);
     rnnd__log_info("resuming at update %lld of %s", (long long)t->at.update,
-                  checkpoint ? checkpoint : "the run");
+                   checkpoint ? checkpoint : "the run");
     return 0;
 }
 
@@ -223,7 +227,7 @@ static int check_trace(const struct rnnd_options *opt, bool there)
         return 0;
     if (rnnd__run_dir_keeps(opt->run_dir, opt->trace))
         return rnnd__fail(RNND_EUSAGE, "--trace %s: the run keeps that file itself",
-                         opt->trace);
+                          opt->trace);
     return rnnd__file_check(opt->trace);
 }
 

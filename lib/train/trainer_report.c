@@ -6,9 +6,9 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "comm/comm.h"
 #include "base/log.h"
 #include "base/status.h"
+#include "comm/comm.h"
 #include "train/trainer.h"
 
 /* Keeps the first failure to write. */
@@ -37,9 +37,9 @@ static void begin_meter(struct rnnd__trainer *t)
 {
     t->steps_done = epoch_steps(t) * (double)t->at.epoch;
     struct rnnd__progress_work work = {.steps = epoch_steps(t) * (double)t->opt->epochs,
-                                      .steps_done = t->steps_done,
-                                      .updates = t->opt->max_updates,
-                                      .updates_done = t->at.update};
+                                       .steps_done = t->steps_done,
+                                       .updates = t->opt->max_updates,
+                                       .updates_done = t->at.update};
     note(t, rnnd__progress_begin(t->opt->progress, &work, &t->meter));
 }
 
@@ -65,11 +65,11 @@ void rnnd__trainer_report_start(struct rnnd__trainer *t)
         struct rnnd_options settled =
             rnnd__setup_settled(t->opt, rnnd_dataset_info(t->setup.data));
         struct rnnd__start_record record = {.opt = &settled,
-                                           .update = t->at.update,
-                                           .ranks = (int)ranks,
-                                           .devices = devices,
-                                           .parameters =
-                                               rnnd_model_parameters(t->setup.model)};
+                                            .update = t->at.update,
+                                            .ranks = (int)ranks,
+                                            .devices = devices,
+                                            .parameters =
+                                                rnnd_model_parameters(t->setup.model)};
         status = rnnd__metrics_start(t->log, &record);
     }
     free(all);
@@ -92,10 +92,13 @@ static double speed(const struct rnnd__trainer *t)
 
 void rnnd__trainer_report_update(struct rnnd__trainer *t, bool logged)
 {
-    struct rnnd__progress_point point = {
-        .update = t->at.update, .epoch = epoch_number(t), .epochs = t->opt->epochs,
-        .steps = t->steps_done, .loss = mean_loss(t), .steps_per_s = speed(t),
-        .lr = t->at.last_lr};
+    struct rnnd__progress_point point = {.update = t->at.update,
+                                         .epoch = epoch_number(t),
+                                         .epochs = t->opt->epochs,
+                                         .steps = t->steps_done,
+                                         .loss = mean_loss(t),
+                                         .steps_per_s = speed(t),
+                                         .lr = t->at.last_lr};
     rnnd__progress_update(t->meter, &point, logged);
 }
 
@@ -114,8 +117,8 @@ static int64_t epoch_of_last_update(const struct rnnd__trainer *t)
 }
 
 /* A run goes on without its curves. */
-static void draw(struct rnnd__trainer *t, int64_t update, const struct rnnd__scalar *point,
-                 int count)
+static void draw(struct rnnd__trainer *t, int64_t update,
+                 const struct rnnd__scalar *point, int count)
 {
     if (rnnd__tensorboard_add(t->board, update, point, count) == 0)
         return;
@@ -140,23 +143,23 @@ static void draw_valid(struct rnnd__trainer *t, const struct rnnd__valid_record 
     if (r->result.metric)
         snprintf(tag, sizeof tag, "valid/%s", r->result.metric);
     const struct rnnd__scalar point[] = {{"valid/loss", r->result.loss},
-                                        {tag, r->result.value}};
+                                         {tag, r->result.value}};
     draw(t, r->update, point, r->result.metric ? 2 : 1);
 }
 
 void rnnd__trainer_report_train(struct rnnd__trainer *t, bool final)
 {
     struct rnnd__train_record record = {.update = t->at.update,
-                                       .epoch = epoch_of_last_update(t),
-                                       .loss = mean_loss(t),
-                                       .targets = (int64_t)t->at.log_targets,
-                                       .steps_per_s = speed(t),
-                                       .lr = t->at.last_lr,
-                                       .grad_norm = t->at.last_norm,
-                                       .idle = t->at.log_wait / t->at.log_seconds,
-                                       .straggler = t->at.log_straggler
-                                                    / (double)t->at.log_updates,
-                                       .partial = final};
+                                        .epoch = epoch_of_last_update(t),
+                                        .loss = mean_loss(t),
+                                        .targets = (int64_t)t->at.log_targets,
+                                        .steps_per_s = speed(t),
+                                        .lr = t->at.last_lr,
+                                        .grad_norm = t->at.last_norm,
+                                        .idle = t->at.log_wait / t->at.log_seconds,
+                                        .straggler = t->at.log_straggler /
+                                                     (double)t->at.log_updates,
+                                        .partial = final};
     if (t->lead)
         note(t, rnnd__metrics_train(t->log, &record));
     if (t->board)
@@ -194,7 +197,7 @@ void rnnd__trainer_report_end(struct rnnd__trainer *t, int status)
     t->meter = NULL;
     if (t->lead)
         note(t, rnnd__metrics_end(t->log, -status, t->at.update,
-                                 rnnd__clock() - t->started));
+                                  rnnd__clock() - t->started));
 }
 
 int rnnd__trainer_report_lost(const struct rnnd__trainer *t)
@@ -202,5 +205,5 @@ int rnnd__trainer_report_lost(const struct rnnd__trainer *t)
     if (t->report_status == 0)
         return 0;
     return rnnd__fail((enum rnnd_status)t->report_status, "%s; the model is saved",
-                     t->report_why);
+                      t->report_why);
 }

@@ -9,15 +9,15 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "comm/comm.h"
-#include "device/device.h"
 #include "base/log.h"
-#include "model/params.h"
 #include "base/status.h"
 #include "base/timeline.h"
+#include "comm/comm.h"
+#include "device/device.h"
+#include "model/params.h"
 #include "train/trainer.h"
 
-/* ---- carried states -------------------------------------------------------------- */
+/* ---- carried states */
 
 /* Floats of one row: L*D*H. */
 static int64_t row_width(const struct rnnd__trainer *t)
@@ -32,8 +32,8 @@ static bool has_cells(const struct rnnd__trainer *t)
 }
 
 /* [L*D, rows, H] against [row, L*D, H]. */
-static void copy_row(const struct rnnd__trainer *t, float *device, float *row, int64_t j,
-                     bool to_device)
+static void copy_row(const struct rnnd__trainer *t, float *device, float *row,
+                     int64_t j, bool to_device)
 {
     int64_t H = rnnd_model_spec(t->setup.model)->hidden, places = row_width(t) / H;
     for (int64_t k = 0; k < places; k++) {
@@ -45,8 +45,8 @@ static void copy_row(const struct rnnd__trainer *t, float *device, float *row, i
 /* A rank's record of one row: its id as 8 bytes, then h, then c. */
 static size_t record_size(const struct rnnd__trainer *t)
 {
-    return sizeof(int64_t)
-           + (size_t)((1 + has_cells(t)) * row_width(t)) * sizeof(float);
+    return sizeof(int64_t) +
+           (size_t)((1 + has_cells(t)) * row_width(t)) * sizeof(float);
 }
 
 static int pack_records(struct rnnd__trainer *t, char **out, size_t *bytes)
@@ -57,7 +57,7 @@ static int pack_records(struct rnnd__trainer *t, char **out, size_t *bytes)
     int status = 0;
     RNND_TRY_GOTO(rnnd__new(2 * size, sizeof *h, "carried states", (void **)&h));
     RNND_TRY_GOTO(rnnd__new((size_t)t->setup.shard->count, each, "carried states",
-                           (void **)&records));
+                            (void **)&records));
     c = h + size;
     RNND_TRY_GOTO(rnnd_state_get(t->carried, h, c));
     for (int64_t j = 0; j < t->setup.shard->count; j++) {
@@ -84,12 +84,13 @@ static int unpack_records(struct rnnd__trainer *t, const char *records, size_t b
     size_t each = record_size(t), width = (size_t)row_width(t);
     size_t count = bytes / each;
     rnnd__carry_clear(carry);
-    RNND_TRY(rnnd__new(count, sizeof *carry->id, "carried states", (void **)&carry->id));
+    RNND_TRY(
+        rnnd__new(count, sizeof *carry->id, "carried states", (void **)&carry->id));
     RNND_TRY(
         rnnd__new(count * width, sizeof(float), "carried states", (void **)&carry->h));
     if (has_cells(t))
         RNND_TRY(rnnd__new(count * width, sizeof(float), "carried states",
-                          (void **)&carry->c));
+                           (void **)&carry->c));
     for (size_t i = 0; i < count; i++, records += each) {
         const char *values = records + sizeof(int64_t);
         memcpy(&carry->id[i], records, sizeof(int64_t));
@@ -146,7 +147,7 @@ int rnnd__trainer_put_carry(struct rnnd__trainer *t)
     return status;
 }
 
-/* ---- saving ---------------------------------------------------------------------- */
+/* ---- saving */
 
 static int write_newest(struct rnnd__trainer *t)
 {
@@ -189,7 +190,7 @@ int rnnd__trainer_save_best(struct rnnd__trainer *t)
     return rnnd_comm_agree(t->comm, status);
 }
 
-/* ---- the same on all ranks ------------------------------------------------------- */
+/* ---- the same on all ranks */
 
 static int broadcast_arena(struct rnnd__trainer *t, struct rnnd__buf arena)
 {
@@ -231,7 +232,8 @@ static int broadcast_carry(struct rnnd__trainer *t)
         RNND_TRY(rnnd__new(count, sizeof *c->id, "carried states", (void **)&c->id));
         RNND_TRY(rnnd__new(floats, sizeof(float), "carried states", (void **)&c->h));
         if (shape[2])
-            RNND_TRY(rnnd__new(floats, sizeof(float), "carried states", (void **)&c->c));
+            RNND_TRY(
+                rnnd__new(floats, sizeof(float), "carried states", (void **)&c->c));
     }
     if (count == 0)
         return 0;
@@ -292,7 +294,7 @@ int rnnd__trainer_compare(struct rnnd__trainer *t)
     free(all);
     if (status == 0 && n)
         return rnnd__fail(RNND_ECOMM,
-                         "update %lld: parameters differ from rank 0's on ranks%s",
-                         (long long)t->at.update, names);
+                          "update %lld: parameters differ from rank 0's on ranks%s",
+                          (long long)t->at.update, names);
     return status;
 }

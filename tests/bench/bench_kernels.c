@@ -21,7 +21,8 @@ struct shape {
     int64_t I, H;
     int L, D;
     int64_t N, shortest, longest;
-    int64_t V;                     /* language model */
+    /* language model */
+    int64_t V;
 };
 
 static const struct shape shapes[] = {
@@ -45,7 +46,8 @@ struct net {
     struct rnnd_backend *be;
     const struct rnnd__backend_ops *op;
     struct rnnd__packed batch[BATCHES];
-    int64_t rows, params, used; /* most rows of a batch; parameters; of them laid out */
+    /* most rows of a batch; parameters; of them laid out */
+    int64_t rows, params, used;
     int64_t w_ih[LAYERS][2], w_hh[LAYERS][2], b[LAYERS][2], embed, head;
     struct rnnd__buf value, grad, x, dx, y[LAYERS], gates[LAYERS][2], keep[LAYERS][2];
     struct rnnd__buf scratch, scores, token, rows_of, segment, sums;
@@ -92,7 +94,7 @@ static struct rnnd__buf device(struct net *n, int64_t floats, double scale)
     return buf;
 }
 
-/* ---- batches --------------------------------------------------------------------- */
+/* ---- batches */
 
 static int falling(const void *a, const void *b)
 {
@@ -116,8 +118,13 @@ static void make_batch(struct net *n, int which)
             rows[t]++;
     for (int32_t t = 0; t < len[0]; t++)
         off[t + 1] = off[t] + rows[t];
-    n->batch[which] = (struct rnnd__packed){.N = s->N, .T = len[0], .R = off[len[0]],
-                                           .n = rows, .off = off, .len = len, .id = id};
+    n->batch[which] = (struct rnnd__packed){.N = s->N,
+                                            .T = len[0],
+                                            .R = off[len[0]],
+                                            .n = rows,
+                                            .off = off,
+                                            .len = len,
+                                            .id = id};
     n->rows = off[len[0]] > n->rows ? off[len[0]] : n->rows;
 }
 
@@ -129,7 +136,7 @@ static void free_batch(struct rnnd__packed *b)
     free((void *)b->id);
 }
 
-/* ---- the net --------------------------------------------------------------------- */
+/* ---- the net */
 
 static int64_t place(struct net *n, int64_t count)
 {
@@ -188,8 +195,8 @@ static void make_net(struct net *n)
 
 static void free_net(struct net *n)
 {
-    struct rnnd__buf all[] = {n->value, n->grad, n->x, n->dx, n->scratch, n->scores,
-                             n->token, n->rows_of, n->segment, n->sums};
+    struct rnnd__buf all[] = {n->value,  n->grad,  n->x,       n->dx,      n->scratch,
+                              n->scores, n->token, n->rows_of, n->segment, n->sums};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         n->op->free(n->be, all[i]);
     for (int l = 0; l < n->s->L; l++) {
@@ -203,7 +210,7 @@ static void free_net(struct net *n)
         free_batch(&n->batch[b]);
 }
 
-/* ---- one update ------------------------------------------------------------------ */
+/* ---- one update */
 
 static struct rnnd__rnn loop(struct net *n, const struct rnnd__packed *b, int l, int d)
 {
@@ -236,8 +243,14 @@ static void forward(struct net *n, const struct rnnd__packed *b)
     for (int l = 0; l < n->s->L; l++)
         for (int d = 0; d < n->s->D; d++) {
             int64_t I = inputs_of(n, l);
-            struct rnnd__matmul m = {.tb = true, .m = b->R, .n = GH, .k = I, .alpha = 1,
-                                    .lda = I, .ldb = I, .ldc = GH};
+            struct rnnd__matmul m = {.tb = true,
+                                     .m = b->R,
+                                     .n = GH,
+                                     .k = I,
+                                     .alpha = 1,
+                                     .lda = I,
+                                     .ldb = I,
+                                     .ldc = GH};
             struct rnnd__rnn r = loop(n, b, l, d);
             n->op->matmul(n->be, &m, n->gates[l][d], l ? n->y[l - 1] : n->x,
                           rnnd__at(n->value, n->w_ih[l][d]));
@@ -254,16 +267,23 @@ static void backward(struct net *n, const struct rnnd__packed *b, struct rnnd__b
     for (int l = n->s->L - 1; l >= 0; l--) {
         for (int d = 0; d < n->s->D; d++) {
             int64_t I = inputs_of(n, l);
-            struct rnnd__matmul w = {.ta = true, .m = GH, .n = I, .k = b->R, .alpha = 1,
-                                    .beta = 1, .lda = GH, .ldb = I, .ldc = I};
+            struct rnnd__matmul w = {.ta = true,
+                                     .m = GH,
+                                     .n = I,
+                                     .k = b->R,
+                                     .alpha = 1,
+                                     .beta = 1,
+                                     .lda = GH,
+                                     .ldb = I,
+                                     .ldc = I};
             struct rnnd__matmul x = {.m = b->R,
-                                    .n = I,
-                                    .k = GH,
-                                    .alpha = 1,
-                                    .beta = (float)d,
-                                    .lda = GH,
-                                    .ldb = I,
-                                    .ldc = I};
+                                     .n = I,
+                                     .k = GH,
+                                     .alpha = 1,
+                                     .beta = (float)d,
+                                     .lda = GH,
+                                     .ldb = I,
+                                     .ldc = I};
             struct rnnd__rnn r = loop(n, b, l, d);
             r.dy = rnnd__at(dy, d * n->s->H);
             n->op->rnn_backward(n->be, &r);
@@ -294,24 +314,24 @@ static void head(struct net *n, const struct rnnd__packed *b, struct rnnd__buf d
         int64_t m = b->R - r < chunk ? b->R - r : chunk;
         struct rnnd__buf x = rnnd__at(n->y[n->s->L - 1], r * H);
         struct rnnd__matmul s = {.tb = true,
-                                .m = m,
-                                .n = V,
-                                .k = H,
-                                .alpha = 1,
-                                .lda = H,
-                                .ldb = H,
-                                .ldc = V};
+                                 .m = m,
+                                 .n = V,
+                                 .k = H,
+                                 .alpha = 1,
+                                 .lda = H,
+                                 .ldb = H,
+                                 .ldc = V};
         struct rnnd__matmul g = {.ta = true,
-                                .m = V,
-                                .n = H,
-                                .k = m,
-                                .alpha = 1,
-                                .beta = 1,
-                                .lda = V,
-                                .ldb = H,
-                                .ldc = H};
-        struct rnnd__matmul i = {.m = m, .n = H, .k = V, .alpha = 1, .lda = V, .ldb = H,
-                                .ldc = H};
+                                 .m = V,
+                                 .n = H,
+                                 .k = m,
+                                 .alpha = 1,
+                                 .beta = 1,
+                                 .lda = V,
+                                 .ldb = H,
+                                 .ldc = H};
+        struct rnnd__matmul i = {
+            .m = m, .n = H, .k = V, .alpha = 1, .lda = V, .ldb = H, .ldc = H};
         n->op->matmul(n->be, &s, n->scores, x, w);
         n->op->add_bias(n->be, m, V, n->scores, rnnd__at(w, V * H));
         n->op->softmax_ce(n->be, m, V, n->scores, n->sums, rnnd__at(n->token, r));
@@ -340,7 +360,7 @@ static void update(struct net *n, const struct rnnd__packed *b)
     lap(n, UPDATE);
 }
 
-/* ---- reports --------------------------------------------------------------------- */
+/* ---- reports */
 
 /* Floating-point operations of one update that a product needs. */
 static double flops(const struct net *n, const struct rnnd__packed *b)
@@ -359,10 +379,10 @@ static double peak(struct rnnd_backend *be)
 {
     enum { M = 2048, N = 1024, K = 512 };
     struct net n = {.be = be, .op = be->ops};
-    struct rnnd__matmul m = {.tb = true, .m = M, .n = N, .k = K, .alpha = 1, .lda = K,
-                            .ldb = K, .ldc = N};
+    struct rnnd__matmul m = {
+        .tb = true, .m = M, .n = N, .k = K, .alpha = 1, .lda = K, .ldb = K, .ldc = N};
     struct rnnd__buf A = device(&n, M * K, 1), B = device(&n, N * K, 1),
-                    C = device(&n, M * N, 1);
+                     C = device(&n, M * N, 1);
     double best = 1e9;
     for (int i = 0; i < 12; i++) {
         double t = now();
@@ -418,7 +438,7 @@ static void measure(struct rnnd_backend *be, const struct shape *s, double secon
 int main(int argc, char **argv)
 {
     struct rnnd__backend_config config = {.threads = argc > 1 ? atoi(argv[1]) : 1,
-                                         .precision = RNND_FP32};
+                                          .precision = RNND_FP32};
     struct rnnd_backend *be;
     char error[256];
     if (rnnd__cpu_open(&config, &be, error) < 0) {

@@ -13,8 +13,8 @@
 #include <time.h>
 
 #include "backend.h"
-#include "options/options.h"
 #include "base/status.h"
+#include "options/options.h"
 
 enum { SEQUENCES = 128, LONG = 64, SHORT = 8, TRIES = 7, POINTS = 8 };
 

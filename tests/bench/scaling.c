@@ -23,8 +23,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "data/plan.h"
 #include "base/random.h"
+#include "data/plan.h"
 #include "data/shard.h"
 
 enum { MOST_POINTS = 32 };
@@ -65,7 +65,7 @@ static void *zeroed(int64_t count, size_t size)
     return p;
 }
 
-/* ---- costs ----------------------------------------------------------------------- */
+/* ---- costs */
 
 /* A step with n sequences alive; beyond the last point as between the last two. */
 static double step_seconds(const struct costs *c, double n)
@@ -93,11 +93,11 @@ static double sum_seconds(const struct costs *c, int ranks)
 {
     if (ranks == 1)
         return 0;
-    return 2 * ceil(log2(ranks)) * c->latency
-           + 2 * (ranks - 1) * c->bytes / (ranks * c->bandwidth);
+    return 2 * ceil(log2(ranks)) * c->latency +
+           2 * (ranks - 1) * c->bytes / (ranks * c->bandwidth);
 }
 
-/* ---- data ------------------------------------------------------------------------ */
+/* ---- data */
 
 static int64_t draw_length(int64_t i, double mean, double sigma)
 {
@@ -122,7 +122,7 @@ static int falling(const void *a, const void *b)
     return (x < y) - (x > y);
 }
 
-/* ---- dealing out ----------------------------------------------------------------- */
+/* ---- dealing out */
 
 /* Rank r's lengths, falling, into length; returns how many. */
 static int64_t deal(struct rnnd__shard *s, enum way way, const int32_t *ids,
@@ -174,17 +174,19 @@ static struct sums run(const struct costs *c, const struct setting *set)
 {
     struct sums sums = {0};
     int64_t updates = UPDATES_BY_RANKS / set->ranks;
-    updates = updates < LEAST_UPDATES ? LEAST_UPDATES
-              : updates > MOST_UPDATES ? MOST_UPDATES : updates;
+    updates = updates < LEAST_UPDATES  ? LEAST_UPDATES
+              : updates > MOST_UPDATES ? MOST_UPDATES
+                                       : updates;
     int64_t batch = set->sequences * set->ranks, total = batch * updates;
     int64_t *offsets = draw_offsets(total, set->mean, set->sigma);
-    struct rnnd_plan_options o = {.seed = 1, .shuffle = true, .bucket = set->bucket,
-                                  .batch = batch};
+    struct rnnd_plan_options o = {
+        .seed = 1, .shuffle = true, .bucket = set->bucket, .batch = batch};
     struct rnnd_plan *plan;
     struct rnnd__shard *shard = zeroed(1, sizeof *shard);
-    *shard = (struct rnnd__shard){.offsets = offsets, .tokens = offsets[total],
-                                 .ranks = set->ranks,
-                                 .step_cost = rnnd__plan_step_cost(c->weights)};
+    *shard = (struct rnnd__shard){.offsets = offsets,
+                                  .tokens = offsets[total],
+                                  .ranks = set->ranks,
+                                  .step_cost = rnnd__plan_step_cost(c->weights)};
     must(rnnd_plan_new(offsets, total, &o, &plan));
     rnnd_plan_epoch(plan, 0);
     for (int64_t e = 0; e < rnnd_plan_entries(plan); e++) {
@@ -199,7 +201,7 @@ static struct sums run(const struct costs *c, const struct setting *set)
     return sums;
 }
 
-/* ---- the table ------------------------------------------------------------------- */
+/* ---- the table */
 
 static void print_row(const struct costs *c, int ranks, int64_t sequences, double mean,
                       double sigma)
@@ -211,8 +213,8 @@ static void print_row(const struct costs *c, int ranks, int64_t sequences, doubl
     static double alone[3]; /* steps a second of the first row, by its ranks */
     printf("| %d |", ranks);
     for (int i = 0; i < 3; i++) {
-        struct setting set = {ranks, sequences, column[i].bucket, mean, sigma,
-                              column[i].way};
+        struct setting set = {ranks, sequences, column[i].bucket,
+                              mean,  sigma,     column[i].way};
         struct sums s = run(c, &set);
         double speed = s.steps / s.seconds / ranks;
         alone[i] = alone[i] == 0 ? speed : alone[i];

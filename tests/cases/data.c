@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "hdf/hdf.h"
 #include "base/random.h"
 #include "base/status.h"
+#include "hdf/hdf.h"
 
 static bool is(const struct case_data *d, const char *task)
 {
@@ -95,7 +95,8 @@ static int write_targets(struct rnnd__hdf *file, const struct case_data *d)
     int64_t below = has_classes(d) ? d->outputs : is(d, "multilabel") ? 2 : 0;
     double *value;
     RNND_TRY(values(d, d->targets, 2, count, below, &value));
-    int status = has_classes(d) ? rnnd__hdf_set_int(file, "num_classes", d->outputs) : 0;
+    int status =
+        has_classes(d) ? rnnd__hdf_set_int(file, "num_classes", d->outputs) : 0;
     if (status == 0)
         status = has_classes(d)
                      ? write_integers(file, "targets", value, count)

@@ -11,12 +11,15 @@
 
 struct case_data {
     const char *task;
-    const double *length; /* [sequences] */
+    /* [sequences] */
+    const double *length;
     int64_t sequences;
-    int64_t features, vocab; /* one of them is 0 */
+    /* one of them is 0 */
+    int64_t features, vocab;
     int64_t outputs;
     uint64_t seed;
-    const double *inputs, *targets; /* row by row, NULL = drawn */
+    /* row by row, NULL = drawn */
+    const double *inputs, *targets;
 };
 
 /* Values that an array of the data set holds. */

@@ -86,8 +86,8 @@ static void make_batch(struct bench *b, int64_t N, int64_t shortest, int64_t lon
     }
     for (int64_t t = 0; t < T; t++)
         off[t + 1] = off[t] + n[t];
-    b->batch = (struct rnnd__packed){.N = N, .T = T, .R = off[T], .n = n, .off = off,
-                                    .len = len, .id = id};
+    b->batch = (struct rnnd__packed){
+        .N = N, .T = T, .R = off[T], .n = n, .off = off, .len = len, .id = id};
     b->batch.d_n = put(b, n, (size_t)T * 4);
     b->batch.d_off = put(b, off, (size_t)(T + 1) * 8);
     b->batch.d_len = put(b, len, (size_t)N * 4);
@@ -128,11 +128,22 @@ static void loops_of(struct bench *b, struct layer *y, struct rnnd__rnn r[2])
 {
     for (int d = 0; d < b->D; d++)
         r[d] = (struct rnnd__rnn){
-            .cell = b->cell, .reverse = d == 1, .H = b->H, .batch = &b->batch,
-            .w_hh = y->w_hh[d], .b_ih = y->b_ih[d], .b_hh = y->b_hh[d],
-            .gates = y->gates[d], .y = rnnd__at(y->y, d * b->H), .ldy = b->D * b->H,
-            .keep = y->keep[d], .dy = rnnd__at(b->dy, d * b->H), .dw_hh = y->dw_hh[d],
-            .db_ih = y->db[d][0], .db_hh = y->db[d][1], .scratch = b->scratch[d],
+            .cell = b->cell,
+            .reverse = d == 1,
+            .H = b->H,
+            .batch = &b->batch,
+            .w_hh = y->w_hh[d],
+            .b_ih = y->b_ih[d],
+            .b_hh = y->b_hh[d],
+            .gates = y->gates[d],
+            .y = rnnd__at(y->y, d * b->H),
+            .ldy = b->D * b->H,
+            .keep = y->keep[d],
+            .dy = rnnd__at(b->dy, d * b->H),
+            .dw_hh = y->dw_hh[d],
+            .db_ih = y->db[d][0],
+            .db_hh = y->db[d][1],
+            .scratch = b->scratch[d],
         };
     r[0].other = b->D == 2 ? &r[1] : NULL;
 }
@@ -142,12 +153,19 @@ static void forward(struct bench *b)
     int64_t GH = b->G * b->H;
     for (int l = 0; l < b->L; l++) {
         struct layer *y = &b->layer[l];
-        struct rnnd__matmul m = {.tb = true, .m = b->batch.R, .n = GH, .k = y->in, .alpha = 1,
-                                .lda = y->in, .ldb = y->in, .ldc = GH};
+        struct rnnd__matmul m = {.tb = true,
+                                 .m = b->batch.R,
+                                 .n = GH,
+                                 .k = y->in,
+                                 .alpha = 1,
+                                 .lda = y->in,
+                                 .ldb = y->in,
+                                 .ldc = GH};
         struct rnnd__rnn r[2];
         loops_of(b, y, r);
         for (int d = 0; d < b->D; d++)
-            b->op->matmul(b->be, &m, y->gates[d], l ? b->layer[l - 1].y : b->x, y->w_ih[d]);
+            b->op->matmul(b->be, &m, y->gates[d], l ? b->layer[l - 1].y : b->x,
+                          y->w_ih[d]);
         b->op->rnn_forward(b->be, r);
     }
 }
@@ -158,15 +176,28 @@ static void backward(struct bench *b)
     int64_t GH = b->G * b->H, R = b->batch.R;
     for (int l = b->L - 1; l >= 0; l--) {
         struct layer *y = &b->layer[l];
-        struct rnnd__matmul w = {.ta = true, .m = GH, .n = y->in, .k = R, .alpha = 1, .beta = 1,
-                                .lda = GH, .ldb = y->in, .ldc = y->in};
-        struct rnnd__matmul x = {.m = R, .n = y->in, .k = GH, .alpha = 1, .lda = GH,
-                                .ldb = y->in, .ldc = y->in};
+        struct rnnd__matmul w = {.ta = true,
+                                 .m = GH,
+                                 .n = y->in,
+                                 .k = R,
+                                 .alpha = 1,
+                                 .beta = 1,
+                                 .lda = GH,
+                                 .ldb = y->in,
+                                 .ldc = y->in};
+        struct rnnd__matmul x = {.m = R,
+                                 .n = y->in,
+                                 .k = GH,
+                                 .alpha = 1,
+                                 .lda = GH,
+                                 .ldb = y->in,
+                                 .ldc = y->in};
         struct rnnd__rnn r[2];
         loops_of(b, y, r);
         b->op->rnn_backward(b->be, r);
         for (int d = 0; d < b->D; d++) {
-            b->op->matmul(b->be, &w, y->dw_ih[d], y->gates[d], l ? b->layer[l - 1].y : b->x);
+            b->op->matmul(b->be, &w, y->dw_ih[d], y->gates[d],
+                          l ? b->layer[l - 1].y : b->x);
             x.beta = (float)d;
             if (l > 0)
                 b->op->matmul(b->be, &x, b->dx, y->gates[d], y->w_ih[d]);
@@ -208,9 +239,11 @@ static int index_of(const char *word, const char *const *list)
 int main(int argc, char **argv)
 {
     static const char *const cells[] = {"rnn_tanh", "rnn_relu", "lstm", "gru", NULL};
-    static const enum rnnd_cell cell_of[] = {RNND_RNN_TANH, RNND_RNN_RELU, RNND_LSTM, RNND_GRU};
+    static const enum rnnd_cell cell_of[] = {RNND_RNN_TANH, RNND_RNN_RELU, RNND_LSTM,
+                                             RNND_GRU};
     static const char *const precisions[] = {"auto", "fp32", "tf32", "bf16", NULL};
-    static const char *const paths[] = {"auto", "stepwise", "small", "persistent", NULL};
+    static const char *const paths[] = {"auto", "stepwise", "small", "persistent",
+                                        NULL};
     struct bench b = {0};
     char error[256], why[160];
     if (argc != 12)
@@ -222,7 +255,7 @@ int main(int argc, char **argv)
     if (!plugin)
         die(dlerror());
     struct rnnd__backend_config config = {.precision = index_of(argv[10], precisions),
-                                         .rnn_path = index_of(argv[11], paths)};
+                                          .rnn_path = index_of(argv[11], paths)};
     if (plugin->open(&config, &b.be, error) != 0)
         die(error);
     b.op = b.be->ops;

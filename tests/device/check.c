@@ -100,7 +100,7 @@ void srunner_free(SRunner *r)
 }
 
 int rnnd__cpu_open(const struct rnnd__backend_config *config, struct rnnd_backend **out,
-                  char *error)
+                   char *error)
 {
     (void)config, (void)out;
     snprintf(error, 256, "there is no CPU back end in this program, nor RNND_CPU_ISA");

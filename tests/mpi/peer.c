@@ -9,10 +9,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "comm/comm.h"
 #include "base/log.h"
-#include "base/status.h"
 #include "base/signals.h"
+#include "base/status.h"
+#include "comm/comm.h"
 
 static struct rnnd_comm *comm;
 
@@ -34,7 +34,8 @@ static int sum_gradients(void)
     static const struct rnnd__backend_ops ops = {.host = reachable, .sync = no_sync};
     static struct rnnd_backend be = {.ops = &ops};
     struct rnnd__buf buf = {(char *)x};
-    RNND_TRY(rnnd__comm_sum_begin(comm, &be, buf, sizeof x / sizeof *x, "gradient sum"));
+    RNND_TRY(
+        rnnd__comm_sum_begin(comm, &be, buf, sizeof x / sizeof *x, "gradient sum"));
     return rnnd__comm_sum_wait(comm);
 }
 

@@ -27,9 +27,11 @@ struct cublasContext {
     cublasMath_t math;
 };
 
-namespace simt {
+namespace simt
+{
 
-namespace {
+namespace
+{
 
 /* One operand in memory: rows by columns, a column after the other. */
 struct Matrix {
@@ -58,7 +60,7 @@ char *column(const Matrix &x, int batch, int64_t j)
            (x.stride * batch + x.ld * j) * (int64_t)size_of(x.type);
 }
 
-/* ---- what a product touches ---------------------------------------------------- */
+/* ---- what a product touches */
 
 void check_matrix(const Matrix &x, int count, int device, const char *what)
 {
@@ -80,7 +82,7 @@ void announce(const Matrix &x, int batch, bool write)
             announce_read(column(x, batch, j), (size_t)x.rows * size_of(x.type));
 }
 
-/* ---- the product --------------------------------------------------------------- */
+/* ---- the product */
 
 float rounded(float x, cublasComputeType_t compute)
 {
@@ -103,8 +105,8 @@ struct Floats {
 
 bool is_plain(const Matrix &x, cublasComputeType_t compute)
 {
-    return x.type == CUDA_R_32F && (compute == CUBLAS_COMPUTE_32F ||
-                                    compute == CUBLAS_COMPUTE_32F_PEDANTIC);
+    return x.type == CUDA_R_32F &&
+           (compute == CUBLAS_COMPUTE_32F || compute == CUBLAS_COMPUTE_32F_PEDANTIC);
 }
 
 Floats load(const Matrix &x, int batch, cublasComputeType_t compute)
@@ -180,7 +182,7 @@ void multiply(const Product &p, int batch)
         store(p.c, batch, c.copy);
 }
 
-/* ---- asking for it ------------------------------------------------------------- */
+/* ---- asking for it */
 
 bool sizes_are_right(const Product &p)
 {
@@ -231,7 +233,8 @@ cublasStatus_t ask(cublasHandle_t h, Product p, const char *what)
     check_stream(h->stream, what);
     if (is_capturing(h->stream) && !h->workspace)
         error("%s is captured without a workspace (cublasSetWorkspace after the last "
-              "cublasSetStream)", what);
+              "cublasSetStream)",
+              what);
     if (h->math == CUBLAS_TF32_TENSOR_OP_MATH && p.compute == CUBLAS_COMPUTE_32F)
         p.compute = CUBLAS_COMPUTE_32F_FAST_TF32;
     if (settings().arch < 80 && p.compute == CUBLAS_COMPUTE_32F_FAST_TF32)
@@ -261,7 +264,7 @@ Matrix matrix(const void *p, cudaDataType type, int ld, long long stride)
 
 using namespace simt;
 
-/* ---- entry points: cublas_api.h ------------------------------------------------ */
+/* ---- entry points: cublas_api.h */
 
 extern "C" {
 
@@ -352,9 +355,11 @@ cublasStatus_t cublasSgemm_v2(cublasHandle_t h, cublasOperation_t ta,
                               const float *B, int ldb, const float *beta, float *C,
                               int ldc)
 {
-    return ask(h, {ta, tb, m, n, k, 1, *alpha, *beta, matrix(A, CUDA_R_32F, lda, 0),
-                   matrix(B, CUDA_R_32F, ldb, 0), matrix(C, CUDA_R_32F, ldc, 0),
-                   CUBLAS_COMPUTE_32F, nullptr}, "cublasSgemm");
+    return ask(h,
+               {ta, tb, m, n, k, 1, *alpha, *beta, matrix(A, CUDA_R_32F, lda, 0),
+                matrix(B, CUDA_R_32F, ldb, 0), matrix(C, CUDA_R_32F, ldc, 0),
+                CUBLAS_COMPUTE_32F, nullptr},
+               "cublasSgemm");
 }
 
 cublasStatus_t cublasSgemmStridedBatched(cublasHandle_t h, cublasOperation_t ta,
@@ -380,10 +385,12 @@ cublasStatus_t cublasGemmStridedBatchedEx(
     void *C, cudaDataType type_c, int ldc, long long stride_c, int count,
     cublasComputeType_t compute, cublasGemmAlgo_t)
 {
-    return ask(h, {ta, tb, m, n, k, count, *static_cast<const float *>(alpha),
-                   *static_cast<const float *>(beta), matrix(A, type_a, lda, stride_a),
-                   matrix(B, type_b, ldb, stride_b), matrix(C, type_c, ldc, stride_c),
-                   compute, nullptr}, "cublasGemmStridedBatchedEx");
+    return ask(h,
+               {ta, tb, m, n, k, count, *static_cast<const float *>(alpha),
+                *static_cast<const float *>(beta), matrix(A, type_a, lda, stride_a),
+                matrix(B, type_b, ldb, stride_b), matrix(C, type_c, ldc, stride_c),
+                compute, nullptr},
+               "cublasGemmStridedBatchedEx");
 }
 
 cublasStatus_t cublasGemmEx(cublasHandle_t h, cublasOperation_t ta,

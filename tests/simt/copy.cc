@@ -6,9 +6,11 @@
  */
 #include "core.h"
 
-namespace simt {
+namespace simt
+{
 
-namespace {
+namespace
+{
 
 void land(Copy *c)
 {

@@ -28,20 +28,30 @@
 #include "sanitize.h"
 #include "simt.h"
 
-namespace simt {
+namespace simt
+{
 
-/* ---- report.cc ----------------------------------------------------------------- */
+/* ---- report.cc */
 
 struct Settings {
-    int arch;             /* RNND_SIMT_ARCH: 75 .. 120 (90) */
-    int devices;          /* RNND_SIMT_DEVICES (2) */
-    int multiprocessors;  /* RNND_SIMT_SMS: of a device, 0 = as the architecture has */
-    bool inorder;         /* RNND_SIMT_SEED=inorder */
-    uint64_t seed;        /* RNND_SIMT_SEED (1) */
-    size_t memory;        /* RNND_SIMT_MEMORY: MiB of each device (8192) */
-    bool digest;          /* RNND_SIMT_DIGEST=1: tells at the end what the host got */
-    size_t stack;         /* RNND_SIMT_STACK: KiB of each thread */
-    bool captures;        /* RNND_SIMT_CAPTURES: 0 = every capture fails (1) */
+    /* RNND_SIMT_ARCH: 75 .. 120 (90) */
+    int arch;
+    /* RNND_SIMT_DEVICES (2) */
+    int devices;
+    /* RNND_SIMT_SMS: of a device, 0 = as the architecture has */
+    int multiprocessors;
+    /* RNND_SIMT_SEED=inorder */
+    bool inorder;
+    /* RNND_SIMT_SEED (1) */
+    uint64_t seed;
+    /* RNND_SIMT_MEMORY: MiB of each device (8192) */
+    size_t memory;
+    /* RNND_SIMT_DIGEST=1: tells at the end what the host got */
+    bool digest;
+    /* RNND_SIMT_STACK: KiB of each thread */
+    size_t stack;
+    /* RNND_SIMT_CAPTURES: 0 = every capture fails (1) */
+    bool captures;
 };
 const Settings &settings();
 
@@ -53,7 +63,7 @@ size_t below(size_t n);
 /* Keeps a result for cudaGetLastError. */
 cudaError_t result(cudaError_t status);
 
-/* ---- fiber.cc ------------------------------------------------------------------ */
+/* ---- fiber.cc */
 
 struct Fiber;
 Fiber *fiber_host();
@@ -68,7 +78,7 @@ void fiber_expect(const Fiber *fiber, bool at_once);
 /* Where a fault at p would mean that a fiber's stack is full. */
 bool fiber_guard(const void *p);
 
-/* ---- sched.cc ------------------------------------------------------------------ */
+/* ---- sched.cc */
 
 struct Block;
 struct Warp;
@@ -84,7 +94,8 @@ struct Copy {
    context used again would look like a race. */
 struct Worker {
     void *context;
-    Fiber *fiber;            /* NULL: has none yet */
+    /* NULL: has none yet */
+    Fiber *fiber;
 };
 
 struct Thread {
@@ -93,21 +104,29 @@ struct Thread {
     Warp *warp;
     int lane;
     Fiber *fiber;
-    void *context;           /* of TSan */
-    const Lane *call;        /* of warp.cc: what it brings while it waits for others */
-    Thread *leader;          /* and who came first and counts them, in here */
+    /* of TSan */
+    void *context;
+    /* of warp.cc: what it brings while it waits for others */
+    const Lane *call;
+    /* and who came first and counts them, in here */
+    Thread *leader;
     unsigned here;
-    const char *waits;       /* for what; NULL while it can run */
-    Site at;                 /* where it last met others */
+    /* for what; NULL while it can run */
+    const char *waits;
+    /* where it last met others */
+    Site at;
     std::vector<Copy> copies;
-    int group;               /* of copies, open */
+    /* of copies, open */
+    int group;
     enum { tokens = 8 };
-    Worker copier;           /* of TSan: who makes its copies */
+    /* of TSan: who makes its copies */
+    Worker copier;
     char token, group_token[tokens];
 };
 
 struct Warp {
-    unsigned live, arrived;  /* lanes */
+    /* lanes */
+    unsigned live, arrived;
     Thread *lane[32];
     unsigned round;
     char token[2];
@@ -147,12 +166,12 @@ bool owns_shared(const Block *block, const void *p, size_t bytes);
 /* Static shared memory that a kernel was seen to use. */
 size_t static_shared(const void *function);
 
-/* ---- copy.cc ------------------------------------------------------------------- */
+/* ---- copy.cc */
 
 /* A thread ends: what it did not wait for arrives. */
 void copy_abandon(Thread *t);
 
-/* ---- memory.cc ----------------------------------------------------------------- */
+/* ---- memory.cc */
 
 /* Lets work on this device touch its memory; -1: nobody. */
 void open_memory(int device);
@@ -162,13 +181,13 @@ void check_device(const void *p, size_t bytes, int device, const char *what);
 bool is_device(const void *p);
 bool is_pinned(const void *p, size_t bytes);
 
-/* ---- device.cc ----------------------------------------------------------------- */
+/* ---- device.cc */
 
 int current_device();
 /* Whether a device of this kind would take the launch. */
 cudaError_t check_launch(const Launch &launch);
 
-/* ---- queue.cc ------------------------------------------------------------------ */
+/* ---- queue.cc */
 
 /* Work of a stream: called until it returns true. */
 typedef std::function<bool()> Work;

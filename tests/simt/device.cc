@@ -12,21 +12,26 @@
 
 #include "core.h"
 
-namespace simt {
+namespace simt
+{
 
-namespace {
+namespace
+{
 
 struct Model {
     int arch, multiprocessors;
-    int shared_block, shared_all; /* KiB: the most of a block, of a multiprocessor */
-    int threads;                  /* of a multiprocessor */
-    int l2;                       /* MiB */
+    /* KiB: the most of a block, of a multiprocessor */
+    int shared_block, shared_all;
+    /* of a multiprocessor */
+    int threads;
+    /* MiB */
+    int l2;
 };
 
 const Model models[] = {
-    {75, 40, 64, 64, 1024, 4},      {80, 108, 163, 164, 2048, 40},
-    {86, 84, 99, 100, 1536, 6},     {89, 142, 99, 100, 1536, 96},
-    {90, 132, 227, 228, 2048, 50},  {100, 148, 227, 228, 2048, 126},
+    {75, 40, 64, 64, 1024, 4},     {80, 108, 163, 164, 2048, 40},
+    {86, 84, 99, 100, 1536, 6},    {89, 142, 99, 100, 1536, 96},
+    {90, 132, 227, 228, 2048, 50}, {100, 148, 227, 228, 2048, 126},
     {120, 170, 99, 100, 1536, 96},
 };
 
@@ -167,9 +172,9 @@ cudaError_t check_launch(const Launch &launch)
     size_t shared = launch.shared + static_shared(launch.kernel.function);
     if (shared > (size_t)model().shared_block << 10)
         return cudaErrorInvalidConfiguration;
-    uint64_t together = (uint64_t)multiprocessors() *
-                        (unsigned)occupancy(launch.kernel.function, (int)threads,
-                                            launch.shared);
+    uint64_t together =
+        (uint64_t)multiprocessors() *
+        (unsigned)occupancy(launch.kernel.function, (int)threads, launch.shared);
     if (launch.cooperative && (uint64_t)g.x * g.y * g.z > together)
         return cudaErrorCooperativeLaunchTooLarge;
     return cudaSuccess;
@@ -179,7 +184,7 @@ cudaError_t check_launch(const Launch &launch)
 
 using namespace simt;
 
-/* ---- entry points -------------------------------------------------------------- */
+/* ---- entry points */
 
 extern "C" {
 
@@ -246,7 +251,7 @@ cudaError_t cudaDriverGetVersion(int *version)
     return cudaRuntimeGetVersion(version);
 }
 
-/* ---- kernels ------------------------------------------------------------------- */
+/* ---- kernels */
 
 cudaError_t cudaFuncSetAttribute(const void *function, cudaFuncAttribute which,
                                  int value)
@@ -294,7 +299,7 @@ cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
                                                          dynamic);
 }
 
-/* ---- errors -------------------------------------------------------------------- */
+/* ---- errors */
 
 cudaError_t cudaGetLastError(void)
 {

@@ -14,25 +14,30 @@
 
 #include "core.h"
 
-namespace simt {
+namespace simt
+{
 
 struct Fiber {
-    void *sp;              /* x86-64: where its registers are saved */
-    char *stack;           /* lowest address above the guard page */
+    /* x86-64: where its registers are saved */
+    void *sp;
+    /* lowest address above the guard page */
+    char *stack;
     size_t size;
     void (*entry)();
-    void *asan;            /* AddressSanitizer's part of it while it does not run */
+    /* AddressSanitizer's part of it while it does not run */
+    void *asan;
 #ifndef __x86_64__
     ucontext_t registers;
 #endif
 };
 
-namespace {
+namespace
+{
 
 Fiber host;
 /* Neither is destroyed: the leak checker finds the fibers through them. */
 std::vector<Fiber *> &kept = *new std::vector<Fiber *>;
-Fiber *entering;           /* the fiber that a first switch enters */
+Fiber *entering; /* the fiber that a first switch enters */
 std::vector<std::pair<char *, size_t>> &mapped =
     *new std::vector<std::pair<char *, size_t>>;
 
@@ -72,7 +77,8 @@ void map_stack(Fiber *fiber)
                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (p == MAP_FAILED || mprotect(p, page(), PROT_NONE) != 0)
         error("no memory for the stack of another thread: %zu are in use; launch fewer "
-              "(RNND_SIMT_SMS) or raise vm.max_map_count", mapped.size());
+              "(RNND_SIMT_SMS) or raise vm.max_map_count",
+              mapped.size());
     fiber->stack = static_cast<char *>(p) + page();
     fiber->size = settings().stack;
     mapped.emplace_back(static_cast<char *>(p), bytes);

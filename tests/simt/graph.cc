@@ -18,13 +18,15 @@
  */
 #include "queue.h"
 
-namespace simt {
+namespace simt
+{
 
 /* For TSan: nodes that follow one another share a context; where a graph forks, one
    goes on with the old context and the others have their own. The first chain runs on
    the stream's. */
 struct Chains {
-    std::vector<size_t> of;  /* each node */
+    /* each node */
+    std::vector<size_t> of;
     std::vector<Worker> worker;
     std::vector<std::shared_ptr<Workers>> threads;
     Workers own;
@@ -37,7 +39,8 @@ Chains::~Chains()
     own.spare.insert(own.spare.end(), worker.begin() + 1, worker.end());
 }
 
-namespace {
+namespace
+{
 
 /* All streams that joined must have been joined again: their last node must be before
    one of the origin's, or the origin's tail. */
@@ -83,9 +86,12 @@ std::shared_ptr<Chains> make_chains(const Nodes &nodes)
 struct Run {
     std::shared_ptr<const Nodes> node;
     std::shared_ptr<Chains> chains;
-    std::shared_ptr<Workers> threads; /* of the stream */
-    std::vector<char> token;          /* of each node, and of the beginning */
-    std::vector<size_t> missing; /* of each node: those before it that have not run */
+    /* of the stream */
+    std::shared_ptr<Workers> threads;
+    /* of each node, and of the beginning */
+    std::vector<char> token;
+    /* of each node: those before it that have not run */
+    std::vector<size_t> missing;
     std::vector<std::vector<size_t>> next;
     std::vector<size_t> ready;
 };
@@ -189,7 +195,7 @@ using namespace simt;
 
 extern "C" {
 
-/* ---- capture ------------------------------------------------------------------- */
+/* ---- capture */
 
 cudaError_t cudaStreamBeginCapture(cudaStream_t s, cudaStreamCaptureMode)
 {
@@ -236,7 +242,7 @@ cudaError_t cudaStreamIsCapturing(cudaStream_t s, cudaStreamCaptureStatus *statu
     return result(cudaSuccess);
 }
 
-/* ---- graphs -------------------------------------------------------------------- */
+/* ---- graphs */
 
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t *exec, cudaGraph_t graph,
                                  unsigned long long)

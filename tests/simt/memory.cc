@@ -16,15 +16,18 @@
 
 #include "core.h"
 
-namespace simt {
+namespace simt
+{
 
-namespace {
+namespace
+{
 
 struct Allocation {
     char *p;
     size_t bytes;
     int device;
-    char *first; /* of its pages; a page that nobody may touch follows them */
+    /* of its pages; a page that nobody may touch follows them */
+    char *first;
     size_t room;
 };
 
@@ -283,7 +286,7 @@ void check_argument(const void *p, int index)
 
 using namespace simt;
 
-/* ---- entry points -------------------------------------------------------------- */
+/* ---- entry points */
 
 extern "C" {
 

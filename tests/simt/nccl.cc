@@ -8,7 +8,7 @@
  * wait for collectives in the same places.
  */
 #include <cstdio>
-#define OMPI_SKIP_MPICXX 1
+#define OMPI_SKIP_MPICXX  1
 #define MPICH_SKIP_MPICXX 1
 #include <mpi.h>
 #include <nccl.h>
@@ -16,9 +16,11 @@
 
 #include "core.h"
 
-namespace simt {
+namespace simt
+{
 
-namespace {
+namespace
+{
 
 struct Peer {
     char id[NCCL_UNIQUE_ID_BYTES];
@@ -28,15 +30,18 @@ struct Peer {
 
 /* What all ranks must agree on. */
 struct Arguments {
-    int number;              /* of collectives on this communicator so far */
+    /* of collectives on this communicator so far */
+    int number;
     int is_broadcast, type, op, root;
-    int unused;              /* no padding: they are compared as bytes */
+    /* no padding: they are compared as bytes */
+    int unused;
     uint64_t count;
 };
 
 struct State {
     MPI_Comm comm;
-    bool alone;              /* a world of one needs no MPI */
+    /* a world of one needs no MPI */
+    bool alone;
     int rank, size, device;
     int asked, done;
     bool aborted;
@@ -47,7 +52,8 @@ struct Collective {
     Arguments mine;
     const void *send;
     void *receive;
-    int stage;               /* 0: not begun, 1: comparing, 2: moving */
+    /* 0: not begun, 1: comparing, 2: moving */
+    int stage;
     MPI_Request request;
     std::vector<Arguments> all;
     std::vector<char> data, everyone;
@@ -60,9 +66,11 @@ struct ncclComm {
     std::shared_ptr<simt::State> state;
 };
 
-namespace simt {
+namespace simt
+{
 
-namespace {
+namespace
+{
 
 int group_depth;
 std::vector<std::shared_ptr<Collective>> given_up; /* MPI may still write to them */
@@ -87,10 +95,9 @@ size_t size_of(int type)
     }
 }
 
-/* ---- sums in rank order -------------------------------------------------------- */
+/* ---- sums in rank order */
 
-template <class T, class Sum>
-void reduce_as(const Collective &c, int op)
+template <class T, class Sum> void reduce_as(const Collective &c, int op)
 {
     const T *in = reinterpret_cast<const T *>(c.everyone.data());
     T *out = static_cast<T *>(c.receive);
@@ -125,7 +132,7 @@ void reduce(const Collective &c)
     }
 }
 
-/* ---- one collective, step by step ---------------------------------------------- */
+/* ---- one collective, step by step */
 
 void compare(const Collective &c)
 {
@@ -244,7 +251,7 @@ ncclResult_t ask(ncclComm_t comm, Arguments mine, const void *send, void *receiv
     return ncclSuccess;
 }
 
-/* ---- opening ------------------------------------------------------------------- */
+/* ---- opening */
 
 /* All ranks hold the same id, each its own rank and a device that nobody else has. */
 ncclResult_t check_peers(const State &s, const Peer &me)
@@ -306,7 +313,7 @@ void close_comm(ncclComm_t comm)
 
 using namespace simt;
 
-/* ---- entry points: nccl.h ------------------------------------------------------ */
+/* ---- entry points: nccl.h */
 
 extern "C" {
 

@@ -10,9 +10,11 @@
  */
 #include "queue.h"
 
-namespace simt {
+namespace simt
+{
 
-namespace {
+namespace
+{
 
 /* Stands for the functions of cuBLAS. */
 void kernel_of_cublas()

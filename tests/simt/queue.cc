@@ -14,11 +14,13 @@
 
 #include "queue.h"
 
-namespace simt {
+namespace simt
+{
 
 std::vector<cudaStream_t> streams;
 
-namespace {
+namespace
+{
 
 const char *named_kernel;
 Site named_site;
@@ -29,7 +31,7 @@ struct Known {
 };
 std::map<const void *, Known> known; /* kernels that were launched */
 
-/* ---- running what is queued ---------------------------------------------------- */
+/* ---- running what is queued */
 
 bool can_run(cudaStream_t s)
 {
@@ -140,7 +142,7 @@ void finish_all(int device)
             finish(s);
 }
 
-/* ---- giving it work ------------------------------------------------------------ */
+/* ---- giving it work */
 
 void push(cudaStream_t s, const char *what, Work work, std::shared_ptr<Record> after)
 {
@@ -172,8 +174,13 @@ void enqueue(cudaStream_t s, const char *what, Work work)
 
 Node kernel_node(const Launch &launch)
 {
-    return {cudaGraphNodeTypeKernel, launch.name, nullptr,
-            std::make_shared<const Launch>(launch), {}, {}, true};
+    return {cudaGraphNodeTypeKernel,
+            launch.name,
+            nullptr,
+            std::make_shared<const Launch>(launch),
+            {},
+            {},
+            true};
 }
 
 void name_launch(const char *kernel, Site at)
@@ -216,7 +223,7 @@ Kernel known_kernel(const void *function, void **args, const char **name)
     return {function, found->second.bind(function, args), found->second.bind};
 }
 
-/* ---- checks of every entry point ----------------------------------------------- */
+/* ---- checks of every entry point */
 
 void enter(const char *function)
 {

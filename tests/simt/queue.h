@@ -7,21 +7,25 @@
 
 #include "core.h"
 
-namespace simt {
+namespace simt
+{
 
 /* One event record: its own, since the event may be recorded again. */
 struct Record {
     cudaStream_t stream;
     bool done;
-    double when;             /* seconds, once done */
-    uint64_t capture;        /* recorded in this one, behind these nodes; 0: in none */
+    /* seconds, once done */
+    double when;
+    /* recorded in this one, behind these nodes; 0: in none */
+    uint64_t capture;
     std::vector<size_t> behind;
     char token;
 };
 
 struct Operation {
     const char *what;
-    Work work;               /* empty: only waits */
+    /* empty: only waits */
+    Work work;
     std::shared_ptr<Record> after;
     std::shared_ptr<char> token;
 };
@@ -31,8 +35,10 @@ struct Node {
     cudaGraphNodeType type;
     const char *what;
     Work work;
-    std::shared_ptr<const Launch> launch; /* instead, of a kernel but cuBLAS's */
-    cudaMemcpyKind kind;     /* of a copy */
+    /* instead, of a kernel but cuBLAS's */
+    std::shared_ptr<const Launch> launch;
+    /* of a copy */
+    cudaMemcpyKind kind;
     std::vector<size_t> after;
     bool enabled;
 };
@@ -66,10 +72,13 @@ void finish(cudaStream_t s);
 struct CUstream_st {
     int number, device;
     std::deque<simt::Operation> queue;
-    void *context;            /* of TSan, and what its launches leave of them */
+    /* of TSan, and what its launches leave of them */
+    void *context;
     std::shared_ptr<simt::Workers> workers;
-    CUgraph_st *capture;      /* NULL: none */
-    std::vector<size_t> tail; /* capturing: the nodes that the next one comes behind */
+    /* NULL: none */
+    CUgraph_st *capture;
+    /* capturing: the nodes that the next one comes behind */
+    std::vector<size_t> tail;
     char token;
 };
 
@@ -83,17 +92,21 @@ struct CUgraphNode_st {
 };
 
 struct CUgraph_st {
-    uint64_t number;         /* 1, 2, ... */
+    /* 1, 2, ... */
+    uint64_t number;
     simt::Nodes node;
     cudaStream_t origin;
     int device;
-    std::vector<CUgraphNode_st> handle; /* of each node, once asked for */
+    /* of each node, once asked for */
+    std::vector<CUgraphNode_st> handle;
 };
 
 struct CUgraphExec_st {
-    uint64_t graph;          /* number of the one it was made of */
+    /* number of the one it was made of */
+    uint64_t graph;
     int device;
-    std::shared_ptr<simt::Nodes> node; /* shared with launches that have not run yet */
+    /* shared with launches that have not run yet */
+    std::shared_ptr<simt::Nodes> node;
     std::shared_ptr<simt::Chains> chains;
 };
 

@@ -11,9 +11,11 @@
 
 #include "core.h"
 
-namespace simt {
+namespace simt
+{
 
-namespace {
+namespace
+{
 
 long number(const char *name, long preset, long low, long high)
 {

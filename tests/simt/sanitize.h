@@ -36,7 +36,8 @@ void __asan_unpoison_memory_region(const volatile void *p, size_t bytes);
 }
 #endif
 
-namespace simt {
+namespace simt
+{
 
 /* Whoever acquires the token comes behind all who released it. */
 inline void acquire(void *token)
@@ -113,7 +114,7 @@ struct Unseen {
     }
     Unseen(const Unseen &) = delete;
 
-private:
+  private:
     static inline int depth;
     static void begin()
     {

@@ -16,9 +16,11 @@
 uint3 threadIdx, blockIdx;
 dim3 blockDim, gridDim;
 
-namespace simt {
+namespace simt
+{
 
-namespace {
+namespace
+{
 
 /* All threads of a block meet. Tokens and results alternate, since a thread can come to
    the next barrier before another has left this one, but not to the one after. */
@@ -32,16 +34,17 @@ struct Barrier {
 };
 
 struct Shared {
-    const void *key;         /* of the array in the source; NULL: dynamic */
+    /* of the array in the source; NULL: dynamic */
+    const void *key;
     char *p;
     size_t bytes;
     const char *name;
 };
 
 #ifdef __SANITIZE_ADDRESS__
-const size_t margin = 0;     /* AddressSanitizer has its own */
+const size_t margin = 0; /* AddressSanitizer has its own */
 #else
-const size_t margin = 512;   /* bytes on both sides that stay as they were filled */
+const size_t margin = 512; /* bytes on both sides that stay as they were filled */
 #endif
 
 #ifdef SIMT_TSAN
@@ -66,15 +69,16 @@ struct Block {
     std::vector<Shared> shared;
 };
 
-namespace {
+namespace
+{
 
 /* The launch that runs. */
 const Launch *launch;
 Thread *running;
 std::deque<Thread *> ready;
 std::vector<Block *> blocks;
-std::vector<size_t> todo;    /* blocks that have not begun, the next one last */
-size_t unfinished;           /* threads of blocks that have begun */
+std::vector<size_t> todo; /* blocks that have not begun, the next one last */
+size_t unfinished;        /* threads of blocks that have begun */
 char start_token, end_token;
 
 /* TSan: what ended threads leave, for the next launches once the wave is over. */
@@ -90,7 +94,7 @@ size_t block_threads()
     return (size_t)launch->block.x * launch->block.y * launch->block.z;
 }
 
-/* ---- blocks begin and end ------------------------------------------------------ */
+/* ---- blocks begin and end */
 
 void begin_block(size_t number)
 {
@@ -151,7 +155,7 @@ void end_block(Block *b)
         begin_next_block();
 }
 
-/* ---- who runs next ------------------------------------------------------------- */
+/* ---- who runs next */
 
 /* In a random run half of the draws are from all, the rest from both ends, so that some
    threads run far ahead of others. */
@@ -276,7 +280,7 @@ void leave()
     }
 }
 
-/* ---- a thread's life ----------------------------------------------------------- */
+/* ---- a thread's life */
 
 /* Nobody may wait for a thread that has ended. */
 void end_thread(Thread *t)
@@ -396,7 +400,7 @@ Worker take_worker()
     return take_worker(launch->workers.get());
 }
 
-/* ---- waiting ------------------------------------------------------------------- */
+/* ---- waiting */
 
 void wait(const char *what)
 {
@@ -471,7 +475,7 @@ void check_cooperative(Site at)
                      "a barrier between blocks in a launch that is not cooperative");
 }
 
-/* ---- shared memory ------------------------------------------------------------- */
+/* ---- shared memory */
 
 static void *new_shared(const void *key, size_t bytes, const char *name)
 {

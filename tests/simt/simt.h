@@ -22,7 +22,8 @@
 #include <cuda_bf16.h>
 #include <cuda_runtime.h>
 
-namespace simt {
+namespace simt
+{
 
 /* Where a word stands in the kernel. As a default argument it is the caller's place. */
 struct Site {
@@ -34,7 +35,7 @@ struct Site {
     }
 };
 
-/* ---- sched.cc ------------------------------------------------------------------ */
+/* ---- sched.cc */
 
 enum class Meet { plain, any, all, count };
 /* The block barrier; returns the vote over value. */
@@ -49,7 +50,7 @@ void check_cooperative(Site at);
 /* Reports and ends the process. */
 [[noreturn]] void kernel_error(Site at, const char *text);
 
-/* ---- warp.cc ------------------------------------------------------------------- */
+/* ---- warp.cc */
 
 enum class Lanes {
     shfl,
@@ -81,21 +82,23 @@ struct Fragment {
     const float *c;
 };
 
-/* ---- copy.cc ------------------------------------------------------------------- */
+/* ---- copy.cc */
 
 void copy_begin(void *shared, const void *global, int bytes, int valid, Site at);
 void copy_group();
 void copy_finish(int pending);
 
-/* ---- queue.cc ------------------------------------------------------------------ */
+/* ---- queue.cc */
 
 typedef std::function<void()> Body;
 /* Makes one of a kernel and its arguments, which are copied. */
 typedef Body Binder(const void *function, void **args);
 struct Kernel {
     const void *function;
-    Body body;               /* what one thread runs, its arguments inside */
-    Binder *bind;            /* for other arguments: graphs are given new ones */
+    /* what one thread runs, its arguments inside */
+    Body body;
+    /* for other arguments: graphs are given new ones */
+    Binder *bind;
 };
 cudaError_t launch_kernel(Kernel kernel, dim3 grid, dim3 block, size_t shared,
                           cudaStream_t stream, bool cooperative);
@@ -121,21 +124,18 @@ inline unsigned vote(Lanes op, unsigned mask, int predicate, Site at)
     return result;
 }
 
-template <class T>
-inline const T *aligned(const T *p, Site at)
+template <class T> inline const T *aligned(const T *p, Site at)
 {
     if (reinterpret_cast<uintptr_t>(p) % sizeof(T) != 0)
         kernel_error(at, "misaligned access");
     return p;
 }
 
-template <class T>
-inline void check_each(const T &, int)
+template <class T> inline void check_each(const T &, int)
 {
 }
 
-template <class T>
-inline void check_each(T *pointer, int index)
+template <class T> inline void check_each(T *pointer, int index)
 {
     check_argument(reinterpret_cast<const void *>(pointer), index);
 }
@@ -149,15 +149,13 @@ inline Body bind_each(void (*kernel)(P...), void **args, std::index_sequence<I..
     return [kernel, values] { std::apply(kernel, values); };
 }
 
-template <class... P>
-inline Body bind(const void *function, void **args)
+template <class... P> inline Body bind(const void *function, void **args)
 {
     return bind_each(reinterpret_cast<void (*)(P...)>(const_cast<void *>(function)),
                      args, std::index_sequence_for<P...>());
 }
 
-template <class... P>
-inline Kernel bound(void (*kernel)(P...), void **args)
+template <class... P> inline Kernel bound(void (*kernel)(P...), void **args)
 {
     const void *function = reinterpret_cast<const void *>(kernel);
     return {function, bind<P...>(function, args), bind<P...>};
@@ -165,7 +163,7 @@ inline Kernel bound(void (*kernel)(P...), void **args)
 
 } // namespace simt
 
-/* ---- launching ----------------------------------------------------------------- */
+/* ---- launching */
 
 /* More specialised than the templates of cuda_runtime.h, which erase the arguments'
    types. */
@@ -200,7 +198,7 @@ inline cudaError_t cudaFuncGetAttributes(cudaFuncAttributes *out, void (*kernel)
     return cudaFuncGetAttributes(out, reinterpret_cast<const void *>(kernel));
 }
 
-/* ---- where a thread stands ----------------------------------------------------- */
+/* ---- where a thread stands */
 
 /* Those of the thread that runs: the scheduler sets them. */
 extern uint3 threadIdx, blockIdx;
@@ -209,21 +207,21 @@ extern dim3 blockDim, gridDim;
 #define __launch_bounds__(...)
 #define UNROLL
 #define NO_UNROLL
-#define RNND_SPIN_LIMIT                                                                \
+#define RNND_SPIN_LIMIT \
     (1u << 20) /* polls are far fewer where every poll lets others run */
 
-/* ---- shared memory ------------------------------------------------------------- */
+/* ---- shared memory */
 
-#define SHARED_ARRAY(T, name, dims)                                          \
-    static char name##_key;                                                  \
-    typedef T name##_shared dims;                                            \
-    name##_shared &name = *static_cast<name##_shared *>(                     \
+#define SHARED_ARRAY(T, name, dims)                      \
+    static char name##_key;                              \
+    typedef T name##_shared dims;                        \
+    name##_shared &name = *static_cast<name##_shared *>( \
         simt::shared_array(&name##_key, sizeof(name##_shared), #name, simt::Site()))
 
-#define SHARED_DYN(T, name)                                                            \
+#define SHARED_DYN(T, name) \
     T *name = static_cast<T *>(simt::shared_dynamic(simt::Site()))
 
-/* ---- barriers, shuffles, votes ------------------------------------------------- */
+/* ---- barriers, shuffles, votes */
 
 inline void __syncthreads(simt::Site at = simt::Site())
 {
@@ -294,22 +292,19 @@ inline int __all_sync(unsigned mask, int predicate, simt::Site at = simt::Site()
     return (int)simt::vote(simt::Lanes::all, mask, predicate, at);
 }
 
-/* ---- memory -------------------------------------------------------------------- */
+/* ---- memory */
 
-template <class T>
-inline T __ldg(const T *p, simt::Site at = simt::Site())
+template <class T> inline T __ldg(const T *p, simt::Site at = simt::Site())
 {
     return *simt::aligned(p, at);
 }
 
-template <class T>
-inline T __ldcg(const T *p, simt::Site at = simt::Site())
+template <class T> inline T __ldcg(const T *p, simt::Site at = simt::Site())
 {
     return *simt::aligned(p, at);
 }
 
-template <class T>
-inline void __stcg(T *p, T value, simt::Site at = simt::Site())
+template <class T> inline void __stcg(T *p, T value, simt::Site at = simt::Site())
 {
     simt::aligned(p, at);
     *p = value;
@@ -335,22 +330,19 @@ inline void assert_cooperative(simt::Site at = simt::Site())
 template <class T>
 using simt_integer = std::enable_if_t<std::is_integral<T>::value && sizeof(T) >= 4, T>;
 
-template <class T>
-inline simt_integer<T> atomicAdd(T *p, T value)
+template <class T> inline simt_integer<T> atomicAdd(T *p, T value)
 {
     simt::step_aside();
     return __atomic_fetch_add(p, value, __ATOMIC_RELAXED);
 }
 
-template <class T>
-inline simt_integer<T> atomicExch(T *p, T value)
+template <class T> inline simt_integer<T> atomicExch(T *p, T value)
 {
     simt::step_aside();
     return __atomic_exchange_n(p, value, __ATOMIC_RELAXED);
 }
 
-template <class T>
-inline simt_integer<T> atomicCAS(T *p, T expected, T value)
+template <class T> inline simt_integer<T> atomicCAS(T *p, T expected, T value)
 {
     simt::step_aside();
     __atomic_compare_exchange_n(p, &expected, value, false, __ATOMIC_RELAXED,
@@ -358,8 +350,7 @@ inline simt_integer<T> atomicCAS(T *p, T expected, T value)
     return expected;
 }
 
-template <class T>
-inline simt_integer<T> atomicMax(T *p, T value)
+template <class T> inline simt_integer<T> atomicMax(T *p, T value)
 {
     T old = __atomic_load_n(p, __ATOMIC_RELAXED);
     while (old < value && atomicCAS(p, old, value) != old)
@@ -367,8 +358,7 @@ inline simt_integer<T> atomicMax(T *p, T value)
     return old;
 }
 
-template <class T>
-inline simt_integer<T> atomicMin(T *p, T value)
+template <class T> inline simt_integer<T> atomicMin(T *p, T value)
 {
     T old = __atomic_load_n(p, __ATOMIC_RELAXED);
     while (old > value && atomicCAS(p, old, value) != old)
@@ -386,7 +376,7 @@ inline std::enable_if_t<std::is_floating_point<T>::value, T> atomicAdd(
             "schedule");
 }
 
-/* ---- asynchronous copies ------------------------------------------------------- */
+/* ---- asynchronous copies */
 
 template <int bytes>
 inline void copy_async(void *shared, const void *global, int valid = bytes,
@@ -401,13 +391,12 @@ inline void copy_commit()
     simt::copy_group();
 }
 
-template <int pending>
-inline void copy_wait()
+template <int pending> inline void copy_wait()
 {
     simt::copy_finish(pending);
 }
 
-/* ---- matrix products ----------------------------------------------------------- */
+/* ---- matrix products */
 
 inline void mma_bf16(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2],
                      const float (&c)[4], simt::Site at = simt::Site())
@@ -423,7 +412,7 @@ inline void mma_tf32(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[
     simt::meet_lanes({simt::Lanes::tf32, ~0u, at, &fragment, d, 0, 0, 32});
 }
 
-/* ---- arithmetic that the toolkit's headers leave to the device ----------------- */
+/* ---- arithmetic that the toolkit's headers leave to the device */
 
 using std::max;
 using std::min;

@@ -9,9 +9,11 @@
 
 #include "queue.h"
 
-namespace simt {
+namespace simt
+{
 
-namespace {
+namespace
+{
 
 std::set<cudaEvent_t> events;
 
@@ -94,7 +96,8 @@ Node copy_node(void *dst, const void *src, size_t bytes, cudaMemcpyKind kind,
 {
     check_copy(dst, src, bytes, kind, device);
     uint64_t place = digest.asked += kind == cudaMemcpyDeviceToHost;
-    return {cudaGraphNodeTypeMemcpy, "cudaMemcpyAsync",
+    return {cudaGraphNodeTypeMemcpy,
+            "cudaMemcpyAsync",
             [=] {
                 check_copy(dst, src, bytes, kind, device);
                 copy_bytes(dst, src, bytes);
@@ -102,20 +105,27 @@ Node copy_node(void *dst, const void *src, size_t bytes, cudaMemcpyKind kind,
                     digest_add(place, dst, bytes);
                 return true;
             },
-            nullptr, kind, {}, true};
+            nullptr,
+            kind,
+            {},
+            true};
 }
 
 Node set_node(void *dst, int value, size_t bytes, int device)
 {
     check_device(dst, bytes, device, "cudaMemsetAsync");
-    return {cudaGraphNodeTypeMemset, "cudaMemsetAsync",
+    return {cudaGraphNodeTypeMemset,
+            "cudaMemsetAsync",
             [=] {
                 check_device(dst, bytes, device, "cudaMemsetAsync");
                 memset(dst, value, bytes);
                 announce_write(dst, bytes);
                 return true;
             },
-            nullptr, {}, {}, true};
+            nullptr,
+            {},
+            {},
+            true};
 }
 
 } // namespace simt
@@ -124,7 +134,7 @@ using namespace simt;
 
 extern "C" {
 
-/* ---- streams ------------------------------------------------------------------- */
+/* ---- streams */
 
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t *s, unsigned flags)
 {
@@ -197,7 +207,7 @@ cudaError_t cudaStreamQuery(cudaStream_t s)
     return result(cudaSuccess);
 }
 
-/* ---- events -------------------------------------------------------------------- */
+/* ---- events */
 
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t *e, unsigned)
 {
@@ -314,7 +324,7 @@ cudaError_t cudaEventElapsedTime(float *milliseconds, cudaEvent_t begin,
     return result(cudaSuccess);
 }
 
-/* ---- copies -------------------------------------------------------------------- */
+/* ---- copies */
 
 /* Pageable memory is read before it returns, or written: CUDA stages it. Pinned memory
    and the device's are used when the work runs. */

@@ -6,7 +6,7 @@
 
 #include <cmath>
 
-/* ---- the block barrier --------------------------------------------------------- */
+/* ---- the block barrier */
 
 /* Reverses each block's part through shared memory. */
 __global__ void reverse(float *out, const float *in, int broken)
@@ -85,8 +85,7 @@ __global__ void diverge(float *f, int kind)
         __syncthreads();
 }
 
-template <int kind>
-static void run_diverge()
+template <int kind> static void run_diverge()
 {
     Stream s;
     Device<float> f(128);
@@ -94,7 +93,7 @@ static void run_diverge()
     EXPECT_CUDA(cudaStreamSynchronize(s));
 }
 
-/* ---- shared memory ------------------------------------------------------------- */
+/* ---- shared memory */
 
 __global__ void read_shared(float *out)
 {
@@ -145,7 +144,7 @@ static void no_dynamic_shared()
     EXPECT_CUDA(cudaStreamSynchronize(s));
 }
 
-/* ---- between blocks ------------------------------------------------------------ */
+/* ---- between blocks */
 
 /* Each step every block adds what its neighbour had before. */
 __global__ void ring(int *value, uint32_t *flags, int *failed, int steps, int broken)
@@ -227,7 +226,7 @@ static void lost_member()
     EXPECT(lost.get(s)[0] == 1);
 }
 
-/* ---- asynchronous copies ------------------------------------------------------- */
+/* ---- asynchronous copies */
 
 enum { no_wait = 1, no_commit, early_refill };
 
@@ -254,8 +253,7 @@ __global__ void tiles(float *out, const float *in, int broken)
     }
 }
 
-template <int broken>
-static void run_tiles()
+template <int broken> static void run_tiles()
 {
     Stream s;
     Device<float> in(2048), out(2048);
@@ -303,7 +301,7 @@ static void misaligned_copy()
     EXPECT_CUDA(cudaStreamSynchronize(s));
 }
 
-/* ---- floating-point atomics ---------------------------------------------------- */
+/* ---- floating-point atomics */
 
 __global__ void add_floats(float *sum, int *count)
 {

@@ -121,8 +121,8 @@ static void occupancy()
         int threads;
         size_t shared;
         int expected;
-    } cases[] = {{256, 0, 8}, {1024, 0, 2}, {128, 200 << 10, 1}, {128, 100 << 10, 2},
-                 {33, 0, 32}, {128, 228 << 10, 0}};
+    } cases[] = {{256, 0, 8},         {1024, 0, 2}, {128, 200 << 10, 1},
+                 {128, 100 << 10, 2}, {33, 0, 32},  {128, 228 << 10, 0}};
     for (const auto &c : cases) {
         EXPECT_CUDA(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, uses_shared,
                                                                   c.threads, c.shared));

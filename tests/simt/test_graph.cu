@@ -49,13 +49,12 @@ static cudaGraphExec_t executable(cudaGraph_t graph)
     return exec;
 }
 
-/* ---- capture ------------------------------------------------------------------- */
+/* ---- capture */
 
 enum { no_fork = 1, no_join, unfinished, waits_inside, alloc_inside };
 
 /* b = in uploaded on s1; c = 1s on s2; out = b + c, three times with new input. */
-template <int broken>
-static void graph()
+template <int broken> static void graph()
 {
     const int n = 50;
     Stream s1, s2;
@@ -141,7 +140,7 @@ static void pageable_inside()
     EXPECT_CUDA(cudaMemcpyAsync(x, a.p, 16, cudaMemcpyDeviceToHost, s));
 }
 
-/* ---- what graphs hold ---------------------------------------------------------- */
+/* ---- what graphs hold */
 
 static void cooperative()
 {
@@ -223,7 +222,7 @@ static void products()
         EXPECT_CUDA(cudaGraphDestroy(g));
 }
 
-/* ---- updates ------------------------------------------------------------------- */
+/* ---- updates */
 
 /* out = a + b, then copied out by way of middle: of n elements. */
 static cudaGraph_t capture_sum(cudaStream_t s, float *middle, const float *a,
@@ -317,7 +316,7 @@ static void what_an_update_refuses()
     EXPECT_CUDA(cudaGraphDestroy(graph));
 }
 
-/* ---- node by node -------------------------------------------------------------- */
+/* ---- node by node */
 
 struct Nodes {
     cudaGraphNode_t node[4];

@@ -65,8 +65,7 @@ static void host_reads_before_waiting()
     EXPECT(a.p[1] != 0);
 }
 
-template <long i>
-static void kernel_reads()
+template <long i> static void kernel_reads()
 {
     Stream s;
     Device<float> a(64), out(1);

@@ -6,7 +6,7 @@
 
 #include <cmath>
 #include <cstring>
-#define OMPI_SKIP_MPICXX 1
+#define OMPI_SKIP_MPICXX  1
 #define MPICH_SKIP_MPICXX 1
 #include <mpi.h>
 #include <nccl.h>
@@ -108,8 +108,7 @@ __global__ void scale(float *x, float factor, int n)
         x[i] *= factor;
 }
 
-template <bool broken>
-static void overlapped()
+template <bool broken> static void overlapped()
 {
     const int n = 64, rounds = 12;
     World w;

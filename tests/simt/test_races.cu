@@ -4,7 +4,7 @@
  */
 #include "testing.h"
 
-/* ---- within a block ------------------------------------------------------------ */
+/* ---- within a block */
 
 enum { right, no_barrier, no_wait, no_refill_barrier, no_warp_barrier };
 
@@ -49,8 +49,7 @@ __global__ void neighbours(float *out, int broken)
     out[t] = part[t ^ 1] + __shfl_xor_sync(0xffffffffu, 1.0f, 2);
 }
 
-template <int broken>
-static void run_reverse()
+template <int broken> static void run_reverse()
 {
     Stream s;
     Device<float> in(64), out(64);
@@ -59,8 +58,7 @@ static void run_reverse()
     out.get(s);
 }
 
-template <int broken>
-static void run_tiles()
+template <int broken> static void run_tiles()
 {
     Stream s;
     Device<float> in(384), out(384);
@@ -69,8 +67,7 @@ static void run_tiles()
     out.get(s);
 }
 
-template <int broken>
-static void run_neighbours()
+template <int broken> static void run_neighbours()
 {
     Stream s;
     Device<float> out(32);
@@ -78,7 +75,7 @@ static void run_neighbours()
     out.get(s);
 }
 
-/* ---- between blocks ------------------------------------------------------------ */
+/* ---- between blocks */
 
 __global__ void ring(int *value, uint32_t *flags, int broken)
 {
@@ -93,8 +90,7 @@ __global__ void ring(int *value, uint32_t *flags, int broken)
     }
 }
 
-template <int broken>
-static void run_ring()
+template <int broken> static void run_ring()
 {
     Stream s;
     Device<int> value(16);
@@ -112,8 +108,7 @@ __global__ void mark(int *where)
         *where = 1;
 }
 
-template <int blocks>
-static void run_mark()
+template <int blocks> static void run_mark()
 {
     Stream s;
     Device<int> where(1);
@@ -127,8 +122,7 @@ static void run_mark()
 
 enum { no_event = 1, source_reused };
 
-template <int broken>
-static void run_streams()
+template <int broken> static void run_streams()
 {
     Stream s1, s2;
     Device<int> where(1);
@@ -152,8 +146,7 @@ static void run_streams()
 }
 
 /* Two branches of a graph write the same place, or the second waits for the first. */
-template <int broken>
-static void run_branches()
+template <int broken> static void run_branches()
 {
     Stream s1, s2;
     Device<int> where(1);

@@ -14,17 +14,21 @@ __global__ void add(float *out, const float *a, const float *b, int n)
 }
 
 enum {
-    no_wait = 1,   /* the second stream does not wait for the first */
-    no_wait_back,  /* the first stream does not wait for the second before it goes on */
-    source_reused, /* the host refills what a copy still reads */
-    read_early,    /* the host reads what a copy has not brought yet */
-    waits_for_one  /* the host waits for one of two streams */
+    /* the second stream does not wait for the first */
+    no_wait = 1,
+    /* the first stream does not wait for the second before it goes on */
+    no_wait_back,
+    /* the host refills what a copy still reads */
+    source_reused,
+    /* the host reads what a copy has not brought yet */
+    read_early,
+    /* the host waits for one of two streams */
+    waits_for_one
 };
 
 /* Some rounds of what training does: s1 uploads and adds, s2 uses the sum and
    downloads. */
-template <int broken>
-static void two_streams()
+template <int broken> static void two_streams()
 {
     const int n = 100, rounds = 16;
     Stream s1, s2;
@@ -63,7 +67,7 @@ static void two_streams()
     }
 }
 
-/* ---- who gets on when ---------------------------------------------------------- */
+/* ---- who gets on when */
 
 /* Nothing runs before somebody waits; asking again and again is waiting. */
 [[maybe_unused]] static void runs_when_waited_for()

@@ -10,7 +10,7 @@
 #include <cmath>
 #include <cstring>
 
-/* ---- shuffles ------------------------------------------------------------------ */
+/* ---- shuffles */
 
 __global__ void shuffles(int *out, int kind, int operand, int width)
 {
@@ -110,7 +110,7 @@ static void lanes_that_are()
     EXPECT(out.get(s)[0] == 8);
 }
 
-/* ---- votes --------------------------------------------------------------------- */
+/* ---- votes */
 
 __global__ void ballots(unsigned *out, unsigned set)
 {
@@ -142,7 +142,7 @@ static void vote_rules()
     }
 }
 
-/* ---- fragments ----------------------------------------------------------------- */
+/* ---- fragments */
 
 /* Places of the elements a0 .. a7 and so on, typed from the PTX ISA, "Matrix Fragments
    for mma.m16n8k16" (.bf16) and "mma.m16n8k8" (.tf32). */
@@ -293,7 +293,7 @@ static void tf32_without_rounding()
     EXPECT_CUDA(cudaStreamSynchronize(s));
 }
 
-/* ---- rounding ------------------------------------------------------------------ */
+/* ---- rounding */
 
 struct Rounded {
     uint32_t in, bf16, tf32;
@@ -301,20 +301,20 @@ struct Rounded {
 
 /* bfloat16 keeps 7 bits of fraction, ties to even; tf32 10, ties away from zero. */
 static const Rounded roundings[] = {
-    {0x3f800000, 0x3f80, 0x3f800000},  /* 1 */
-    {0x3f808000, 0x3f80, 0x3f808000},  /* bf16: tie, even is below */
-    {0x3f818000, 0x3f82, 0x3f818000},  /* tie, even is above */
-    {0x3f808001, 0x3f81, 0x3f808000},  /* a little more than a tie */
-    {0x3f801000, 0x3f80, 0x3f802000},  /* tf32: tie, away from zero */
-    {0xbf801000, 0xbf80, 0xbf802000},  /* and below zero */
-    {0x3f803000, 0x3f80, 0x3f804000},  /* tie above an odd one */
+    {0x3f800000, 0x3f80, 0x3f800000}, /* 1 */
+    {0x3f808000, 0x3f80, 0x3f808000}, /* bf16: tie, even is below */
+    {0x3f818000, 0x3f82, 0x3f818000}, /* tie, even is above */
+    {0x3f808001, 0x3f81, 0x3f808000}, /* a little more than a tie */
+    {0x3f801000, 0x3f80, 0x3f802000}, /* tf32: tie, away from zero */
+    {0xbf801000, 0xbf80, 0xbf802000}, /* and below zero */
+    {0x3f803000, 0x3f80, 0x3f804000}, /* tie above an odd one */
     {0x3f800fff, 0x3f80, 0x3f800000},
-    {0x7f7fffff, 0x7f80, 0x7f800000},  /* the largest float: infinity in both */
-    {0x7f800000, 0x7f80, 0x7f800000},  /* infinity */
+    {0x7f7fffff, 0x7f80, 0x7f800000}, /* the largest float: infinity in both */
+    {0x7f800000, 0x7f80, 0x7f800000}, /* infinity */
     {0xff800000, 0xff80, 0xff800000},
-    {0x00000001, 0x0000, 0x00000000},  /* the smallest denormal */
+    {0x00000001, 0x0000, 0x00000000}, /* the smallest denormal */
     {0x00012345, 0x0001, 0x00012000},
-    {0x80000000, 0x8000, 0x80000000},  /* -0 */
+    {0x80000000, 0x8000, 0x80000000}, /* -0 */
 };
 
 __global__ void round_all(uint32_t *out, const float *in)
@@ -345,7 +345,7 @@ static void rounding()
         EXPECT(v[3 * i + 1] == roundings[i].tf32);
         EXPECT(v[3 * i + 2] == bits_of(low + 2.0f));
     }
-    EXPECT((v[3 * n] & 0x7fff) > 0x7f80);           /* NaN stays NaN */
+    EXPECT((v[3 * n] & 0x7fff) > 0x7f80); /* NaN stays NaN */
     EXPECT((v[3 * n + 1] & 0x7fffffff) > 0x7f800000);
 }
 

@@ -18,10 +18,14 @@
 struct Scenario {
     const char *name;
     void (*run)();
-    int status;              /* 0: good, 1: EXPECT fails, 86: the emulator reports */
-    const char *text;        /* that must be in what it prints; NULL: none */
-    const char *variable;    /* NAME=value in its environment; NULL: none */
-    int seeds;               /* 0: in order and a few; n: seeds 1 .. n */
+    /* 0: good, 1: EXPECT fails, 86: the emulator reports */
+    int status;
+    /* that must be in what it prints; NULL: none */
+    const char *text;
+    /* NAME=value in its environment; NULL: none */
+    const char *variable;
+    /* 0: in order and a few; n: seeds 1 .. n */
+    int seeds;
 };
 
 /* main(): all scenarios, or the one named by the first argument. */
@@ -41,8 +45,7 @@ int run_here(const char *name, const Scenario *list, size_t count);
 #define EXPECT_CUDA(call) EXPECT((call) == cudaSuccess)
 
 /* Memory of the device that is freed with it. */
-template <class T>
-struct Device {
+template <class T> struct Device {
     T *p = nullptr;
     size_t n;
     explicit Device(size_t count) : n(count)

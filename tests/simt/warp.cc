@@ -9,9 +9,11 @@
 
 #include "core.h"
 
-namespace simt {
+namespace simt
+{
 
-namespace {
+namespace
+{
 
 const char *name_of(Lanes op)
 {
@@ -58,13 +60,13 @@ Thread *find_leader(Thread *t, const Lane &lane)
     return t;
 }
 
-/* ---- shuffles and votes -------------------------------------------------------- */
+/* ---- shuffles and votes */
 
 /* The lane that lane i reads, by the formula of shfl.sync; c is what CUDA's width
    means. */
 int shuffle_source(const Lane &call, int i)
 {
-    int segment = 32 - call.width;      /* bits of the lane that tell its segment */
+    int segment = 32 - call.width; /* bits of the lane that tell its segment */
     int clamp = call.op == Lanes::shfl_up ? 0 : 31;
     int highest = (i & segment) | (clamp & ~segment);
     int b = call.operand & 31, j = i;
@@ -120,12 +122,12 @@ void count_votes(const Warp *w, unsigned mask)
             continue;
         const Lane &call = *w->lane[i]->call;
         *static_cast<unsigned *>(call.out) = call.op == Lanes::ballot ? ballot
-                                             : call.op == Lanes::any ? ballot != 0
-                                                                     : ballot == mask;
+                                             : call.op == Lanes::any  ? ballot != 0
+                                                                      : ballot == mask;
     }
 }
 
-/* ---- matrix products ----------------------------------------------------------- */
+/* ---- matrix products */
 
 struct Product {
     float a[16][16], b[16][8], c[16][8];
