@@ -48,7 +48,7 @@ static int take_texts(struct rnnd_model *model, const struct rnnd_dataset *data,
         return rnnd__fail(RNND_EDATA, "%s: names %lld %s, the model has %lld outputs",
                           path, (long long)count, tokens ? "tokens" : "classes",
                           (long long)outputs);
-    RNND_TRY(rnnd__new((size_t)count, sizeof *text, "classes", (void **)&text));
+    RNND_TRY(RNND_NEW(&text, count, "classes"));
     for (int64_t k = 0; k < count; k++)
         text[k] = text_of(data, tokens, k);
     int status = rnnd_model_set_classes(model, text, count);

@@ -68,7 +68,7 @@ int cmd_info(struct rnnd_options *opt, struct rnnd_comm *comm, int argc, char **
     int ranks = rnnd_comm_size(comm);
     int status = find_place(opt, comm, &place);
     if (status == 0)
-        status = rnnd__new((size_t)ranks, sizeof *size, "sizes", (void **)&size);
+        status = RNND_NEW(&size, ranks, "sizes");
     status = rnnd_comm_agree(comm, status);
     if (status == 0)
         status = rnnd_comm_gather(comm, &place, sizeof place, &all, size);

@@ -90,7 +90,7 @@ static int print_lengths(const struct rnnd__contents *c)
 {
     int64_t n = rnnd__contents_sequences(c), *length;
     const int64_t *at = c->offsets.at;
-    RNND_TRY(rnnd__new((size_t)n, sizeof *length, "lengths", (void **)&length));
+    RNND_TRY(RNND_NEW(&length, n, "lengths"));
     for (int64_t i = 0; i < n; i++)
         length[i] = at[i + 1] - at[i];
     qsort(length, (size_t)n, sizeof *length, by_size);
@@ -120,7 +120,7 @@ static int print_classes(const struct rnnd__contents *c)
     const int32_t *label = c->labels.at;
     if (!c->classes)
         return 0;
-    RNND_TRY(rnnd__new((size_t)c->classes, sizeof *count, "classes", (void **)&count));
+    RNND_TRY(RNND_NEW(&count, c->classes, "classes"));
     for (int64_t i = 0; i < c->labels.count; i++) {
         if (label[i] < 0)
             ignored++;

@@ -19,7 +19,7 @@ static int find_checkpoint(struct rnnd_comm *comm, const char *model, char **pat
     int64_t size = found ? (int64_t)strlen(found) + 1 : 0;
     int status = rnnd_comm_broadcast(comm, &size, sizeof size);
     if (status == 0 && !lead)
-        status = rnnd__new((size_t)size, 1, "a path", (void **)&found);
+        status = rnnd__new((size_t)size, 1, "a path", &found);
     status = rnnd_comm_agree(comm, status);
     if (status == 0)
         status = rnnd_comm_broadcast(comm, found, (size_t)size);

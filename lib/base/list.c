@@ -89,8 +89,8 @@ static int64_t *find_slot(const struct rnnd__dictionary *d, const char *text,
 static int grow_table(struct rnnd__dictionary *d)
 {
     int64_t *old = d->slot, slots = d->slots ? 2 * d->slots : 64;
-    void *table;
-    RNND_TRY(rnnd__new((size_t)slots, sizeof *d->slot, "a dictionary", &table));
+    int64_t *table;
+    RNND_TRY(RNND_NEW(&table, slots, "a dictionary"));
     d->slot = table;
     d->slots = slots;
     for (int64_t i = 0; i < slots; i++)

@@ -44,21 +44,24 @@ int rnnd__status_hop(int status, const char *file, int line)
     return status;
 }
 
-int rnnd__new(size_t count, size_t size, const char *what, void **out)
+/* p is the address of a pointer of any type: its bytes are copied, not cast. */
+int rnnd__new(size_t count, size_t size, const char *what, void *p)
 {
-    void *p = calloc(count ? count : 1, size);
-    if (!p)
+    void *memory = calloc(count ? count : 1, size);
+    if (!memory)
         return rnnd__fail_memory(count * size, what);
-    *out = p;
+    memcpy(p, &memory, sizeof memory);
     return 0;
 }
 
-int rnnd__grow(size_t count, size_t size, const char *what, void **p)
+int rnnd__grow(size_t count, size_t size, const char *what, void *p)
 {
     size_t bytes = (count ? count : 1) * size;
-    void *q = count > SIZE_MAX / size ? NULL : realloc(*p, bytes);
-    if (!q)
+    void *memory;
+    memcpy(&memory, p, sizeof memory);
+    memory = count > SIZE_MAX / size ? NULL : realloc(memory, bytes);
+    if (!memory)
         return rnnd__fail_memory(bytes, what);
-    *p = q;
+    memcpy(p, &memory, sizeof memory);
     return 0;
 }

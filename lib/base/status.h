@@ -51,10 +51,14 @@ int rnnd__status_hop(int status, const char *file, int line);
         }                                                 \
     } while (0)
 
-/* malloc'ed, zeroed; EDEVICE where there is no memory. count 0 gives a valid
-   pointer. */
-RNND_CHECKED int rnnd__new(size_t count, size_t size, const char *what, void **out);
+/* *p = count elements of its type, malloc'ed and zeroed; p is the address of a pointer.
+   EDEVICE where there is no memory; count 0 gives a valid pointer. */
+#define RNND_NEW(p, count, what) rnnd__new((size_t)(count), sizeof **(p), what, p)
 /* Grows *p to count elements, keeping what is there. */
-RNND_CHECKED int rnnd__grow(size_t count, size_t size, const char *what, void **p);
+#define RNND_GROW(p, count, what) rnnd__grow((size_t)(count), sizeof **(p), what, p)
+
+/* The same for elements of `size` bytes. */
+RNND_CHECKED int rnnd__new(size_t count, size_t size, const char *what, void *p);
+RNND_CHECKED int rnnd__grow(size_t count, size_t size, const char *what, void *p);
 
 #endif

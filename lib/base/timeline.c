@@ -158,8 +158,7 @@ int rnnd__timeline_write(struct rnnd_comm *comm, const char *path)
     void *all = NULL;
     size_t *size = NULL;
     int status = 0;
-    RNND_TRY_GOTO(
-        rnnd__new((size_t)rnnd_comm_size(comm), sizeof *size, "trace", (void **)&size));
+    RNND_TRY_GOTO(RNND_NEW(&size, (size_t)rnnd_comm_size(comm), "trace"));
     RNND_TRY_GOTO(rnnd_comm_agree(comm, 0)); /* a barrier: zero on every rank's clock */
     double zero = rnnd__clock();
     for (int64_t i = 0; i < count; i++) {

@@ -110,7 +110,7 @@ static int save_arena(struct rnnd__hdf *f, const struct rnnd__params *par,
 {
     float *host = NULL;
     int status = 0;
-    RNND_TRY(rnnd__new((size_t)par->count, sizeof *host, "checkpoint", (void **)&host));
+    RNND_TRY(RNND_NEW(&host, par->count, "checkpoint"));
     RNND_TRY_GOTO(rnnd__device_download(par->be, host, arena, (size_t)par->count * 4));
     for (int i = 0; i < par->listed; i++) {
         const struct rnnd__param *p = &par->list[i];
@@ -131,7 +131,7 @@ static int load_arena(struct rnnd__hdf *f, const struct rnnd__params *par,
 {
     float *host = NULL;
     int status = 0;
-    RNND_TRY(rnnd__new((size_t)par->count, sizeof *host, "checkpoint", (void **)&host));
+    RNND_TRY(RNND_NEW(&host, par->count, "checkpoint"));
     for (int i = 0; i < par->listed; i++) {
         const struct rnnd__param *p = &par->list[i];
         struct rnnd__hdf_shape shape;
@@ -205,7 +205,7 @@ static int save_classes(struct rnnd__hdf *f, const struct rnnd_model *model)
     const char **text = NULL;
     if (!rnnd_model_class(model, 0))
         return 0;
-    RNND_TRY(rnnd__new((size_t)count, sizeof *text, "classes", (void **)&text));
+    RNND_TRY(RNND_NEW(&text, count, "classes"));
     for (int64_t k = 0; k < count; k++)
         text[k] = rnnd_model_class(model, k);
     int status = rnnd__hdf_write_strings(f, "/classes", text, count);

@@ -49,8 +49,7 @@ static int remember(struct found *found, int64_t update)
 {
     if (found->count == found->room) {
         found->room = found->room ? 2 * found->room : 16;
-        RNND_TRY(rnnd__grow(found->room, sizeof *found->update, "checkpoints",
-                            (void **)&found->update));
+        RNND_TRY(RNND_GROW(&found->update, found->room, "checkpoints"));
     }
     found->update[found->count++] = update;
     return 0;

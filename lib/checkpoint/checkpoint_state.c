@@ -120,8 +120,8 @@ static int load_rows(struct rnnd__hdf *file, const char *object,
         return rnnd__fail(RNND_EFILE, "%s: %s is not of %lld rows of %lld",
                           rnnd__hdf_path(file), object, (long long)carry->count,
                           (long long)carry->width);
-    RNND_TRY(rnnd__new((size_t)(carry->count * carry->width), sizeof(float), object,
-                       (void **)out));
+    RNND_TRY(
+        rnnd__new((size_t)(carry->count * carry->width), sizeof(float), object, out));
     return rnnd__hdf_read(file, object, 0, carry->count, RNND_F32, *out);
 }
 
@@ -134,8 +134,7 @@ static int load_carry(struct rnnd__hdf *file, int64_t width, struct rnnd__carry 
     RNND_TRY(rnnd__hdf_shape(file, "/state/carry/id", &shape));
     carry->count = shape.rank == 1 ? shape.dim[0] : 1;
     carry->width = width;
-    RNND_TRY(rnnd__new((size_t)carry->count, sizeof *carry->id, "carried states",
-                       (void **)&carry->id));
+    RNND_TRY(RNND_NEW(&carry->id, carry->count, "carried states"));
     RNND_TRY(
         rnnd__hdf_read(file, "/state/carry/id", 0, carry->count, RNND_I64, carry->id));
     RNND_TRY(load_rows(file, "/state/carry/h", carry, &carry->h));

@@ -97,7 +97,7 @@ int rnnd__run_dir_open(const char *path, bool resume, struct rnnd__run_dir **out
     struct rnnd__run_dir *dir = NULL;
     int status = 0;
     RNND_TRY(make(path));
-    RNND_TRY_GOTO(rnnd__new(1, sizeof *dir, "run folder", (void **)&dir));
+    RNND_TRY_GOTO(RNND_NEW(&dir, 1, "run folder"));
     dir->lock = -1;
     RNND_TRY_GOTO(take_lock(dir, path));
     if (!resume)

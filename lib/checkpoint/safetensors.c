@@ -222,7 +222,7 @@ int rnnd__safetensors_open(struct rnnd__statedict *sd)
         return rnnd__fail(
             RNND_EFILE, "%s: truncated: the header has %llu bytes, %lld are there",
             sd->path, (unsigned long long)length, (long long)info.st_size - 8);
-    RNND_TRY_GOTO(rnnd__new(length, 1, "header of safetensors", (void **)&text));
+    RNND_TRY_GOTO(rnnd__new(length, 1, "header of safetensors", &text));
     RNND_TRY_GOTO(read_bytes(sd, text, length, 8));
     header = json_loadb(text, length, JSON_REJECT_DUPLICATES, &error);
     if (!header)
@@ -298,7 +298,7 @@ int rnnd__safetensors_read(const struct rnnd__statedict *sd,
     int64_t total = t->rows * (t->cols ? t->cols : 1);
     unsigned char *raw = NULL;
     int status = 0;
-    RNND_TRY(rnnd__new(BLOCK, size, t->name, (void **)&raw));
+    RNND_TRY(rnnd__new(BLOCK, size, t->name, &raw));
     for (int64_t done = 0; done < total; done += BLOCK) {
         size_t count = (size_t)(total - done < BLOCK ? total - done : BLOCK);
         RNND_TRY_GOTO(read_bytes(sd, raw, count * size, t->at + done * (int64_t)size));

@@ -83,7 +83,7 @@ static int write_tensors(FILE *f, struct rnnd_model *model, const char *path)
     int status = 0;
     for (int i = 0; rnnd_model_parameter(model, i, &name, &rows, &cols); i++) {
         size_t count = (size_t)(rows * (cols ? cols : 1));
-        RNND_TRY_GOTO(rnnd__grow(count, sizeof *word, name, (void **)&word));
+        RNND_TRY_GOTO(RNND_GROW(&word, count, name));
         RNND_TRY_GOTO(rnnd_model_get(model, name, (float *)word));
         for (size_t k = 0; k < count; k++)
             word[k] = htole32(word[k]);

@@ -206,7 +206,7 @@ static int check_tied(const struct rnnd__statedict *sd, const struct rnnd__param
     if (!p || !t || !rnnd__statedict_find(sd, "head.weight"))
         return 0;
     size_t size = (size_t)rnnd__param_size(p);
-    RNND_TRY(rnnd__new(size, sizeof *other, "embed.weight", (void **)&other));
+    RNND_TRY(RNND_NEW(&other, size, "embed.weight"));
     int status = read_tensor(sd, t, other);
     if (status == 0 && memcmp(other, host + p->offset, size * sizeof *other) != 0)
         status = rnnd__fail(RNND_EUSAGE,
@@ -233,7 +233,7 @@ int rnnd__statedict_load(struct rnnd__statedict *sd, struct rnnd_model *model)
     float *host = NULL;
     int status = 0;
     RNND_TRY(check_all(sd, model));
-    RNND_TRY(rnnd__new((size_t)par->count, sizeof *host, "parameters", (void **)&host));
+    RNND_TRY(RNND_NEW(&host, par->count, "parameters"));
     for (int i = 0; i < par->listed; i++) {
         const struct rnnd__param *p = &par->list[i];
         RNND_TRY_GOTO(read_tensor(sd, find_for(sd, model, p->name), host + p->offset));

@@ -106,7 +106,7 @@ static int write_arrays(struct rnnd__hdf *f, struct rnnd_model *model)
         char object[96];
         size_t count = (size_t)(dim[0] * (dim[1] ? dim[1] : 1));
         snprintf(object, sizeof object, "%s%s", at_root, name);
-        RNND_TRY_GOTO(rnnd__grow(count, sizeof *values, name, (void **)&values));
+        RNND_TRY_GOTO(RNND_GROW(&values, count, name));
         RNND_TRY_GOTO(rnnd_model_get(model, name, values));
         RNND_TRY_GOTO(
             rnnd__hdf_write(f, object, RNND_F32, dim[1] ? 2 : 1, dim, true, values));

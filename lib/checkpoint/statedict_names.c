@@ -15,8 +15,7 @@
 
 int rnnd__statedict_add(struct rnnd__statedict *sd, const struct rnnd__tensor *t)
 {
-    RNND_TRY(rnnd__grow((size_t)sd->count + 1, sizeof *sd->tensor, "named arrays",
-                        (void **)&sd->tensor));
+    RNND_TRY(RNND_GROW(&sd->tensor, (size_t)sd->count + 1, "named arrays"));
     sd->tensor[sd->count++] = *t;
     return 0;
 }

@@ -288,7 +288,7 @@ int rnnd__statedict_take_classes(struct rnnd__statedict *sd, const char *text)
     size_t count = json_array_size(list), bytes = count * sizeof(char *) + 1;
     for (size_t k = 0; k < count; k++)
         bytes += json_string_length(json_array_get(list, k)) + 1;
-    int status = count ? rnnd__new(1, bytes, "classes", (void **)&sd->classes) : 0;
+    int status = count ? rnnd__new(1, bytes, "classes", &sd->classes) : 0;
     char *to = sd->classes ? (char *)(sd->classes + count) : NULL;
     for (size_t k = 0; to && k < count; k++) {
         sd->classes[k] = to;

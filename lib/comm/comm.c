@@ -89,9 +89,8 @@ static const struct rnnd__comm_ops self_ops = {
 
 static int self_open(struct rnnd_comm **out)
 {
-    void *p;
-    RNND_TRY(rnnd__new(1, sizeof(struct rnnd_comm), "communicator", &p));
-    struct rnnd_comm *comm = p;
+    struct rnnd_comm *comm;
+    RNND_TRY(RNND_NEW(&comm, 1, "communicator"));
     comm->ops = &self_ops;
     comm->size = 1;
     *out = comm;

@@ -295,10 +295,7 @@ static int stage_down(struct flight *f)
     if (f->data)
         return ops->sync(f->be) < 0 ? rnnd__fail(RNND_EDEVICE, "%s", f->be->error) : 0;
     if (f->room < f->count) {
-        void *p = f->stage;
-        RNND_TRY(
-            rnnd__grow((size_t)f->count, sizeof(float), "staging of gradients", &p));
-        f->stage = p;
+        RNND_TRY(RNND_GROW(&f->stage, f->count, "staging of gradients"));
         f->room = f->count;
     }
     f->data = f->stage;
@@ -314,10 +311,8 @@ static int mpi_sum_begin(struct rnnd_comm *comm, struct rnnd_backend *be,
     if (count <= 0 || comm->size == 1)
         return 0;
     if (mc->flights == mc->room) {
-        void *p = mc->flight;
         int room = mc->room ? 2 * mc->room : 16;
-        RNND_TRY(rnnd__grow((size_t)room, sizeof *mc->flight, "gradient sums", &p));
-        mc->flight = p;
+        RNND_TRY(RNND_GROW(&mc->flight, room, "gradient sums"));
         memset(mc->flight + mc->room, 0,
                (size_t)(room - mc->room) * sizeof *mc->flight);
         mc->room = room;
@@ -457,14 +452,14 @@ static int meet(struct mpi_comm *mc)
 
 int rnnd__comm_mpi_open(double timeout, struct rnnd_comm **out)
 {
-    void *p, *segment;
-    RNND_TRY(rnnd__new(SEGMENT, sizeof(float), "gradient sums", &segment));
-    int status = rnnd__new(1, sizeof(struct mpi_comm), "communicator", &p);
+    struct mpi_comm *mc;
+    float *segment;
+    RNND_TRY(RNND_NEW(&segment, SEGMENT, "gradient sums"));
+    int status = RNND_NEW(&mc, 1, "communicator");
     if (status < 0) {
         free(segment);
         return status;
     }
-    struct mpi_comm *mc = p;
     mc->segment = segment;
     mc->base.ops = &mpi_ops;
     mc->base.timeout = timeout;

@@ -184,12 +184,11 @@ static int join(struct nccl_comm *n, struct rnnd_backend *be)
 int rnnd__comm_open_sums(struct rnnd_comm *comm, struct rnnd_backend *be,
                          struct rnnd_comm **out)
 {
-    void *p = NULL;
+    struct nccl_comm *n = NULL;
     *out = NULL;
     if (!be->nccl || comm->size == 1)
         return 0;
-    int status = rnnd__new(1, sizeof(struct nccl_comm), "communicator", &p);
-    struct nccl_comm *n = p;
+    int status = RNND_NEW(&n, 1, "communicator");
     RNND_TRY_GOTO(rnnd_comm_agree(comm, status));
     n->base = *comm;
     n->base.ops = &nccl_ops;

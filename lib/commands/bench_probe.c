@@ -104,8 +104,8 @@ static int open_cells(struct cells *c, enum rnnd_cell cell, int64_t H, int64_t r
     c->off[1] = R;
     int64_t floats = 2 * GH * H + 3 * GH + R * (GH + 3 * H + 3) + 14 * 16;
     size_t scratch = op->rnn_scratch(c->be, cell, H, R, R);
-    RNND_TRY(rnnd__new((size_t)R, sizeof *c->len, "bench", (void **)&c->len));
-    RNND_TRY(rnnd__new((size_t)R, sizeof *c->id, "bench", (void **)&c->id));
+    RNND_TRY(RNND_NEW(&c->len, R, "bench"));
+    RNND_TRY(RNND_NEW(&c->id, R, "bench"));
     RNND_TRY(rnnd__device_alloc(c->be, &c->memory, floats));
     RNND_TRY(rnnd__device_alloc(c->be, &c->scratch, (int64_t)(scratch / 4 + 1)));
     op->zero(c->be, c->memory, (size_t)floats * 4);

@@ -61,7 +61,7 @@ static int add_lengths(json_t *facts, const struct rnnd_dataset *data)
 {
     const int64_t *at = rnnd_dataset_offsets(data);
     int64_t n = rnnd_dataset_info(data)->sequences, *length, empty = 0;
-    RNND_TRY(rnnd__new((size_t)n, sizeof *length, "lengths", (void **)&length));
+    RNND_TRY(RNND_NEW(&length, n, "lengths"));
     for (int64_t i = 0; i < n; i++) {
         length[i] = at[i + 1] - at[i];
         empty += length[i] == 0;

@@ -155,9 +155,9 @@ int rnnd__sample(struct rnnd_model *model, const struct rnnd_options *opt, FILE 
                           "was trained on data without /vocab");
     s.words = s.vocab > 1 && strcmp(rnnd_model_class(model, 1), "<eos>") == 0;
     size_t V = (size_t)s.vocab;
-    RNND_TRY_GOTO(rnnd__new(most, sizeof *token, "prompt", (void **)&token));
-    RNND_TRY_GOTO(rnnd__new(most * V, sizeof(float), "scores", (void **)&s.scores));
-    RNND_TRY_GOTO(rnnd__new(V, sizeof(double), "scores", (void **)&s.weight));
+    RNND_TRY_GOTO(RNND_NEW(&token, most, "prompt"));
+    RNND_TRY_GOTO(RNND_NEW(&s.scores, most * V, "scores"));
+    RNND_TRY_GOTO(RNND_NEW(&s.weight, V, "scores"));
     RNND_TRY_GOTO(rnnd__batch_new_tokens(rnnd_model_backend(model), s.vocab, &s.batch));
     RNND_TRY_GOTO(rnnd_state_new(model, 1, &s.state));
     RNND_TRY_GOTO(write_text(&s, token));

@@ -292,8 +292,8 @@ static int open_all(struct verifier *v)
     RNND_TRY(rnnd__setup_values(&v->setup));
     v->params = rnnd__model_params(v->setup.model);
     size_t n = (size_t)v->params->count;
-    RNND_TRY(rnnd__new(n, sizeof(float), "gradients", (void **)&v->one));
-    return rnnd__new(n, sizeof(float), "gradients", (void **)&v->other);
+    RNND_TRY(RNND_NEW(&v->one, n, "gradients"));
+    return RNND_NEW(&v->other, n, "gradients");
 }
 
 static void close_all(struct verifier *v)

@@ -45,7 +45,7 @@ int rnnd_batch_new(struct rnnd_backend *be, struct rnnd_dataset *data, bool targ
                    const float *mean, const float *std, struct rnnd_batch **out)
 {
     struct rnnd_batch *b = NULL;
-    RNND_TRY(rnnd__new(1, sizeof *b, "batch", (void **)&b));
+    RNND_TRY(RNND_NEW(&b, 1, "batch"));
     b->be = be;
     b->data = data;
     b->info = rnnd_dataset_info(data);
@@ -60,7 +60,7 @@ int rnnd__batch_new_tokens(struct rnnd_backend *be, int64_t vocab,
                            struct rnnd_batch **out)
 {
     struct rnnd_batch *b = NULL;
-    RNND_TRY(rnnd__new(1, sizeof *b, "batch", (void **)&b));
+    RNND_TRY(RNND_NEW(&b, 1, "batch"));
     b->be = be;
     b->own_info =
         (struct rnnd_dataset_info){.task = RNND_LM, .vocab = vocab, .outputs = vocab};
@@ -105,7 +105,7 @@ static int alloc_pair(struct rnnd_batch *b, struct rnnd__buf *dev, char **host,
 {
     RNND_TRY(rnnd__device_alloc(b->be, dev, elements));
     if (!b->be->ops->host(b->be, *dev))
-        RNND_TRY(rnnd__new((size_t)elements, 4, "batch", (void **)host));
+        RNND_TRY(rnnd__new((size_t)elements, 4, "batch", host));
     return 0;
 }
 
@@ -113,11 +113,11 @@ static int alloc_shape(struct rnnd_batch *b, const struct rnnd_limits *room)
 {
     struct rnnd__packed *p = &b->packed;
     size_t N = (size_t)room->sequences, T = (size_t)room->steps;
-    RNND_TRY(rnnd__new(T, sizeof *b->n, "batch", (void **)&b->n));
-    RNND_TRY(rnnd__new(T + 1, sizeof *b->off, "batch", (void **)&b->off));
-    RNND_TRY(rnnd__new(N, sizeof *b->len, "batch", (void **)&b->len));
-    RNND_TRY(rnnd__new(N, sizeof *b->id, "batch", (void **)&b->id));
-    RNND_TRY(rnnd__new(N, sizeof *b->sequence, "batch", (void **)&b->sequence));
+    RNND_TRY(RNND_NEW(&b->n, T, "batch"));
+    RNND_TRY(RNND_NEW(&b->off, T + 1, "batch"));
+    RNND_TRY(RNND_NEW(&b->len, N, "batch"));
+    RNND_TRY(RNND_NEW(&b->id, N, "batch"));
+    RNND_TRY(RNND_NEW(&b->sequence, N, "batch"));
     RNND_TRY(rnnd__device_alloc(b->be, &p->d_n, room->steps));
     RNND_TRY(rnnd__device_alloc(b->be, &p->d_off, 2 * (room->steps + 1)));
     RNND_TRY(rnnd__device_alloc(b->be, &p->d_len, room->sequences));
@@ -136,16 +136,15 @@ static int alloc_contents(struct rnnd_batch *b, const struct rnnd_limits *room)
     if (!token_input(b))
         return 0;
     struct rnnd__segments *s = &b->segments;
-    RNND_TRY(rnnd__new(R, 4, "batch", (void **)&b->host_tokens));
-    RNND_TRY(rnnd__new(R, 4, "batch", (void **)&b->rows));
-    RNND_TRY(rnnd__new(R + 1, 4, "batch", (void **)&b->segment));
-    RNND_TRY(rnnd__new(R, 4, "batch", (void **)&b->token));
+    RNND_TRY(RNND_NEW(&b->host_tokens, R, "batch"));
+    RNND_TRY(RNND_NEW(&b->rows, R, "batch"));
+    RNND_TRY(RNND_NEW(&b->segment, R + 1, "batch"));
+    RNND_TRY(RNND_NEW(&b->token, R, "batch"));
     RNND_TRY(rnnd__device_alloc(b->be, &s->rows, room->rows));
     RNND_TRY(rnnd__device_alloc(b->be, &s->segment, room->rows + 1));
     RNND_TRY(rnnd__device_alloc(b->be, &s->token, room->rows));
     if (!b->count_of)
-        RNND_TRY(
-            rnnd__new((size_t)b->info->vocab + 1, 4, "batch", (void **)&b->count_of));
+        RNND_TRY(RNND_NEW(&b->count_of, b->info->vocab + 1, "batch"));
     return 0;
 }
 
@@ -187,9 +186,9 @@ static int reserve_piece(struct rnnd_batch *b, int64_t steps)
     if (steps <= b->piece_room && b->piece_inputs)
         return 0;
     RNND_TRY(rnnd__grow((size_t)steps, 4 * (size_t)input_width(b), "a sequence",
-                        (void **)&b->piece_inputs));
+                        &b->piece_inputs));
     RNND_TRY(rnnd__grow((size_t)steps, 4 * (size_t)target_width(b), "a sequence",
-                        (void **)&b->piece_targets));
+                        &b->piece_targets));
     b->piece_room = steps;
     return 0;
 }
@@ -347,7 +346,7 @@ int rnnd_batch_load_sequences(struct rnnd_batch *b, const int32_t *ids, int64_t 
     const int64_t *offsets = rnnd_dataset_offsets(b->data);
     bool pairs = b->info->task == RNND_LM && b->with_targets;
     struct rnnd_piece *piece = NULL;
-    RNND_TRY(rnnd__new((size_t)count, sizeof *piece, "batch", (void **)&piece));
+    RNND_TRY(RNND_NEW(&piece, count, "batch"));
     for (int64_t j = 0; j < count; j++) {
         int64_t length = offsets[ids[j] + 1] - offsets[ids[j]];
         piece[j] = (struct rnnd_piece){.id = ids[j],

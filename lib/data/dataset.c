@@ -272,7 +272,7 @@ static int read_contents(struct rnnd_dataset *data)
 int rnnd_dataset_open(const char *path, struct rnnd_dataset **out)
 {
     struct rnnd_dataset *data;
-    RNND_TRY(rnnd__new(1, sizeof *data, "a data set", (void **)&data));
+    RNND_TRY(RNND_NEW(&data, 1, "a data set"));
     int status = 0;
     data->path = strdup(path);
     data->info.path = data->path;
@@ -450,12 +450,9 @@ int rnnd_dataset_moments(struct rnnd_dataset *data, float *mean, float *std)
     if (I == 0)
         return rnnd__fail(RNND_EDATA, "%s: /inputs: token ids have no mean",
                           data->path);
-    RNND_TRY_GOTO(
-        rnnd__new((size_t)I, 2 * sizeof(double), "statistics", (void **)&m.mean));
-    RNND_TRY_GOTO(
-        rnnd__new((size_t)I, 2 * sizeof(float), "statistics", (void **)&m.low));
-    RNND_TRY_GOTO(
-        rnnd__new((size_t)(steps * I), sizeof(float), "statistics", (void **)&block));
+    RNND_TRY_GOTO(rnnd__new((size_t)I, 2 * sizeof(double), "statistics", &m.mean));
+    RNND_TRY_GOTO(rnnd__new((size_t)I, 2 * sizeof(float), "statistics", &m.low));
+    RNND_TRY_GOTO(RNND_NEW(&block, steps * I, "statistics"));
     m.square = m.mean + I;
     m.high = m.low + I;
     for (int64_t i = 0; i < I; i++) {

@@ -67,8 +67,7 @@ int rnnd__dataset_offsets(struct rnnd_dataset *data)
         return rnnd__fail(RNND_EDATA, "%s: /offsets: more than 2^31-2 sequences",
                           data->path);
     data->info.sequences = shape.dim[0] - 1;
-    RNND_TRY(rnnd__new((size_t)shape.dim[0], sizeof *data->offsets, "offsets",
-                       (void **)&data->offsets));
+    RNND_TRY(RNND_NEW(&data->offsets, shape.dim[0], "offsets"));
     RNND_TRY(
         rnnd__dataset_read(data, "/offsets", 0, shape.dim[0], RNND_I64, data->offsets));
     return check_offsets(data);

@@ -143,15 +143,14 @@ int rnnd_plan_new(const int64_t *offsets, int64_t sequences,
         entries = (n + (size_t)opt->batch - 1) / (size_t)opt->batch;
         pool = entries < (size_t)opt->bucket ? n : (size_t)(opt->bucket * opt->batch);
     }
-    RNND_TRY_GOTO(rnnd__new(1, sizeof *plan, "plan", (void **)&plan));
+    RNND_TRY_GOTO(RNND_NEW(&plan, 1, "plan"));
     plan->offsets = offsets;
     plan->sequences = sequences;
     plan->opt = *opt;
-    RNND_TRY_GOTO(rnnd__new(n, sizeof *plan->order, "plan", (void **)&plan->order));
-    RNND_TRY_GOTO(
-        rnnd__new(entries + 1, sizeof *plan->start, "plan", (void **)&plan->start));
-    RNND_TRY_GOTO(rnnd__new(entries, sizeof *plan->turn, "plan", (void **)&plan->turn));
-    RNND_TRY_GOTO(rnnd__new(pool, sizeof *plan->key, "plan", (void **)&plan->key));
+    RNND_TRY_GOTO(RNND_NEW(&plan->order, n, "plan"));
+    RNND_TRY_GOTO(RNND_NEW(&plan->start, entries + 1, "plan"));
+    RNND_TRY_GOTO(RNND_NEW(&plan->turn, entries, "plan"));
+    RNND_TRY_GOTO(RNND_NEW(&plan->key, pool, "plan"));
     *out = plan;
     return 0;
 done:
@@ -293,9 +292,9 @@ int rnnd__plan_deal(const struct rnnd__deal *d, int32_t *mine, int64_t *n,
     size_t count = (size_t)d->count, ranks = (size_t)d->ranks;
     uint64_t *key = NULL;
     int status = 0;
-    RNND_TRY_GOTO(rnnd__new(count, sizeof *key, "shards", (void **)&key));
-    RNND_TRY_GOTO(rnnd__new(ranks, sizeof *h.load, "shards", (void **)&h.load));
-    RNND_TRY_GOTO(rnnd__new(ranks, sizeof *h.rank, "shards", (void **)&h.rank));
+    RNND_TRY_GOTO(RNND_NEW(&key, count, "shards"));
+    RNND_TRY_GOTO(RNND_NEW(&h.load, ranks, "shards"));
+    RNND_TRY_GOTO(RNND_NEW(&h.rank, ranks, "shards"));
     for (int r = 0; r < d->ranks; r++)
         h.rank[r] = r;
     for (int64_t i = 0; i < d->count; i++)

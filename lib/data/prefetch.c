@@ -20,7 +20,7 @@ int rnnd__prefetch_new(const struct rnnd_options *opt, struct rnnd_dataset *data
     *out = NULL;
     if (rnnd_dataset_in_memory(data))
         return 0;
-    RNND_TRY(rnnd__new(1, sizeof *p, "reading ahead", (void **)&p));
+    RNND_TRY(RNND_NEW(&p, 1, "reading ahead"));
     p->data = data;
     int status = rnnd__shard_new(opt, data, comm, &p->shard);
     if (status < 0)

@@ -18,7 +18,7 @@ int rnnd__shard_new(const struct rnnd_options *opt, const struct rnnd_dataset *d
                     struct rnnd_comm *comm, struct rnnd__shard **out)
 {
     struct rnnd__shard *s = NULL;
-    RNND_TRY(rnnd__new(1, sizeof *s, "shards", (void **)&s));
+    RNND_TRY(RNND_NEW(&s, 1, "shards"));
     s->offsets = rnnd_dataset_offsets(data);
     s->pairs = rnnd_dataset_info(data)->task == RNND_LM;
     s->tokens = rnnd_dataset_info(data)->steps;
@@ -47,12 +47,12 @@ static int make_room(struct rnnd__shard *s, int64_t count)
     size_t n = (size_t)count;
     if (count <= s->room && s->length)
         return 0;
-    RNND_TRY(rnnd__grow(n, sizeof *s->length, "shards", (void **)&s->length));
-    RNND_TRY(rnnd__grow(n, sizeof *s->piece, "shards", (void **)&s->piece));
-    RNND_TRY(rnnd__grow(n + 1, sizeof *s->cut, "shards", (void **)&s->cut));
-    RNND_TRY(rnnd__grow(n, sizeof *s->all, "shards", (void **)&s->all));
-    RNND_TRY(rnnd__grow(n, sizeof *s->slice, "shards", (void **)&s->slice));
-    RNND_TRY(rnnd__grow(n, sizeof *s->mine, "shards", (void **)&s->mine));
+    RNND_TRY(RNND_GROW(&s->length, n, "shards"));
+    RNND_TRY(RNND_GROW(&s->piece, n, "shards"));
+    RNND_TRY(RNND_GROW(&s->cut, n + 1, "shards"));
+    RNND_TRY(RNND_GROW(&s->all, n, "shards"));
+    RNND_TRY(RNND_GROW(&s->slice, n, "shards"));
+    RNND_TRY(RNND_GROW(&s->mine, n, "shards"));
     s->room = count;
     return 0;
 }

@@ -38,8 +38,7 @@ struct tally {
 
 static int begin_parts(struct tally *t, int64_t parts)
 {
-    RNND_TRY(
-        rnnd__grow((size_t)parts, 3 * sizeof *t->part, "losses", (void **)&t->part));
+    RNND_TRY(rnnd__grow((size_t)parts, 3 * sizeof *t->part, "losses", &t->part));
     memset(t->part, 0, (size_t)parts * 3 * sizeof *t->part);
     t->parts = parts;
     return 0;

@@ -97,7 +97,7 @@ static int reserve(float **p, int64_t *room, int64_t floats)
 {
     if (floats <= *room && *p)
         return 0;
-    RNND_TRY(rnnd__grow((size_t)floats, sizeof(float), "predictions", (void **)p));
+    RNND_TRY(rnnd__grow((size_t)floats, sizeof(float), "predictions", p));
     *room = floats;
     return 0;
 }
@@ -139,7 +139,7 @@ static int take_states(struct predictor *p, int64_t count, float *out)
 {
     float *raw = NULL;
     int64_t size = p->state_width * p->state_rows;
-    RNND_TRY(rnnd__new((size_t)(2 * size), sizeof *raw, "states", (void **)&raw));
+    RNND_TRY(RNND_NEW(&raw, 2 * size, "states"));
     rnnd_state_advance(p->state);
     int status = rnnd_state_get(p->state, raw, raw + size);
     for (int k = 0; status == 0 && k < p->states; k++)
@@ -184,8 +184,7 @@ static int run_batch(struct predictor *p, const int32_t *ids, int64_t count)
     RNND_TRY(reserve(&p->own, &p->own_room, p->own_count + floats));
     RNND_TRY(state_for(p, count));
     if (count > p->at_room) {
-        RNND_TRY(
-            rnnd__grow((size_t)count, sizeof *p->at, "predictions", (void **)&p->at));
+        RNND_TRY(RNND_GROW(&p->at, count, "predictions"));
         p->at_room = count;
     }
     struct rnnd_pass pass = {.state = p->state};
@@ -239,7 +238,7 @@ static int place_pool(struct predictor *p, const float *all)
     for (int k = 0; k < p->states; k++)
         RNND_TRY(
             reserve(&p->pool_state[k], &p->pool_state_room[k], count * p->state_width));
-    RNND_TRY(rnnd__new((size_t)w->batches, sizeof *mine, "shards", (void **)&mine));
+    RNND_TRY(RNND_NEW(&mine, w->batches, "shards"));
     int status = 0;
     for (int rank = 0; status == 0 && rank < rnnd_comm_size(p->comm); rank++) {
         status = rnnd__sweep_assign(w, rank, mine, &own);
@@ -260,8 +259,7 @@ static int gather_pool(struct predictor *p)
 {
     void *all = NULL;
     size_t *size = NULL;
-    RNND_TRY(rnnd__new((size_t)rnnd_comm_size(p->comm), sizeof *size, "sizes",
-                       (void **)&size));
+    RNND_TRY(RNND_NEW(&size, (size_t)rnnd_comm_size(p->comm), "sizes"));
     int status = rnnd_comm_gather(p->comm, p->own, (size_t)p->own_count * sizeof(float),
                                   &all, size);
     if (status == 0 && p->out) {

@@ -203,14 +203,13 @@ int rnnd__predict_out_open(const struct rnnd_options *opt,
 {
     struct rnnd__predict_out *o = NULL;
     int status = 0;
-    RNND_TRY_GOTO(rnnd__new(1, sizeof *o, "predictions", (void **)&o));
+    RNND_TRY_GOTO(RNND_NEW(&o, 1, "predictions"));
     o->layout = *layout;
     o->data = data;
     o->model = model;
     o->offsets = rnnd_dataset_offsets(data);
     o->sequences = rnnd_dataset_info(data)->sequences;
-    RNND_TRY_GOTO(rnnd__new((size_t)(layout->pad * layout->outputs), sizeof(float),
-                            "padding", (void **)&o->padded));
+    RNND_TRY_GOTO(RNND_NEW(&o->padded, (layout->pad * layout->outputs), "padding"));
     if (opt->out)
         RNND_TRY_GOTO(create_file(o, opt->out));
     if (opt->csv) {

@@ -20,7 +20,7 @@ int rnnd__sweep_new(const struct rnnd_options *opt, const struct rnnd_dataset *d
 {
     struct rnnd__sweep *w = NULL;
     int status = 0;
-    RNND_TRY_GOTO(rnnd__new(1, sizeof *w, "sweep", (void **)&w));
+    RNND_TRY_GOTO(RNND_NEW(&w, 1, "sweep"));
     w->offsets = rnnd_dataset_offsets(data);
     w->sequences = rnnd_dataset_info(data)->sequences;
     w->comm = comm;
@@ -30,10 +30,10 @@ int rnnd__sweep_new(const struct rnnd_options *opt, const struct rnnd_dataset *d
     size_t most =
         (size_t)(w->batch < w->sequences / POOL_BATCHES ? w->batch * POOL_BATCHES
                                                         : w->sequences);
-    RNND_TRY_GOTO(rnnd__new(most, sizeof *w->order, "sweep", (void **)&w->order));
-    RNND_TRY_GOTO(rnnd__new(most + 1, sizeof *w->start, "sweep", (void **)&w->start));
-    RNND_TRY_GOTO(rnnd__new(most, sizeof *w->rows, "sweep", (void **)&w->rows));
-    RNND_TRY_GOTO(rnnd__new(most, sizeof *w->mine, "sweep", (void **)&w->mine));
+    RNND_TRY_GOTO(RNND_NEW(&w->order, most, "sweep"));
+    RNND_TRY_GOTO(RNND_NEW(&w->start, most + 1, "sweep"));
+    RNND_TRY_GOTO(RNND_NEW(&w->rows, most, "sweep"));
+    RNND_TRY_GOTO(RNND_NEW(&w->mine, most, "sweep"));
     *out = w;
     return 0;
 done:

@@ -119,8 +119,8 @@ static int draw(int64_t n, int64_t count, uint64_t seed, bool **out)
     uint64_t key = rnnd__random_key(seed, RNND_FOR_SPLIT, 0, 0);
     int64_t *order;
     bool *drawn;
-    RNND_TRY(rnnd__new((size_t)n, sizeof *drawn, "a split", (void **)&drawn));
-    int status = rnnd__new((size_t)n, sizeof *order, "a split", (void **)&order);
+    RNND_TRY(RNND_NEW(&drawn, n, "a split"));
+    int status = RNND_NEW(&order, n, "a split");
     if (status < 0) {
         free(drawn);
         return status;
@@ -237,7 +237,7 @@ static int write_values(struct rnnd__hdf *file, const struct rnnd__contents *c,
     if (!bits)
         return rnnd__hdf_write(file, "/targets", RNND_F32, 2, dim, false, value);
     uint8_t *byte;
-    RNND_TRY(rnnd__new((size_t)count, 1, "targets", (void **)&byte));
+    RNND_TRY(rnnd__new((size_t)count, 1, "targets", &byte));
     for (int64_t i = 0; i < count; i++)
         byte[i] = (uint8_t)value[i];
     int status = rnnd__hdf_write(file, "/targets", RNND_U8, 2, dim, false, byte);

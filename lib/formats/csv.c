@@ -40,7 +40,7 @@ static int sort_classes(struct rnnd__csv_table *t)
     struct class *class;
     int32_t *label = t->out->labels.at;
     bool numbers = true;
-    RNND_TRY(rnnd__new((size_t)C, sizeof *class, "classes", (void **)&class));
+    RNND_TRY(RNND_NEW(&class, C, "classes"));
     for (int64_t i = 0; i < C; i++) {
         float value;
         const char *text = rnnd__dictionary_text(&t->classes, i);
@@ -51,7 +51,7 @@ static int sort_classes(struct rnnd__csv_table *t)
     qsort(class, (size_t)C, sizeof *class, numbers ? by_value : by_text);
     int status = 0;
     int64_t *rank = NULL;
-    RNND_TRY_GOTO(rnnd__new((size_t)C, sizeof *rank, "classes", (void **)&rank));
+    RNND_TRY_GOTO(RNND_NEW(&rank, C, "classes"));
     for (int64_t i = 0; i < C; i++) {
         rank[class[i].number] = i;
         RNND_TRY_GOTO(

@@ -138,8 +138,7 @@ int rnnd__csv_survey(struct rnnd__csv_table *t, struct rnnd__csv *csv, int file)
     if (file == 0)
         RNND_TRY(take_header(t, csv));
     struct column **column = NULL;
-    RNND_TRY(
-        rnnd__new((size_t)csv->cells, sizeof *column, "columns", (void **)&column));
+    RNND_TRY(RNND_NEW(&column, csv->cells, "columns"));
     for (int64_t i = 0; i < csv->cells; i++)
         column[i] = find_column(t, rnnd__csv_cell(csv, i));
     int status;

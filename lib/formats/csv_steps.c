@@ -25,7 +25,7 @@ static int locate_list(const struct rnnd__csv *csv, const struct rnnd__list *nam
                        int64_t **out)
 {
     char **name = names->at;
-    RNND_TRY(rnnd__new((size_t)names->count, sizeof **out, "columns", (void **)out));
+    RNND_TRY(RNND_NEW(out, names->count, "columns"));
     for (int64_t i = 0; i < names->count; i++)
         RNND_TRY(rnnd__csv_locate(csv, name[i], &(*out)[i]));
     return 0;
@@ -183,8 +183,7 @@ int rnnd__csv_read_rows(struct rnnd__csv_table *t, struct rnnd__csv *csv, int32_
     int status;
     RNND_TRY_GOTO(rnnd__csv_header(csv));
     RNND_TRY_GOTO(locate_all(t, csv, &at));
-    RNND_TRY_GOTO(rnnd__new((size_t)t->want.targets.count, sizeof *targets, "targets",
-                            (void **)&targets));
+    RNND_TRY_GOTO(RNND_NEW(&targets, t->want.targets.count, "targets"));
     for (;;) {
         RNND_TRY_GOTO(rnnd__csv_row(csv, &more));
         if (!more)
@@ -224,7 +223,7 @@ int rnnd__csv_group_rows(struct rnnd__csv_table *t)
     int64_t N = t->names.texts.count, S = t->row_sequence.count, end = 0;
     int64_t *place, *next;
     bool sorted = true;
-    RNND_TRY(rnnd__new((size_t)(S + N), sizeof *place, "rows", (void **)&place));
+    RNND_TRY(RNND_NEW(&place, S + N, "rows"));
     next = place + S;
     int status = 0;
     for (int64_t i = 0; i < N && status == 0; i++) {

@@ -43,7 +43,7 @@ static int read_member(const char *path, zip_t *zip, int which, struct rnnd__npy
     /* Deflate packs 1032 bytes into one at best: more is a lie. */
     if (info.size / 1100 > info.comp_size)
         return rnnd__fail(RNND_EDATA, "%s: cannot be unpacked", shown);
-    RNND_TRY(rnnd__new((size_t)info.size, 1, shown, (void **)&bytes));
+    RNND_TRY(rnnd__new((size_t)info.size, 1, shown, &bytes));
     zip_file_t *member = zip_fopen(zip, name, 0);
     zip_int64_t n = 0, got = 0;
     while (member && got < (zip_int64_t)info.size &&

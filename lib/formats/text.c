@@ -26,7 +26,7 @@ static int read_all(int fd, const char *path, struct rnnd__text *text)
         return rnnd__fail(RNND_EFILE, "%s: a folder, not a file", path);
     size_t room = info.st_size > 0 ? (size_t)info.st_size + 2 : 65536;
     for (;;) {
-        RNND_TRY(rnnd__grow(room, 1, path, (void **)&text->data));
+        RNND_TRY(rnnd__grow(room, 1, path, &text->data));
         while (text->size < room - 1) {
             ssize_t n = read(fd, text->data + text->size, room - 1 - text->size);
             if (n < 0 && errno == EINTR)

@@ -57,7 +57,7 @@ static int count_vocabulary(const struct rnnd__tokens *t, const char *const *fix
     int64_t n = t->seen.texts.count;
     struct ranked *ranked;
     int status = 0;
-    RNND_TRY(rnnd__new((size_t)n, sizeof *ranked, "a vocabulary", (void **)&ranked));
+    RNND_TRY(RNND_NEW(&ranked, n, "a vocabulary"));
     for (int64_t i = 0; i < n; i++)
         ranked[i] = (struct ranked){((int64_t *)t->seen.uses.at)[i], i};
     for (int k = 0; fixed[k]; k++) {
@@ -85,7 +85,7 @@ static int renumber(const struct rnnd__tokens *t, const char *const *fixed,
     int32_t *place = NULL, *id = out->tokens.at;
     int status;
     int64_t number, n = t->seen.texts.count;
-    RNND_TRY_GOTO(rnnd__new((size_t)n, sizeof *place, "a vocabulary", (void **)&place));
+    RNND_TRY_GOTO(RNND_NEW(&place, n, "a vocabulary"));
     for (int64_t i = 0; i < out->token.count; i++) {
         const char *text = ((char **)out->token.at)[i];
         RNND_TRY_GOTO(rnnd__dictionary_add(&places, text, strlen(text), &number));

@@ -117,7 +117,7 @@ int rnnd__hdf_fail_attribute(const struct rnnd__hdf *file, const char *name,
 int rnnd__hdf_handle(const char *path, struct rnnd__hdf **out)
 {
     struct rnnd__hdf *file;
-    RNND_TRY(rnnd__new(1, sizeof *file, "a file handle", (void **)&file));
+    RNND_TRY(RNND_NEW(&file, 1, "a file handle"));
     file->id = -1;
     file->path = strdup(path);
     if (!file->path) {
@@ -451,8 +451,7 @@ static herr_t list_link(hid_t group, const char *name, const H5L_info_t *info,
         return -1;
     if (H5Iget_type(id) != H5I_DATASET)
         return 0;
-    list->status = rnnd__grow(list->count + 1, sizeof *list->name, "object names",
-                              (void **)&list->name);
+    list->status = RNND_GROW(&list->name, list->count + 1, "object names");
     if (list->status < 0)
         return 1;
     const char *between = list->group[strlen(list->group) - 1] == '/' ? "" : "/";

@@ -171,8 +171,7 @@ static int read_narrowed(const struct reading *r, int64_t first, int64_t count,
     OWNED union value *values = NULL;
     if (block > count)
         block = count;
-    RNND_TRY(rnnd__new((size_t)(block * width), sizeof *values, "reading",
-                       (void **)&values));
+    RNND_TRY(RNND_NEW(&values, block * width, "reading"));
     for (int64_t done = 0; done < count; done += block) {
         int64_t rows = block < count - done ? block : count - done;
         char *to = (char *)out + (size_t)(done * width) * memory_size[r->want];
@@ -260,7 +259,7 @@ static int join_texts(const char *const *text, const size_t *length, int64_t cou
     char **block;
     for (int64_t i = 0; i < count; i++)
         bytes += length[i] + 1;
-    RNND_TRY(rnnd__new(1, bytes, "texts", (void **)&block));
+    RNND_TRY(rnnd__new(1, bytes, "texts", &block));
     char *to = (char *)(block + count);
     for (int64_t i = 0; i < count; i++) {
         block[i] = to;
@@ -288,7 +287,7 @@ static int read_fixed(const struct text_source *from, const char **text, size_t 
     size_t size = H5Tget_size(from->type);
     H5T_str_t pad = H5Tget_strpad(from->type);
     OWNED char *field = NULL;
-    RNND_TRY(rnnd__new((size_t)from->count, size, "texts", (void **)&field));
+    RNND_TRY(rnnd__new((size_t)from->count, size, "texts", &field));
     if (read_source(from, from->type, field) < 0)
         return 1;
     for (int64_t i = 0; i < from->count; i++) {
@@ -302,7 +301,7 @@ static int read_variable(const struct text_source *from, const char **text,
                          size_t *length, char ***out)
 {
     OWNED char **field = NULL;
-    RNND_TRY(rnnd__new((size_t)from->count, sizeof *field, "texts", (void **)&field));
+    RNND_TRY(RNND_NEW(&field, from->count, "texts"));
     HELD type = H5Tcopy(H5T_C_S1);
     if (type < 0 || H5Tset_size(type, H5T_VARIABLE) < 0 ||
         H5Tset_cset(type, H5Tget_cset(from->type)) < 0 ||
@@ -322,8 +321,8 @@ static int read_texts(const struct text_source *from, char ***out)
 {
     OWNED const char **text = NULL;
     OWNED size_t *length = NULL;
-    RNND_TRY(rnnd__new((size_t)from->count, sizeof *text, "texts", (void **)&text));
-    RNND_TRY(rnnd__new((size_t)from->count, sizeof *length, "texts", (void **)&length));
+    RNND_TRY(RNND_NEW(&text, from->count, "texts"));
+    RNND_TRY(RNND_NEW(&length, from->count, "texts"));
     return H5Tis_variable_str(from->type) > 0 ? read_variable(from, text, length, out)
                                               : read_fixed(from, text, length, out);
 }

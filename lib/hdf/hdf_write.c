@@ -313,7 +313,7 @@ static int write_texts(struct rnnd__hdf *file, const char *object,
     OWNED char *field = NULL;
     struct array a = {type, type, 1, &count, fixed, text};
     if (fixed) {
-        RNND_TRY(rnnd__new((size_t)count, longest, "texts", (void **)&field));
+        RNND_TRY(rnnd__new((size_t)count, longest, "texts", &field));
         for (int64_t i = 0; i < count; i++)
             memcpy(field + (size_t)i * longest, text[i], strlen(text[i]));
         a.data = field;

@@ -121,21 +121,20 @@ int rnnd_model_new(struct rnnd_backend *be, const struct rnnd_model_spec *spec,
         return rnnd__fail(RNND_EUSAGE, "%lld layers: there may be 1 to %d",
                           (long long)spec->layers, RNND_MAX_LAYERS);
     RNND_TRY(check_sizes(spec));
-    RNND_TRY_GOTO(rnnd__new(1, sizeof *m, "model", (void **)&m));
+    RNND_TRY_GOTO(RNND_NEW(&m, 1, "model"));
     m->be = be;
     m->spec = *spec;
     m->D = spec->bidirectional ? 2 : 1;
     int most = (int)spec->layers * 8 + 4;
-    RNND_TRY_GOTO(rnnd__new((size_t)most, sizeof(struct rnnd__param), "parameter table",
-                            (void **)&m->params.list));
+    RNND_TRY_GOTO(RNND_NEW(&m->params.list, most, "parameter table"));
     add_all(m);
     RNND_TRY_GOTO(rnnd__params_alloc(&m->params, be));
     RNND_TRY_GOTO(rnnd__device_alloc(be, &m->sums, sizeof(struct rnnd__sums) / 4));
     be->ops->zero(be, m->sums, sizeof(struct rnnd__sums));
     if (spec->normalize) {
         size_t I = (size_t)spec->inputs;
-        RNND_TRY_GOTO(rnnd__new(I, sizeof(float), "input.mean", (void **)&m->mean));
-        RNND_TRY_GOTO(rnnd__new(I, sizeof(float), "input.std", (void **)&m->std));
+        RNND_TRY_GOTO(RNND_NEW(&m->mean, I, "input.mean"));
+        RNND_TRY_GOTO(RNND_NEW(&m->std, I, "input.std"));
         for (size_t i = 0; i < I; i++)
             m->std[i] = 1;
     }
@@ -188,8 +187,7 @@ int rnnd_model_set_classes(struct rnnd_model *m, const char *const *text, int64_
     free_classes(m);
     if (!text || count != m->spec.outputs)
         return 0;
-    RNND_TRY(
-        rnnd__new((size_t)count, sizeof *m->classes, "classes", (void **)&m->classes));
+    RNND_TRY(RNND_NEW(&m->classes, count, "classes"));
     for (int64_t k = 0; k < count; k++)
         if (!(m->classes[k] = strdup(text[k])))
             return rnnd__fail_memory(strlen(text[k]), "classes");

@@ -18,7 +18,7 @@ int rnnd_state_new(struct rnnd_model *m, int64_t sequences, struct rnnd_state **
 {
     struct rnnd_state *s = NULL;
     int status = 0;
-    RNND_TRY_GOTO(rnnd__new(1, sizeof *s, "hidden states", (void **)&s));
+    RNND_TRY_GOTO(RNND_NEW(&s, 1, "hidden states"));
     s->model = m;
     s->rows = sequences;
     for (int k = 0; k <= RNND_STATE_MARKED; k++) {

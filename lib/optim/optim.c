@@ -27,7 +27,7 @@ int rnnd_optim_new(struct rnnd_model *model, const struct rnnd_options *opt,
 {
     struct rnnd_optim *o = NULL;
     int status = 0;
-    RNND_TRY_GOTO(rnnd__new(1, sizeof *o, "optimizer", (void **)&o));
+    RNND_TRY_GOTO(RNND_NEW(&o, 1, "optimizer"));
     o->params = rnnd__model_params(model);
     o->kind = opt->optimizer;
     o->momentum = opt->momentum;

@@ -242,7 +242,7 @@ static int read_all(FILE *file, const char *path, char **text, size_t *length)
     char *all = NULL;
     *length = 0;
     for (;;) {
-        int status = rnnd__grow(size + 1, 1, path, (void **)&all);
+        int status = rnnd__grow(size + 1, 1, path, &all);
         if (status < 0) {
             free(all);
             return status;

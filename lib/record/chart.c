@@ -32,7 +32,7 @@ const char *rnnd__chart_colour(int i)
 int rnnd__chart_new(const char *title, const char *axis, struct rnnd__chart **out)
 {
     struct rnnd__chart *chart = NULL;
-    RNND_TRY(rnnd__new(1, sizeof *chart, "a chart", (void **)&chart));
+    RNND_TRY(RNND_NEW(&chart, 1, "a chart"));
     *chart = (struct rnnd__chart){title, axis, {.size = sizeof(struct rnnd__list)}};
     *out = chart;
     return 0;

@@ -76,7 +76,7 @@ static int add_result(json_t *record, const struct rnnd_metrics *result)
 int rnnd__metrics_open(const char *run_dir, struct rnnd__metrics_log **out)
 {
     struct rnnd__metrics_log *log = NULL;
-    RNND_TRY(rnnd__new(1, sizeof *log, "the metrics", (void **)&log));
+    RNND_TRY(RNND_NEW(&log, 1, "the metrics"));
     int status = rnnd__run_dir_file(run_dir, "metrics.jsonl", &log->path);
     if (status < 0) {
         free(log);

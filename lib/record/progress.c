@@ -162,7 +162,7 @@ int rnnd__progress_begin(enum rnnd_progress kind,
     bool bar = kind == RNND_PROGRESS_BAR ||
                (kind == RNND_PROGRESS_AUTO && isatty(STDERR_FILENO));
     if (kind != RNND_PROGRESS_NONE) {
-        RNND_TRY(rnnd__new(1, sizeof *m, "progress", (void **)&m));
+        RNND_TRY(RNND_NEW(&m, 1, "progress"));
         *m = (struct rnnd__meter){bar, *work, now(), -1, false};
         on_terminal = bar ? m : NULL;
         rnnd__log_before(bar ? take_away : NULL);

@@ -375,7 +375,7 @@ int rnnd__report(const char *const *run, int count, const char *out)
     struct history *h = NULL;
     struct rnnd__file file = {0};
     int read = 0, status = 0;
-    RNND_TRY(rnnd__new((size_t)count, sizeof *h, "records of runs", (void **)&h));
+    RNND_TRY(RNND_NEW(&h, count, "records of runs"));
     while (read < count && status == 0) {
         status = read_history(run[read], &h[read]);
         read++;

@@ -194,7 +194,7 @@ int rnnd__tensorboard_open(const char *run_dir, int64_t update,
                            struct rnnd__tensorboard **out)
 {
     struct rnnd__tensorboard *board = NULL;
-    RNND_TRY(rnnd__new(1, sizeof *board, "event files", (void **)&board));
+    RNND_TRY(RNND_NEW(&board, 1, "event files"));
     board->fd = -1;
     int status = open_file(run_dir, board);
     if (status == 0)

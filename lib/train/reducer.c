@@ -85,10 +85,8 @@ static bool was_seen(const struct rnnd_reducer *r, struct range range)
 static int remember(struct rnnd_reducer *r, struct range range)
 {
     if (r->seen_count == r->room) {
-        void *p = r->seen;
         int room = r->room ? 2 * r->room : 64;
-        RNND_TRY(rnnd__grow((size_t)room, sizeof *r->seen, "gradient buckets", &p));
-        r->seen = p;
+        RNND_TRY(RNND_GROW(&r->seen, room, "gradient buckets"));
         r->room = room;
     }
     r->seen[r->seen_count++] = range;
@@ -214,9 +212,8 @@ double rnnd_reducer_take_wait(struct rnnd_reducer *r)
 int rnnd_reducer_new(struct rnnd_model *model, struct rnnd_comm *comm, double bucket_mb,
                      struct rnnd_reducer **out)
 {
-    void *p;
-    RNND_TRY(rnnd__new(1, sizeof(struct rnnd_reducer), "gradient sums", &p));
-    struct rnnd_reducer *r = p;
+    struct rnnd_reducer *r;
+    RNND_TRY(RNND_NEW(&r, 1, "gradient sums"));
     r->model = model;
     r->params = rnnd__model_params(model);
     int status = rnnd__comm_open_sums(comm, r->params->be, &r->own);

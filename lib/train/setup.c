@@ -54,7 +54,7 @@ static int name_classes(struct rnnd__setup *s)
     const char **text = NULL;
     if (!(lm ? rnnd_dataset_token(s->data, 0) : rnnd_dataset_class(s->data, 0)))
         return 0;
-    RNND_TRY(rnnd__new((size_t)info->outputs, sizeof *text, "classes", (void **)&text));
+    RNND_TRY(RNND_NEW(&text, info->outputs, "classes"));
     for (int64_t k = 0; k < info->outputs; k++)
         text[k] = lm ? rnnd_dataset_token(s->data, k) : rnnd_dataset_class(s->data, k);
     int status = rnnd_model_set_classes(s->model, text, info->outputs);

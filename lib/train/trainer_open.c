@@ -27,7 +27,7 @@ static int broadcast_text(struct rnnd_comm *comm, char **text)
     if (size == 0)
         return 0;
     if (!*text)
-        RNND_TRY(rnnd__new((size_t)size, 1, "options", (void **)text));
+        RNND_TRY(rnnd__new((size_t)size, 1, "options", text));
     return rnnd_comm_broadcast(comm, *text, (size_t)size);
 }
 

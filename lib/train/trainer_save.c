@@ -55,9 +55,9 @@ static int pack_records(struct rnnd__trainer *t, char **out, size_t *bytes)
     float *h = NULL, *c;
     char *records = NULL;
     int status = 0;
-    RNND_TRY_GOTO(rnnd__new(2 * size, sizeof *h, "carried states", (void **)&h));
-    RNND_TRY_GOTO(rnnd__new((size_t)t->setup.shard->count, each, "carried states",
-                            (void **)&records));
+    RNND_TRY_GOTO(RNND_NEW(&h, 2 * size, "carried states"));
+    RNND_TRY_GOTO(
+        rnnd__new((size_t)t->setup.shard->count, each, "carried states", &records));
     c = h + size;
     RNND_TRY_GOTO(rnnd_state_get(t->carried, h, c));
     for (int64_t j = 0; j < t->setup.shard->count; j++) {
@@ -84,13 +84,10 @@ static int unpack_records(struct rnnd__trainer *t, const char *records, size_t b
     size_t each = record_size(t), width = (size_t)row_width(t);
     size_t count = bytes / each;
     rnnd__carry_clear(carry);
-    RNND_TRY(
-        rnnd__new(count, sizeof *carry->id, "carried states", (void **)&carry->id));
-    RNND_TRY(
-        rnnd__new(count * width, sizeof(float), "carried states", (void **)&carry->h));
+    RNND_TRY(RNND_NEW(&carry->id, count, "carried states"));
+    RNND_TRY(RNND_NEW(&carry->h, count * width, "carried states"));
     if (has_cells(t))
-        RNND_TRY(rnnd__new(count * width, sizeof(float), "carried states",
-                           (void **)&carry->c));
+        RNND_TRY(RNND_NEW(&carry->c, count * width, "carried states"));
     for (size_t i = 0; i < count; i++, records += each) {
         const char *values = records + sizeof(int64_t);
         memcpy(&carry->id[i], records, sizeof(int64_t));
@@ -114,7 +111,7 @@ static int gather_carry(struct rnnd__trainer *t)
     rnnd__carry_clear(&t->at.carry);
     if (!t->carried || t->at.entry_updates == 0)
         return 0;
-    RNND_TRY_GOTO(rnnd__new((size_t)ranks, sizeof *size, "sizes", (void **)&size));
+    RNND_TRY_GOTO(RNND_NEW(&size, ranks, "sizes"));
     RNND_TRY_GOTO(rnnd_comm_agree(t->comm, pack_records(t, &own, &bytes)));
     RNND_TRY_GOTO(rnnd_comm_gather(t->comm, own, bytes, (void **)&all, size));
     for (int r = 0; t->lead && r < ranks; r++)
@@ -133,7 +130,7 @@ int rnnd__trainer_put_carry(struct rnnd__trainer *t)
     const struct rnnd__carry *carry = &t->at.carry;
     size_t size = (size_t)(row_width(t) * t->carried_rows);
     float *h = NULL;
-    RNND_TRY(rnnd__new(2 * size, sizeof *h, "carried states", (void **)&h));
+    RNND_TRY(RNND_NEW(&h, 2 * size, "carried states"));
     for (int64_t i = 0; i < carry->count; i++)
         for (int64_t j = 0; j < t->setup.shard->count; j++) {
             if (t->setup.shard->piece[j].id != carry->id[i])
@@ -229,11 +226,10 @@ static int broadcast_carry(struct rnnd__trainer *t)
     size_t count = (size_t)shape[0], floats = count * (size_t)shape[1];
     if (!t->lead) {
         *c = (struct rnnd__carry){.count = shape[0], .width = shape[1]};
-        RNND_TRY(rnnd__new(count, sizeof *c->id, "carried states", (void **)&c->id));
-        RNND_TRY(rnnd__new(floats, sizeof(float), "carried states", (void **)&c->h));
+        RNND_TRY(RNND_NEW(&c->id, count, "carried states"));
+        RNND_TRY(RNND_NEW(&c->h, floats, "carried states"));
         if (shape[2])
-            RNND_TRY(
-                rnnd__new(floats, sizeof(float), "carried states", (void **)&c->c));
+            RNND_TRY(RNND_NEW(&c->c, floats, "carried states"));
     }
     if (count == 0)
         return 0;
@@ -269,7 +265,7 @@ static int hash_parameters(struct rnnd__trainer *t, uint64_t *out)
     const struct rnnd__params *p = rnnd__model_params(t->setup.model);
     uint32_t *word = NULL;
     uint64_t hash = 0;
-    RNND_TRY(rnnd__new((size_t)p->count, sizeof *word, "parameters", (void **)&word));
+    RNND_TRY(RNND_NEW(&word, p->count, "parameters"));
     int status = rnnd__device_download(p->be, word, p->value, (size_t)p->count * 4);
     for (int64_t i = 0; i < p->count; i++)
         hash += (uint64_t)word[i] * (2 * (uint64_t)i + 1);
@@ -286,7 +282,7 @@ int rnnd__trainer_compare(struct rnnd__trainer *t)
     if (ranks == 1)
         return 0;
     RNND_TRY(rnnd_comm_agree(t->comm, hash_parameters(t, &own)));
-    RNND_TRY(rnnd__new((size_t)ranks, sizeof *all, "hashes", (void **)&all));
+    RNND_TRY(RNND_NEW(&all, ranks, "hashes"));
     int status = rnnd__comm_allgather(t->comm, &own, sizeof own, all);
     for (int r = 1; status == 0 && r < ranks; r++)
         if (all[r] != all[0] && n < (int)sizeof names - 16)

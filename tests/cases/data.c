@@ -53,7 +53,7 @@ static int values(const struct case_data *d, const double *given, uint32_t strea
                   int64_t count, int64_t below, double **out)
 {
     double *v;
-    RNND_TRY(rnnd__new((size_t)count, sizeof *v, "values", (void **)&v));
+    RNND_TRY(RNND_NEW(&v, count, "values"));
     for (int64_t i = 0; i < count; i++) {
         struct rnnd__random r = rnnd__philox(d->seed, (uint32_t)i, 0, stream, 0);
         double u = (double)rnnd__uniform(r.word[0]);
@@ -67,7 +67,7 @@ static int write_integers(struct rnnd__hdf *file, const char *object,
                           const double *value, int64_t count)
 {
     int64_t *whole;
-    RNND_TRY(rnnd__new((size_t)count, sizeof *whole, "integers", (void **)&whole));
+    RNND_TRY(RNND_NEW(&whole, count, "integers"));
     for (int64_t i = 0; i < count; i++)
         whole[i] = (int64_t)value[i];
     int status = rnnd__hdf_write(file, object, RNND_I64, 1, &count, false, whole);
@@ -111,7 +111,7 @@ static int write_all(struct rnnd__hdf *file, const struct case_data *d)
     RNND_TRY(rnnd__hdf_set_string(file, "format", "rnn_dist-data"));
     RNND_TRY(rnnd__hdf_set_int(file, "version", 1));
     RNND_TRY(rnnd__hdf_set_string(file, "task", d->task));
-    RNND_TRY(rnnd__new((size_t)dim, sizeof *offset, "offsets", (void **)&offset));
+    RNND_TRY(RNND_NEW(&offset, dim, "offsets"));
     for (int64_t i = 0; i < d->sequences; i++)
         offset[i + 1] = offset[i] + (int64_t)d->length[i];
     int status = rnnd__hdf_write(file, "offsets", RNND_I64, 1, &dim, false, offset);
