@@ -10,6 +10,7 @@
 
 #include "base/log.h"
 #include "base/status.h"
+#include "base/task.h"
 #include "bin.h"
 #include "checkpoint/statedict.h"
 
@@ -59,7 +60,7 @@ static int take_texts(struct rnnd_model *model, const struct rnnd_dataset *data,
 static int name_outputs(struct rnnd_model *model, const struct rnnd_options *opt)
 {
     enum rnnd_task task = rnnd_model_spec(model)->task;
-    bool classes = task == RNND_CLASSIFY || task == RNND_TAG, tokens = task == RNND_LM;
+    bool classes = rnnd__task_has_classes(task), tokens = task == RNND_LM;
     struct rnnd_dataset *data;
     if (opt->classes_from && !classes)
         return rnnd__fail(RNND_EUSAGE, "--classes-from: task %s has no classes",

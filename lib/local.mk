@@ -19,6 +19,8 @@ librnn_dist_a_SOURCES = \
 	lib/base/signals.h \
 	lib/base/status.c \
 	lib/base/status.h \
+	lib/base/task.c \
+	lib/base/task.h \
 	lib/base/timeline.c \
 	lib/base/timeline.h \
 	lib/checkpoint/checkpoint.c \

@@ -9,6 +9,7 @@
 
 #include "base/log.h"
 #include "base/status.h"
+#include "base/task.h"
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/run_dir.h"
 #include "hdf/hdf.h"
@@ -87,7 +88,7 @@ static void add_classes(json_t *facts, const struct rnnd_dataset *data)
 static int describe_data(json_t *facts, const struct rnnd_dataset *data)
 {
     const struct rnnd_dataset_info *info = rnnd_dataset_info(data);
-    bool classes = info->task == RNND_CLASSIFY || info->task == RNND_TAG;
+    bool classes = rnnd__task_has_classes(info->task);
     char print[24];
     snprintf(print, sizeof print, "%016" PRIx64, info->fingerprint);
     put(facts, "task", json_string(rnnd_task_name(info->task)));

@@ -10,32 +10,13 @@
 
 #include "base/log.h"
 #include "base/status.h"
+#include "base/task.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 int64_t rnnd__dataset_keep = (int64_t)1 << 30;
-
-static const char *const task_name[] = {"classify",   "tag", "regress", "regress_steps",
-                                        "multilabel", "lm",  "none"};
-enum { TASKS = sizeof task_name / sizeof task_name[0] };
-
-const char *rnnd_task_name(enum rnnd_task task)
-{
-    return (unsigned)task < TASKS ? task_name[task] : "unknown";
-}
-
-bool rnnd_task_is_stepwise(enum rnnd_task task)
-{
-    return task == RNND_TAG || task == RNND_REGRESS_STEPS || task == RNND_MULTILABEL ||
-           task == RNND_LM;
-}
-
-static bool has_classes(enum rnnd_task task)
-{
-    return task == RNND_CLASSIFY || task == RNND_TAG;
-}
 
 enum rnnd__hdf_type rnnd__dataset_input_type(const struct rnnd_dataset *data)
 {
@@ -44,7 +25,7 @@ enum rnnd__hdf_type rnnd__dataset_input_type(const struct rnnd_dataset *data)
 
 enum rnnd__hdf_type rnnd__dataset_target_type(const struct rnnd_dataset *data)
 {
-    return has_classes(data->info.task) ? RNND_I32 : RNND_F32;
+    return rnnd__task_has_classes(data->info.task) ? RNND_I32 : RNND_F32;
 }
 
 int64_t rnnd__dataset_input_width(const struct rnnd_dataset *data)
@@ -54,7 +35,7 @@ int64_t rnnd__dataset_input_width(const struct rnnd_dataset *data)
 
 int64_t rnnd__dataset_target_width(const struct rnnd_dataset *data)
 {
-    return has_classes(data->info.task) ? 1 : data->info.outputs;
+    return rnnd__task_has_classes(data->info.task) ? 1 : data->info.outputs;
 }
 
 /* ---- the head of the file: attributes and shapes */
@@ -116,24 +97,23 @@ static int read_task(struct rnnd_dataset *data)
         return 0;
     }
     RNND_TRY(as_data(rnnd__hdf_get_string(data->file, "task", &name)));
-    int task = 0;
-    while (task < TASKS && strcmp(name, task_name[task]) != 0)
-        task++;
+    enum rnnd_task task;
+    bool known = rnnd__task_find(name, &task);
     snprintf(problem, sizeof problem, " = \"%.40s\"", name);
     free(name);
-    if (task == TASKS)
+    if (!known)
         return fail_task(data, problem);
-    data->info.task = (enum rnnd_task)task;
-    bool wanted = task != RNND_LM && task != RNND_NO_TASK;
+    data->info.task = task;
+    bool wanted = rnnd__task_stores_targets(task);
     if (wanted && !data->has_targets)
         return rnnd__fail(
             RNND_EDATA,
             "%s: /targets: missing; task %s needs them (unlabelled data have task "
             "none)",
-            data->path, task_name[task]);
+            data->path, rnnd_task_name(task));
     if (!wanted && data->has_targets)
         rnnd__log_warn("%s: /targets are not looked at: the task is %s", data->path,
-                       task_name[task]);
+                       rnnd_task_name(task));
     data->has_targets = wanted;
     return 0;
 }
@@ -187,7 +167,8 @@ static int read_targets_shape(struct rnnd_dataset *data)
 {
     struct rnnd__hdf_shape shape;
     struct rnnd_dataset_info *info = &data->info;
-    bool classes = has_classes(info->task), steps = rnnd_task_is_stepwise(info->task);
+    bool classes = rnnd__task_has_classes(info->task),
+         steps = rnnd_task_is_stepwise(info->task);
     info->outputs = info->task == RNND_LM ? info->vocab : 0;
     if (!data->has_targets)
         return 0;

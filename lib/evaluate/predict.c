@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/status.h"
+#include "base/task.h"
 #include "evaluate/predict_out.h"
 #include "evaluate/sweep.h"
 
@@ -80,13 +81,14 @@ static void softmax(float *row, int64_t n)
 
 static void activate(const struct predictor *p, float *rows, int64_t count)
 {
-    enum rnnd_task task = p->spec->task;
+    bool choices = rnnd__task_is_categorical(p->spec->task);
+    bool answers = rnnd__task(p->spec->task)->target == RNND__TARGET_ANSWERS;
     if (p->opt->raw)
         return;
     for (int64_t r = 0; r < count; r++, rows += p->outputs) {
-        if (task == RNND_CLASSIFY || task == RNND_TAG || task == RNND_LM)
+        if (choices)
             softmax(rows, p->outputs);
-        for (int64_t k = 0; task == RNND_MULTILABEL && k < p->outputs; k++)
+        for (int64_t k = 0; answers && k < p->outputs; k++)
             rows[k] = (float)(1 / (1 + exp(-(double)rows[k])));
     }
 }

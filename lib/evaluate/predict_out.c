@@ -8,6 +8,7 @@
 
 #include "base/file.h"
 #include "base/status.h"
+#include "base/task.h"
 #include "hdf/hdf.h"
 
 struct rnnd__predict_out {
@@ -120,11 +121,6 @@ static void put_text(FILE *f, const char *text)
     fputc('"', f);
 }
 
-static bool names_classes(enum rnnd_task task)
-{
-    return task == RNND_CLASSIFY || task == RNND_TAG || task == RNND_LM;
-}
-
 /* A class's or token's text: the data set's, else the model's; NULL where neither has
    one. */
 static const char *class_text(const struct rnnd__predict_out *o, int64_t k)
@@ -147,7 +143,7 @@ static void put_class(struct rnnd__predict_out *o, int64_t k)
 /* sequence[,step][,prediction],one column an output */
 static void put_header(struct rnnd__predict_out *o)
 {
-    bool classes = names_classes(rnnd_model_spec(o->model)->task);
+    bool classes = rnnd__task_is_categorical(rnnd_model_spec(o->model)->task);
     fputs("sequence", o->csv.stream);
     fputs(o->layout.stepwise ? ",step" : "", o->csv.stream);
     fputs(classes ? ",prediction" : "", o->csv.stream);
@@ -174,7 +170,7 @@ static void put_row(struct rnnd__predict_out *o, int64_t sequence, int64_t step,
         fprintf(o->csv.stream, ",%lld", (long long)step);
     for (int64_t k = 1; k < o->layout.outputs; k++)
         best = row[k] > row[best] ? k : best;
-    if (names_classes(rnnd_model_spec(o->model)->task)) {
+    if (rnnd__task_is_categorical(rnnd_model_spec(o->model)->task)) {
         fputc(',', o->csv.stream);
         put_class(o, best);
     }

@@ -5,6 +5,7 @@
 #include "formats/npy.h"
 
 #include "base/log.h"
+#include "base/task.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -228,8 +229,8 @@ static int take_targets(struct npz *z, bool is_first)
 {
     const struct rnnd__npy *a = &z->array[TARGETS];
     struct rnnd__contents *out = z->out;
-    bool wanted = out->task != RNND_LM && out->task != RNND_NO_TASK;
-    bool classes = out->task == RNND_CLASSIFY || out->task == RNND_TAG;
+    bool wanted = rnnd__task_stores_targets(out->task);
+    bool classes = rnnd__task_has_classes(out->task);
     if (!a->bytes && wanted)
         return rnnd__fail(RNND_EDATA, "%s: has no array targets; task %s needs it",
                           z->path, rnnd_task_name(out->task));
@@ -307,7 +308,7 @@ static int read_npz(const struct rnnd_options *opt, char *const *inputs, int cou
     RNND_TRY(status);
     if (!out->inputs)
         RNND_TRY(count_ids(&out->tokens, vocab, array_name[VOCAB_SIZE], &out->vocab));
-    if (out->task == RNND_CLASSIFY || out->task == RNND_TAG)
+    if (rnnd__task_has_classes(out->task))
         RNND_TRY(
             count_ids(&out->labels, classes, array_name[NUM_CLASSES], &out->classes));
     return 0;

@@ -8,6 +8,7 @@
 #include "model/layer.h"
 
 #include "base/status.h"
+#include "base/task.h"
 #include "device/device.h"
 
 enum { CHUNK_ELEMENTS = 1 << 21 };
@@ -18,11 +19,6 @@ int64_t rnnd__head_chunk(int64_t rows, int64_t outputs)
     fit = fit > 64 ? fit : 64;
     fit = fit < rows ? fit : rows;
     return fit > 0 ? fit : 1;
-}
-
-static bool int_targets(enum rnnd_task task)
-{
-    return task == RNND_CLASSIFY || task == RNND_TAG || task == RNND_LM;
 }
 
 static void forward(const struct rnnd__head *h, const struct rnnd__params *par,
@@ -45,9 +41,9 @@ static void loss(const struct rnnd__head *h, const struct rnnd__params *par,
                  int64_t rows, struct rnnd__buf sums, struct rnnd__buf target)
 {
     const struct rnnd__backend_ops *op = par->be->ops;
-    if (int_targets(h->task))
+    if (rnnd__task_is_categorical(h->task))
         op->softmax_ce(par->be, rows, h->outputs, h->scores, sums, target);
-    else if (h->task == RNND_MULTILABEL)
+    else if (rnnd__task(h->task)->target == RNND__TARGET_ANSWERS)
         op->bce(par->be, rows, h->outputs, h->scores, sums, target);
     else
         op->mse(par->be, rows, h->outputs, h->scores, sums, target);
@@ -83,7 +79,7 @@ void rnnd__head_loss(const struct rnnd__head *h, const struct rnnd__params *par,
                      int64_t rows, struct rnnd__buf sums, struct rnnd__buf dx,
                      struct rnnd__buf x, struct rnnd__buf target, bool gradient)
 {
-    int64_t width = int_targets(h->task) ? 1 : h->outputs;
+    int64_t width = rnnd__task_target_width(h->task, h->outputs);
     for (int64_t r = 0, n; r < rows; r += n) {
         n = rows - r < h->chunk ? rows - r : h->chunk;
         struct rnnd__buf xr = rnnd__at(x, r * h->in);

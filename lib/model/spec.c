@@ -2,6 +2,7 @@
  * spec.c - which model options and data ask for, and which data a model takes.
  */
 #include "base/status.h"
+#include "base/task.h"
 
 int rnnd_model_spec_from(const struct rnnd_options *opt,
                          const struct rnnd_dataset_info *data,
@@ -71,9 +72,7 @@ int rnnd_model_accepts(const struct rnnd_model_spec *spec,
     if (data->outputs != spec->outputs)
         return rnnd__fail(RNND_EDATA, "%s: /targets: %lld %s, but the model has %lld",
                           data->path, (long long)data->outputs,
-                          spec->task == RNND_CLASSIFY || spec->task == RNND_TAG
-                              ? "classes"
-                              : "columns",
+                          rnnd__task_has_classes(spec->task) ? "classes" : "columns",
                           (long long)spec->outputs);
     if (data->targets == 0)
         return rnnd__fail(RNND_EDATA, "%s: holds no target: nothing can be measured",
