@@ -25,6 +25,7 @@ struct loop {
     struct rnnd_plan *plan;
     struct rnnd_model *model;
     struct rnnd_batch *batch;
+    struct rnnd_loss_sums *loss;
     struct rnnd_reducer *reducer;
     struct rnnd_optim *optim;
 };
@@ -50,6 +51,7 @@ static int set_up(struct loop *l, const char *path)
     TRY(rnnd_model_reserve(l->model, &limits, true));
     TRY(rnnd_batch_new(l->be, l->data, true, NULL, NULL, &l->batch));
     TRY(rnnd_batch_reserve(l->batch, &limits));
+    TRY(rnnd_loss_sums_new(l->be, &l->loss));
     TRY(rnnd_reducer_new(l->model, l->comm, l->opt.bucket_mb, &l->reducer));
     return rnnd_optim_new(l->model, &l->opt, &l->optim);
 }
@@ -67,6 +69,7 @@ static int gradient(struct loop *l, int64_t entry, int64_t update,
     double straggler;
 
     *loss = (struct rnnd_loss){0, 0, 0};
+    rnnd_model_zero_gradient(l->model);
     rnnd_plan_entry(l->plan, entry, &ids, &count);
     for (int64_t i = 0; i < count; i++)
         length[i] = offsets[ids[i] + 1] - offsets[ids[i]];
@@ -77,8 +80,8 @@ static int gradient(struct loop *l, int64_t entry, int64_t update,
     for (int64_t i = 0; i < n; i++)
         mine[i] = ids[mine[i]];
     TRY(rnnd_batch_load_sequences(l->batch, mine, n));
-    TRY(rnnd_model_gradient(l->model, l->batch, &pass));
-    return rnnd_model_take_loss(l->model, loss);
+    TRY(rnnd_model_gradient(l->model, l->batch, &pass, l->loss));
+    return rnnd_loss_sums_take(l->loss, loss);
 }
 
 static int run(struct loop *l)
@@ -122,6 +125,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "own_loop: %s\n", rnnd_status_detail());
     rnnd_optim_free(l.optim);
     rnnd_reducer_free(l.reducer);
+    rnnd_loss_sums_free(l.loss);
     rnnd_batch_free(l.batch);
     rnnd_model_free(l.model);
     rnnd_plan_free(l.plan);

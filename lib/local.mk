@@ -98,6 +98,7 @@ librnn_dist_a_SOURCES = \
 	lib/hdf/hdf_write.c \
 	lib/model/head.c \
 	lib/model/layer.h \
+	lib/model/loss_sums.c \
 	lib/model/model.c \
 	lib/model/model.h \
 	lib/model/params.c \
@@ -127,11 +128,15 @@ librnn_dist_a_SOURCES = \
 	lib/record/report.h \
 	lib/record/tensorboard.c \
 	lib/record/tensorboard.h \
+	lib/train/carried.c \
+	lib/train/carried.h \
 	lib/train/gradient.c \
 	lib/train/gradient.h \
 	lib/train/reducer.c \
 	lib/train/setup.c \
 	lib/train/setup.h \
+	lib/train/step.c \
+	lib/train/step.h \
 	lib/train/trainer.c \
 	lib/train/trainer.h \
 	lib/train/trainer_open.c \

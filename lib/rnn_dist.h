@@ -413,7 +413,7 @@ RNND_CHECKED int rnnd_state_get(struct rnnd_state *state, float *h, float *c);
 RNND_CHECKED int rnnd_state_set(struct rnnd_state *state, const float *h,
                                 const float *c);
 
-/* Loss sums of one or several passes. */
+/* The loss of one or several passes, as sums. */
 struct rnnd_loss {
     /* sum over targets */
     double loss;
@@ -422,6 +422,15 @@ struct rnnd_loss {
     /* of classified ones */
     double correct;
 };
+
+/* Where passes add their loss: on the device, so that no pass waits for it. */
+struct rnnd_loss_sums;
+RNND_CHECKED int rnnd_loss_sums_new(struct rnnd_backend *be,
+                                    struct rnnd_loss_sums **out);
+void rnnd_loss_sums_free(struct rnnd_loss_sums *sums);
+/* What passes have added since the last call; starts anew. Waits for the device. */
+RNND_CHECKED int rnnd_loss_sums_take(struct rnnd_loss_sums *sums,
+                                     struct rnnd_loss *out);
 
 /* What a pass over a batch needs beside it. */
 struct rnnd_pass {
@@ -446,20 +455,21 @@ void rnnd_model_on_ready(struct rnnd_model *model, rnnd_bucket_ready ready,
                          void *context);
 /* Announces every bucket, for a rank that has no batch in this update. */
 RNND_CHECKED int rnnd_model_announce(struct rnnd_model *model);
-/* Forward, loss, backward: adds gradient sums (not means) and loss sums to the
-   model's. */
+/* Zeroes the gradient sums: before the first pass of an update. */
+void rnnd_model_zero_gradient(struct rnnd_model *model);
+/* Forward, loss, backward: adds gradient sums (not means) to the model's, and the loss
+   to *loss. */
 RNND_CHECKED int rnnd_model_gradient(struct rnnd_model *model, struct rnnd_batch *batch,
-                                     const struct rnnd_pass *pass);
-/* Forward and loss without dropout: adds loss sums only. */
+                                     const struct rnnd_pass *pass,
+                                     struct rnnd_loss_sums *loss);
+/* Forward and loss without dropout: adds the loss to *loss. */
 RNND_CHECKED int rnnd_model_evaluate(struct rnnd_model *model, struct rnnd_batch *batch,
-                                     const struct rnnd_pass *pass);
+                                     const struct rnnd_pass *pass,
+                                     struct rnnd_loss_sums *loss);
 /* Forward without dropout: scores (before softmax or sigmoid) of the batch, host [R,O]
    or [N,O] in packed order; state as in rnnd_pass, or NULL. */
 RNND_CHECKED int rnnd_model_scores(struct rnnd_model *model, struct rnnd_batch *batch,
                                    const struct rnnd_pass *pass, float *out);
-/* Hands over the loss sums since the last call, and starts anew. */
-RNND_CHECKED int rnnd_model_take_loss(struct rnnd_model *model, struct rnnd_loss *out);
-
 /* ---- gradient sums over ranks */
 
 /* Sums the gradients of a model over all ranks, bucket by bucket as they become
@@ -488,7 +498,7 @@ RNND_CHECKED int rnnd_optim_new(struct rnnd_model *model,
                                 struct rnnd_optim **out);
 void rnnd_optim_free(struct rnnd_optim *optim);
 /* Divides the gradient sums by targets, measures the norm, clips and updates the
-   parameters; the gradients are zero afterwards. *grad_norm is the norm before
+   parameters. *grad_norm is the norm before
    clipping. ENONFINITE: the loss or the gradient is not finite; parameters and moments
    are untouched. No targets: nothing changes, grad_norm 0. */
 RNND_CHECKED int rnnd_optim_step(struct rnnd_optim *optim, const struct rnnd_loss *loss,

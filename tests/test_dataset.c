@@ -109,33 +109,30 @@ START_TEST(reading_ahead)
                     .targets = INT32S(2, -1, 0)};
     struct rnnd_plan_options how = {.batch = 2};
     struct rnnd_options opt;
-    struct rnnd_comm *comm;
     must(rnnd_options_init(&opt));
-    must(rnnd_comm_open(10, &comm));
     for (int k = 0; k < 3; k++) {
         rnnd__dataset_keep = keep[k];
         struct rnnd_dataset *data = opened(&s);
         struct rnnd_plan *plan;
-        struct rnnd__prefetch *ahead;
+        struct rnnd__prefetch *prefetch;
         float x[4];
         int32_t label[2];
         ck_assert(rnnd_dataset_in_memory(data) == (k == 0));
         must(rnnd_plan_new(rnnd_dataset_offsets(data), 3, &how, &plan));
         rnnd_plan_epoch(plan, 0);
-        must(rnnd__prefetch_new(&opt, data, comm, &ahead));
-        ck_assert((ahead == NULL) == (k == 0));
+        must(rnnd__prefetch_new(&opt, data, 0, 1, &prefetch));
+        ck_assert((prefetch == NULL) == (k == 0));
         for (int64_t e = 0; e < 3; e++) /* of 2 */
-            must(rnnd__prefetch_entry(ahead, plan, e));
+            must(rnnd__prefetch_entry(prefetch, plan, e));
         rnnd_dataset_prefetch(data, 3, 0);
         must(rnnd_dataset_inputs(data, 1, 2, x));
         ck_assert_mem_eq(x, ((float[]){3, 4, 5, 6}), sizeof x);
         must(rnnd_dataset_targets(data, 1, 2, label));
         ck_assert_mem_eq(label, ((int32_t[]){-1, 0}), sizeof label);
-        rnnd__prefetch_free(ahead);
+        rnnd__prefetch_free(prefetch);
         rnnd_plan_free(plan);
         rnnd_dataset_close(data);
     }
-    rnnd_comm_close(comm);
     rnnd_options_clear(&opt);
 }
 END_TEST

@@ -528,15 +528,18 @@ START_TEST(gradients_and_updates)
     struct rnnd_optim *optim;
     CK_OK(rnnd_optim_new(g.model, &g.opt, &optim));
     struct rnnd_loss loss;
+    struct rnnd_loss_sums *sums;
     struct rnnd_pass pass = {.last = true};
-    CK_OK(rnnd_model_evaluate(g.model, batch, &pass));
-    CK_OK(rnnd_model_take_loss(g.model, &loss));
+    CK_OK(rnnd_loss_sums_new(rnnd_model_backend(g.model), &sums));
+    CK_OK(rnnd_model_evaluate(g.model, batch, &pass, sums));
+    CK_OK(rnnd_loss_sums_take(sums, &loss));
     compare_loss(&g, "evaluation", &loss);
     for (int u = 0; u < g.spec[UPDATES]; u++) {
         double norm;
         pass.update = u;
-        CK_OK(rnnd_model_gradient(g.model, batch, &pass));
-        CK_OK(rnnd_model_take_loss(g.model, &loss));
+        rnnd_model_zero_gradient(g.model);
+        CK_OK(rnnd_model_gradient(g.model, batch, &pass, sums));
+        CK_OK(rnnd_loss_sums_take(sums, &loss));
         if (u == 0) {
             compare_loss(&g, "training", &loss);
             compare_gradients(&g);
@@ -545,6 +548,7 @@ START_TEST(gradients_and_updates)
     }
     if (g.spec[TBPTT] == 0)
         compare_changes(&g, g.model);
+    rnnd_loss_sums_free(sums);
     rnnd_optim_free(optim);
     rnnd_batch_free(batch);
     case_close(&g);

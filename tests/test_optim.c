@@ -94,7 +94,7 @@ START_TEST(leaves_a_short_gradient_alone)
 }
 END_TEST
 
-/* Without a target nothing moves, not even by decay, and the gradient is dropped. */
+/* Without a target nothing moves, not even by decay. */
 START_TEST(no_targets_no_change)
 {
     struct rnnd_optim *o;

@@ -17,8 +17,8 @@ static struct rnnd__shard shard_of(int ranks, int rank, int64_t window,
 {
     return (struct rnnd__shard){.offsets = offsets,
                                 .tokens = STEPS,
-                                .ranks = ranks,
-                                .rank = rank,
+                                .parts = ranks,
+                                .part = rank,
                                 .window = window,
                                 .windows_per_update = windows_per_update,
                                 .bound = bound};
@@ -183,7 +183,7 @@ START_TEST(limits_cover_traded_steps)
         for (int r = 0; r < ranks; r++) {
             struct rnnd_limits limits = {0, 0, 0};
             struct rnnd__shard s = {
-                .offsets = at, .ranks = ranks, .rank = r, .step_cost = _i % 2 ? 4 : 20};
+                .offsets = at, .parts = ranks, .part = r, .step_cost = _i % 2 ? 4 : 20};
             int64_t rows = 0;
             rnnd__shard_limits(&s, ids, MANY, &limits);
             ck_assert_int_eq(rnnd__shard_sequences(&s, ids, MANY), 0);
@@ -202,7 +202,7 @@ START_TEST(steps_are_charged)
 {
     static const int64_t at[] = {0, 5, 15, 20, 25};
     static const int32_t ids[] = {0, 1, 2, 3};
-    struct rnnd__shard s = {.offsets = at, .ranks = 2, .step_cost = 4};
+    struct rnnd__shard s = {.offsets = at, .parts = 2, .step_cost = 4};
     ck_assert_int_eq(rnnd__shard_sequences(&s, ids, 4), 0);
     ck_assert_int_eq(s.count, 1);
     ck_assert_int_eq(s.piece[0].id, 1);

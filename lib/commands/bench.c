@@ -14,20 +14,19 @@
 #include "base/status.h"
 #include "base/timeline.h"
 #include "commands/bench_probe.h"
-#include "train/gradient.h"
-#include "train/setup.h"
+#include "train/step.h"
 
 enum { WARM_UP = 3, SUMS = 5 };
 static const double seconds_wanted = 10;
 
 struct bench {
     struct rnnd__setup setup;
+    struct rnnd__stepper step;
+    struct rnnd__train_state at;
     const struct rnnd_options *opt;
     struct rnnd_comm *comm;
-    struct rnnd_state *state;
-    int64_t update, epoch, entry, group;
-    /* rows: this rank's */
-    double rows, straggler, targets, loss;
+    /* this rank's */
+    double rows;
     struct rnnd__bench_result *out;
 };
 
@@ -51,43 +50,11 @@ static double flops_a_row(const struct rnnd_model_spec *s)
 
 /* ---- updates */
 
-static int begin_entry(struct bench *b)
-{
-    if (b->setup.streams) {
-        RNND_TRY(rnnd__shard_lanes(b->setup.shard, b->opt->batch));
-    } else {
-        const int32_t *ids;
-        int64_t count;
-        if (b->entry == 0)
-            rnnd_plan_epoch(b->setup.plan, b->epoch);
-        rnnd_plan_entry(b->setup.plan, b->entry, &ids, &count);
-        RNND_TRY(rnnd__shard_sequences(b->setup.shard, ids, count));
-        RNND_TRY(rnnd__prefetch_entry(b->setup.prefetch, b->setup.plan, b->entry + 1));
-    }
-    if (!b->opt->tbptt)
-        return 0;
-    rnnd_state_free(b->state);
-    b->state = NULL;
-    return rnnd_state_new(b->setup.model, b->setup.shard->members, &b->state);
-}
-
-static void advance(struct bench *b, int64_t end)
-{
-    b->update++;
-    b->group++;
-    if (end < b->setup.shard->windows)
-        return;
-    b->group = 0;
-    b->entry++;
-    if (b->setup.streams || b->entry == rnnd_plan_entries(b->setup.plan)) {
-        b->entry = 0;
-        b->epoch++;
-    }
-}
-
-static double own_rows(const struct bench *b, int64_t first, int64_t end)
+/* Rows of this rank in the update at hand. */
+static double own_rows(const struct bench *b)
 {
     const struct rnnd__shard *s = b->setup.shard;
+    int64_t end, first = rnnd__shard_windows(s, b->at.entry_updates, &end);
     double rows = 0;
     for (int64_t j = 0; j < s->count; j++) {
         int64_t length = s->piece[j].length, from = first * s->window,
@@ -102,33 +69,17 @@ static double own_rows(const struct bench *b, int64_t first, int64_t end)
 
 static int update(struct bench *b)
 {
-    struct rnnd__gradient gradient = {.model = b->setup.model,
-                                      .batch = b->setup.batch,
-                                      .shard = b->setup.shard,
-                                      .seed = (uint64_t)b->opt->seed,
-                                      .update = b->update,
-                                      .index = b->group};
     struct rnnd_loss loss = {0, 0, 0};
-    double norm;
-    int status = b->group == 0 ? begin_entry(b) : 0;
-    int64_t end, first = rnnd__shard_windows(b->setup.shard, b->group, &end);
-    gradient.state = b->state;
-    if (status == 0 && b->setup.streams)
-        rnnd__prefetch_lanes(b->setup.prefetch, b->setup.shard, b->group + 1);
-    if (status == 0)
-        status = rnnd__gradient_accumulate(&gradient);
-    if (status == 0)
-        status = rnnd_model_take_loss(b->setup.model, &loss);
-    RNND_TRY(rnnd_reducer_finish(b->setup.reducer, status, NULL, &loss));
-    double mark = rnnd__timeline_now();
-    RNND_TRY(rnnd_optim_step(b->setup.optim, &loss, b->opt->lr, &norm));
-    rnnd__timeline_mark(RNND_WORK_OPTIMIZER, false, -1, mark);
-    b->loss += loss.loss;
-    b->targets += loss.targets;
-    b->rows += own_rows(b, first, end);
-    b->straggler += b->setup.shard->straggler;
-    b->out->steps += (double)rnnd__shard_steps(b->setup.shard, first, end);
-    advance(b, end);
+    const char *skipped;
+    if (rnnd__stepper_epoch_is_done(&b->step)) {
+        b->at.epoch += b->at.update > 0;
+        b->at.entry = 0;
+        RNND_TRY(rnnd_comm_agree(b->comm, rnnd__stepper_begin_epoch(&b->step)));
+    }
+    int status = rnnd__stepper_gradient(&b->step, &loss);
+    double rows = status == 0 ? own_rows(b) : 0;
+    RNND_TRY(rnnd__stepper_finish(&b->step, status, NULL, &loss, &skipped));
+    b->rows += rows;
     return 0;
 }
 
@@ -148,7 +99,8 @@ static int measure(struct bench *b)
     bool over = false;
     for (int i = 0; i < WARM_UP; i++)
         RNND_TRY(update(b));
-    b->loss = b->targets = b->rows = b->straggler = b->out->steps = 0;
+    rnnd__train_state_clear_sums(&b->at);
+    b->rows = 0;
     RNND_TRY(rnnd_comm_agree(b->comm, 0)); /* all start together */
     rnnd__timeline_start(b->opt->trace != NULL);
     double start = rnnd__clock();
@@ -167,6 +119,7 @@ static int measure(struct bench *b)
 static int time_sums(struct bench *b, double *seconds)
 {
     double best = 0;
+    rnnd_model_zero_gradient(b->setup.model);
     for (int i = 0; i < SUMS; i++) {
         struct rnnd_loss loss = {0, 0, 0};
         RNND_TRY(rnnd_comm_agree(b->comm, 0)); /* all start together */
@@ -201,7 +154,7 @@ static int take_stragglers(struct bench *b)
     int64_t longest = (int64_t)(1e9 * work);
     RNND_TRY(rnnd_comm_sum(b->comm, &sum, 1));
     RNND_TRY(rnnd_comm_max(b->comm, &longest, 1));
-    r->straggler_predicted = b->straggler / (double)r->updates;
+    r->straggler_predicted = b->at.log_straggler / (double)r->updates;
     r->straggler_measured = 1e-9 * (double)longest * rnnd_comm_size(b->comm) / sum;
     return 0;
 }
@@ -217,7 +170,8 @@ static int summarise(struct bench *b)
     r->optimizer = rnnd__timeline_seconds(RNND_WORK_OPTIMIZER);
     r->input = rnnd__timeline_seconds(RNND_WORK_LOAD);
     r->gemm_flops = b->rows * flops_a_row(s);
-    r->loss = b->targets > 0 ? b->loss / b->targets : 0;
+    r->loss = b->at.log_targets > 0 ? b->at.log_loss / b->at.log_targets : 0;
+    r->steps = b->at.log_steps;
     RNND_TRY(take_communication(b));
     RNND_TRY(take_stragglers(b));
     int64_t rows = (int64_t)(b->rows / (double)r->updates);
@@ -234,7 +188,8 @@ int rnnd__bench(const struct rnnd_options *opt, struct rnnd_comm *comm,
                 struct rnnd__bench_result *out)
 {
     struct rnnd__bench_result result = {0};
-    struct bench b = {.opt = opt, .comm = comm, .out = &result};
+    struct bench b = {
+        .at = {.plateau_factor = 1}, .opt = opt, .comm = comm, .out = &result};
     bool traces = opt->trace && rnnd_comm_rank(comm) == 0; /* found out now */
     int status = rnnd_comm_agree(comm, traces ? rnnd__file_check(opt->trace) : 0);
     if (status == 0)
@@ -243,6 +198,8 @@ int rnnd__bench(const struct rnnd_options *opt, struct rnnd_comm *comm,
         status = rnnd_comm_agree(comm, rnnd__setup_model(&b.setup));
     if (status == 0)
         status = rnnd_comm_agree(comm, rnnd__setup_values(&b.setup));
+    if (status == 0)
+        status = rnnd_comm_agree(comm, rnnd__stepper_open(&b.step, &b.setup, &b.at));
     if (status == 0)
         status = rnnd_comm_agree(comm, rnnd__bench_gemm(b.setup.be, &result.gemm_rate));
     if (status == 0)
@@ -254,7 +211,7 @@ int rnnd__bench(const struct rnnd_options *opt, struct rnnd_comm *comm,
     if (status == 0 && opt->trace)
         status = rnnd__timeline_write(comm, opt->trace);
     rnnd__timeline_stop();
-    rnnd_state_free(b.state);
+    rnnd__stepper_close(&b.step);
     rnnd__setup_close(&b.setup);
     if (status == 0)
         *out = result;

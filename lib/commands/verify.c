@@ -19,13 +19,12 @@
 #include "device/device.h"
 #include "model/params.h"
 #include "options/options.h"
-#include "train/gradient.h"
-#include "train/setup.h"
+#include "train/step.h"
 
 /* Largest difference over largest value of a tensor that rounding may make. */
 static const double bound = 2e-5;
 
-enum { SHARES_OF_ONE = 3, UPDATES = 3 };
+enum { PARTS_OF_ONE = 3, UPDATES = 3 };
 
 struct verifier {
     struct rnnd__setup setup;
@@ -41,51 +40,39 @@ struct verifier {
 
 /* ---- gradients */
 
-static int take_members(struct verifier *v, struct rnnd__shard *shard)
-{
-    const int32_t *ids;
-    int64_t count;
-    if (v->setup.streams)
-        return rnnd__shard_lanes(shard, v->opt->batch);
-    rnnd_plan_epoch(v->setup.plan, 0);
-    rnnd_plan_entry(v->setup.plan, 0, &ids, &count);
-    return rnnd__shard_sequences(shard, ids, count);
-}
+/* Which part of the first update is run, and how. */
+struct way {
+    int part, parts;
+    /* steps of a micro-batch, 0 = no bound */
+    int64_t bound;
+};
 
-/* Adds the first update's gradient sums of one shard to the arena. micro: bound of the
-   micro-batches, 0 = none. */
-static int add_shard(struct verifier *v, int ranks, int rank, int64_t micro)
+static const struct way whole = {0, 1, 0};
+
+/* Adds the gradient sums of a part of the first update to the model's. */
+static int add_part(struct verifier *v, const struct way *way)
 {
-    struct rnnd__shard *shard = NULL;
-    struct rnnd_state *state = NULL;
+    struct rnnd__train_state start = {.update = 0};
+    struct rnnd__stepper step;
+    struct rnnd__shard *shard = v->setup.shard;
     int status = 0;
-    RNND_TRY_GOTO(rnnd__shard_new(v->opt, v->setup.data, v->comm, &shard));
-    shard->ranks = ranks;
-    shard->rank = rank;
-    shard->bound = micro;
-    RNND_TRY_GOTO(take_members(v, shard));
-    if (v->opt->tbptt)
-        RNND_TRY_GOTO(rnnd_state_new(v->setup.model, shard->members, &state));
-    struct rnnd__gradient gradient = {.model = v->setup.model,
-                                      .batch = v->setup.batch,
-                                      .shard = shard,
-                                      .state = state,
-                                      .seed = (uint64_t)v->opt->seed};
-    RNND_TRY_GOTO(rnnd__gradient_accumulate(&gradient));
+    shard->part = way->part;
+    shard->parts = way->parts;
+    shard->bound = way->bound;
+    RNND_TRY(rnnd__stepper_open(&step, &v->setup, &start));
+    RNND_TRY_GOTO(rnnd__stepper_begin_epoch(&step));
+    RNND_TRY_GOTO(rnnd__stepper_accumulate(&step));
 done:
-    rnnd_state_free(state);
-    rnnd__shard_free(shard);
+    rnnd__stepper_close(&step);
     return status;
 }
 
-/* The arena to the host; it is zero afterwards. */
+/* The gradient sums to the host; they start anew. */
 static int take_gradient(struct verifier *v, float *out)
 {
     size_t bytes = (size_t)v->params->count * sizeof(float);
-    struct rnnd_loss loss;
-    RNND_TRY(rnnd_model_take_loss(v->setup.model, &loss));
     RNND_TRY(rnnd__device_download(v->setup.be, out, v->params->grad, bytes));
-    v->setup.be->ops->zero(v->setup.be, v->params->grad, bytes);
+    rnnd_model_zero_gradient(v->setup.model);
     return 0;
 }
 
@@ -140,36 +127,23 @@ static int compare_ranks(struct verifier *v)
     RNND_TRY(rnnd_reducer_new(v->setup.model, v->comm, v->opt->bucket_mb,
                               &v->setup.reducer));
     if (size > 1)
-        status = add_shard(v, size, rank, 0);
-    for (int r = 0; size == 1 && status == 0 && r < SHARES_OF_ONE; r++)
-        status = add_shard(v, SHARES_OF_ONE, r, 0);
+        status = add_part(v, &(struct way){rank, size, 0});
+    for (int r = 0; size == 1 && status == 0 && r < PARTS_OF_ONE; r++)
+        status = add_part(v, &(struct way){r, PARTS_OF_ONE, 0});
     RNND_TRY(rnnd_reducer_finish(v->setup.reducer, status, NULL, &none));
     drop_reducer(v);
     RNND_TRY(take_gradient(v, v->other));
     if (size > 1)
         snprintf(what, sizeof what, "%d ranks == 1 rank", size);
     else
-        snprintf(what, sizeof what, "%d shares == 1 rank", SHARES_OF_ONE);
+        snprintf(what, sizeof what, "%d shards == 1 rank", PARTS_OF_ONE);
     tell(v, what, difference(v), bound);
     return 0;
 }
 
-/* Steps of the first window, over all sequences. */
-static int window_steps(struct verifier *v, int64_t *steps)
+static int compare_micro(struct verifier *v, const char *what, int64_t bound_steps)
 {
-    struct rnnd__shard *shard = NULL;
-    int status = 0;
-    RNND_TRY_GOTO(rnnd__shard_new(v->opt, v->setup.data, v->comm, &shard));
-    RNND_TRY_GOTO(take_members(v, shard));
-    *steps = rnnd__shard_steps(shard, 0, 1);
-done:
-    rnnd__shard_free(shard);
-    return status;
-}
-
-static int compare_micro(struct verifier *v, const char *what, int64_t micro)
-{
-    RNND_TRY(add_shard(v, 1, 0, micro));
+    RNND_TRY(add_part(v, &(struct way){0, 1, bound_steps}));
     RNND_TRY(take_gradient(v, v->other));
     tell(v, what, difference(v), bound);
     return 0;
@@ -317,7 +291,7 @@ static int compare_device(struct verifier *v)
     opt.precision = RNND_FP32;
     opt.comm = RNND_COMM_AUTO;
     RNND_TRY_GOTO(rnnd_comm_agree(v->comm, open_all(&cpu)));
-    RNND_TRY_GOTO(add_shard(&cpu, 1, 0, 0));
+    RNND_TRY_GOTO(add_part(&cpu, &whole));
     RNND_TRY_GOTO(take_gradient(&cpu, v->other));
     tell(v, "this device == the CPU", difference(v), bound);
 done:
@@ -328,10 +302,10 @@ done:
 
 static int compare_all(struct verifier *v)
 {
-    int64_t steps;
-    RNND_TRY(add_shard(v, 1, 0, 0));
+    RNND_TRY(add_part(v, &whole));
     RNND_TRY(take_gradient(v, v->one));
-    RNND_TRY(window_steps(v, &steps));
+    /* of the first window, over all sequences */
+    int64_t steps = rnnd__shard_steps(v->setup.shard, 0, 1);
     RNND_TRY(compare_ranks(v));
     RNND_TRY(compare_device(v));
     RNND_TRY(compare_micro(v, "packed == one sequence at a time", 1));

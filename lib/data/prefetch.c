@@ -14,7 +14,7 @@ struct rnnd__prefetch {
 };
 
 int rnnd__prefetch_new(const struct rnnd_options *opt, struct rnnd_dataset *data,
-                       struct rnnd_comm *comm, struct rnnd__prefetch **out)
+                       int part, int parts, struct rnnd__prefetch **out)
 {
     struct rnnd__prefetch *p = NULL;
     *out = NULL;
@@ -22,7 +22,7 @@ int rnnd__prefetch_new(const struct rnnd_options *opt, struct rnnd_dataset *data
         return 0;
     RNND_TRY(RNND_NEW(&p, 1, "reading ahead"));
     p->data = data;
-    int status = rnnd__shard_new(opt, data, comm, &p->shard);
+    int status = rnnd__shard_new(opt, data, part, parts, &p->shard);
     if (status < 0)
         free(p);
     else

@@ -15,7 +15,7 @@ struct rnnd__prefetch;
 
 /* *out: NULL where all is in memory, which the other functions accept. */
 RNND_CHECKED int rnnd__prefetch_new(const struct rnnd_options *opt,
-                                    struct rnnd_dataset *data, struct rnnd_comm *comm,
+                                    struct rnnd_dataset *data, int part, int parts,
                                     struct rnnd__prefetch **out);
 void rnnd__prefetch_free(struct rnnd__prefetch *ahead);
 /* The plan entry that comes next: this rank's shard of it. */

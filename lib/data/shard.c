@@ -15,15 +15,15 @@ static int64_t recurrent_weights(const struct rnnd_options *opt)
 }
 
 int rnnd__shard_new(const struct rnnd_options *opt, const struct rnnd_dataset *data,
-                    struct rnnd_comm *comm, struct rnnd__shard **out)
+                    int part, int parts, struct rnnd__shard **out)
 {
     struct rnnd__shard *s = NULL;
     RNND_TRY(RNND_NEW(&s, 1, "shards"));
     s->offsets = rnnd_dataset_offsets(data);
     s->pairs = rnnd_dataset_info(data)->task == RNND_LM;
     s->tokens = rnnd_dataset_info(data)->steps;
-    s->ranks = rnnd_comm_size(comm);
-    s->rank = rnnd_comm_rank(comm);
+    s->part = part;
+    s->parts = parts;
     s->window = opt->tbptt;
     s->windows_per_update = opt->tbptt ? opt->windows : 0;
     s->bound = opt->microbatch_tokens;
@@ -103,7 +103,7 @@ static void cut_micro_batches(struct rnnd__shard *s)
 static int take_own(struct rnnd__shard *s)
 {
     int64_t longest = 0;
-    struct rnnd__deal deal = {s->length, s->members, s->ranks, s->rank, s->step_cost};
+    struct rnnd__deal deal = {s->length, s->members, s->parts, s->part, s->step_cost};
     RNND_TRY(rnnd__plan_deal(&deal, s->mine, &s->count, &s->straggler));
     for (int64_t j = 0; j < s->count; j++)
         s->piece[j] = s->all[s->mine[j]];
@@ -220,10 +220,10 @@ void rnnd__shard_limits(const struct rnnd__shard *s, const int32_t *ids, int64_t
     }
     /* Longest first onto the least loaded leaves no rank more than the mean load and
        one more; one with few steps has more rows instead. */
-    int64_t mean = total / s->ranks + 1;
+    int64_t mean = total / s->parts + 1;
     int64_t traded = s->step_cost * at_most(longest, mean) / RNND_COST_ROW;
     int64_t rows =
-        s->ranks == 1 ? total : at_most(total, mean + longest + traded + count);
+        s->parts == 1 ? total : at_most(total, mean + longest + traded + count);
     if (s->bound)
         rows = at_most(rows, at_least(s->bound, longest));
     limits->sequences = at_least(limits->sequences, count);

@@ -20,7 +20,8 @@ struct rnnd__shard {
     bool pairs;
     /* steps stored in the data set */
     int64_t tokens;
-    int ranks, rank;
+    /* which part of how many: a rank's of all ranks, or a block's of all blocks */
+    int part, parts;
     /* steps, 0 = whole sequences */
     int64_t window;
     /* windows an update, 0 = all */
@@ -55,9 +56,10 @@ struct rnnd__shard {
     int64_t room;
 };
 
+/* Part 0 .. parts-1 of what entries of this data set hold. */
 RNND_CHECKED int rnnd__shard_new(const struct rnnd_options *opt,
-                                 const struct rnnd_dataset *data,
-                                 struct rnnd_comm *comm, struct rnnd__shard **out);
+                                 const struct rnnd_dataset *data, int part, int parts,
+                                 struct rnnd__shard **out);
 void rnnd__shard_free(struct rnnd__shard *shard);
 /* The sequences of a plan entry. */
 RNND_CHECKED int rnnd__shard_sequences(struct rnnd__shard *shard, const int32_t *ids,

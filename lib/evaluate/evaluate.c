@@ -12,10 +12,26 @@
 
 #include "base/signals.h"
 #include "base/status.h"
+#include "base/task.h"
 #include "data/shard.h"
 #include "evaluate/sweep.h"
 
 enum { WINDOWS_BETWEEN_CHECKS = 32 };
+
+struct evaluation {
+    struct rnnd_model *model;
+    struct rnnd_dataset *data;
+    struct rnnd_comm *comm;
+    const struct rnnd_options *opt;
+    struct rnnd_batch *batch;
+    struct rnnd_loss_sums *loss;
+    /* [parts,3] loss, targets, correct. Each part of the work has its place, which the
+       rank that does it fills: the zeros of the others change no bit of it, and the
+       parts are added in their order, whatever the number of ranks. */
+    double *part;
+    int64_t parts;
+    double sum[3];
+};
 
 /* A signal counts as a failure of this rank here: what was computed is of no use. */
 static int agree(struct rnnd_comm *comm, int status)
@@ -25,73 +41,61 @@ static int agree(struct rnnd_comm *comm, int status)
     return rnnd_comm_agree(comm, status);
 }
 
-/* ---- sums in one order, whatever the number of ranks */
+/* ---- sums in one order */
 
-/* Each part of the work has its place, which the rank that does it fills. The zeros of
-   the others change no bit of it, and the parts are added in their order. */
-struct tally {
-    /* [parts,3] loss, targets, correct */
-    double *part;
-    int64_t parts;
-    double sum[3];
-};
-
-static int begin_parts(struct tally *t, int64_t parts)
+static int begin_parts(struct evaluation *e, int64_t parts)
 {
-    RNND_TRY(rnnd__grow((size_t)parts, 3 * sizeof *t->part, "losses", &t->part));
-    memset(t->part, 0, (size_t)parts * 3 * sizeof *t->part);
-    t->parts = parts;
+    RNND_TRY(rnnd__grow((size_t)parts, 3 * sizeof *e->part, "losses", &e->part));
+    memset(e->part, 0, (size_t)parts * 3 * sizeof *e->part);
+    e->parts = parts;
     return 0;
 }
 
-static int end_part(struct tally *t, struct rnnd_model *model, int64_t k)
+static int end_part(struct evaluation *e, int64_t k)
 {
     struct rnnd_loss loss;
-    RNND_TRY(rnnd_model_take_loss(model, &loss));
-    t->part[3 * k] = loss.loss;
-    t->part[3 * k + 1] = loss.targets;
-    t->part[3 * k + 2] = loss.correct;
+    RNND_TRY(rnnd_loss_sums_take(e->loss, &loss));
+    e->part[3 * k] = loss.loss;
+    e->part[3 * k + 1] = loss.targets;
+    e->part[3 * k + 2] = loss.correct;
     return 0;
 }
 
-static int add_parts(struct tally *t, struct rnnd_comm *comm)
+static int add_parts(struct evaluation *e)
 {
-    RNND_TRY(rnnd_comm_sum(comm, t->part, (int)(3 * t->parts)));
-    for (int64_t k = 0; k < t->parts; k++)
+    RNND_TRY(rnnd_comm_sum(e->comm, e->part, (int)(3 * e->parts)));
+    for (int64_t k = 0; k < e->parts; k++)
         for (int i = 0; i < 3; i++)
-            t->sum[i] += t->part[3 * k + i];
+            e->sum[i] += e->part[3 * k + i];
     return 0;
 }
 
 /* ---- sequences: a part is a batch */
 
-static int run_pool(struct rnnd_model *model, struct rnnd_batch *batch,
-                    const struct rnnd__sweep *sweep, struct tally *tally)
+static int run_pool(struct evaluation *e, const struct rnnd__sweep *sweep)
 {
     static const struct rnnd_pass from_zero;
-    RNND_TRY(begin_parts(tally, sweep->batches));
+    RNND_TRY(begin_parts(e, sweep->batches));
     for (int64_t k = 0; k < sweep->own; k++) {
         const int32_t *ids;
         int64_t count = rnnd__sweep_batch(sweep, sweep->mine[k], &ids);
-        RNND_TRY(rnnd_batch_load_sequences(batch, ids, count));
-        RNND_TRY(rnnd_model_evaluate(model, batch, &from_zero));
-        RNND_TRY(end_part(tally, model, sweep->mine[k]));
+        RNND_TRY(rnnd_batch_load_sequences(e->batch, ids, count));
+        RNND_TRY(rnnd_model_evaluate(e->model, e->batch, &from_zero, e->loss));
+        RNND_TRY(end_part(e, sweep->mine[k]));
     }
     return 0;
 }
 
-static int run_sequences(struct rnnd_model *model, struct rnnd_batch *batch,
-                         struct rnnd_dataset *data, struct rnnd_comm *comm,
-                         const struct rnnd_options *opt, struct tally *tally)
+static int run_sequences(struct evaluation *e)
 {
     struct rnnd__sweep *sweep = NULL;
     bool more;
     int status = 0;
-    RNND_TRY_GOTO(rnnd__sweep_new(opt, data, comm, 0, &sweep));
+    RNND_TRY_GOTO(rnnd__sweep_new(e->opt, e->data, e->comm, 0, &sweep));
     RNND_TRY_GOTO(rnnd__sweep_next(sweep, &more));
     while (more) {
-        RNND_TRY_GOTO(agree(comm, run_pool(model, batch, sweep, tally)));
-        RNND_TRY_GOTO(add_parts(tally, comm));
+        RNND_TRY_GOTO(agree(e->comm, run_pool(e, sweep)));
+        RNND_TRY_GOTO(add_parts(e));
         RNND_TRY_GOTO(rnnd__sweep_next(sweep, &more));
     }
 done:
@@ -111,123 +115,97 @@ static int blocks_of(int64_t lanes)
     return blocks < 1 ? 1 : blocks > MOST_BLOCKS ? MOST_BLOCKS : (int)blocks;
 }
 
-static int run_window(struct rnnd_model *model, struct rnnd_batch *batch,
-                      struct rnnd__shard *shard, struct rnnd_state *state, int64_t w)
+static int run_window(struct evaluation *e, struct rnnd__shard *lanes,
+                      struct rnnd_state *state, int64_t w)
 {
-    for (int64_t m = 0; m < shard->cuts; m++) {
+    for (int64_t m = 0; m < lanes->cuts; m++) {
         const struct rnnd_piece *pieces;
-        int64_t count = rnnd__shard_slice(shard, w, m, &pieces);
-        struct rnnd_pass pass = {.state = state, .state_row = shard->cut[m]};
+        int64_t count = rnnd__shard_slice(lanes, w, m, &pieces);
+        struct rnnd_pass pass = {.state = state, .state_row = lanes->cut[m]};
         if (count == 0)
             continue;
-        RNND_TRY(rnnd_batch_load(batch, pieces, count, w * shard->window));
-        RNND_TRY(rnnd_model_evaluate(model, batch, &pass));
+        RNND_TRY(rnnd_batch_load(e->batch, pieces, count, w * lanes->window));
+        RNND_TRY(rnnd_model_evaluate(e->model, e->batch, &pass, e->loss));
     }
     rnnd_state_advance(state);
     return 0;
 }
 
-/* One block, or none (shard->rank is no block): every rank joins in what is agreed. */
-static int run_block(struct rnnd_model *model, struct rnnd_batch *batch,
-                     struct rnnd__shard *shard, struct rnnd_comm *comm,
-                     struct tally *tally)
+/* All windows of a block. A rank that has none left (idle) joins in what is agreed,
+   window by window, as long as the others run. */
+static int run_block(struct evaluation *e, struct rnnd__shard *lanes, bool idle)
 {
     struct rnnd_state *state = NULL;
-    bool mine = shard->rank < shard->ranks;
-    int status = 0, running = mine ? rnnd_state_new(model, shard->count, &state) : 0;
-    for (int64_t w = 0; w < shard->windows; w++) {
-        bool last = w + 1 == shard->windows;
-        if (running == 0 && mine)
-            running = run_window(model, batch, shard, state, w);
-        if (running == 0 && mine && last)
-            running = end_part(tally, model, shard->rank);
+    int status = 0, running = idle ? 0 : rnnd_state_new(e->model, lanes->count, &state);
+    for (int64_t w = 0; w < lanes->windows; w++) {
+        bool last = w + 1 == lanes->windows;
+        if (running == 0 && !idle)
+            running = run_window(e, lanes, state, w);
+        if (running == 0 && !idle && last)
+            running = end_part(e, lanes->part);
         if ((w + 1) % WINDOWS_BETWEEN_CHECKS == 0 || last)
-            RNND_TRY_GOTO(agree(comm, running));
+            RNND_TRY_GOTO(agree(e->comm, running));
     }
 done:
     rnnd_state_free(state);
     return status;
 }
 
-static int run_lanes(struct rnnd_model *model, struct rnnd_batch *batch,
-                     struct rnnd_dataset *data, struct rnnd_comm *comm,
-                     const struct rnnd_options *opt, struct tally *tally)
+static int run_lanes(struct evaluation *e)
 {
-    struct rnnd__shard *shard = NULL;
-    int status = 0, rank = rnnd_comm_rank(comm), ranks = rnnd_comm_size(comm);
-    RNND_TRY_GOTO(rnnd__shard_new(opt, data, comm, &shard));
-    shard->ranks = blocks_of(opt->batch);
-    RNND_TRY_GOTO(begin_parts(tally, shard->ranks));
-    for (int first = 0; first < shard->ranks; first += ranks) {
+    struct rnnd__shard *lanes = NULL;
+    int status = 0, rank = rnnd_comm_rank(e->comm), ranks = rnnd_comm_size(e->comm);
+    int blocks = blocks_of(e->opt->batch);
+    RNND_TRY_GOTO(begin_parts(e, blocks));
+    for (int first = 0; first < blocks; first += ranks) {
         int block = first + rank;
-        shard->rank = block < shard->ranks ? block : 0;
-        RNND_TRY_GOTO(rnnd__shard_lanes(shard, opt->batch));
-        shard->rank = block;
-        RNND_TRY_GOTO(run_block(model, batch, shard, comm, tally));
+        bool idle = block >= blocks;
+        rnnd__shard_free(lanes);
+        lanes = NULL;
+        RNND_TRY_GOTO(
+            rnnd__shard_new(e->opt, e->data, idle ? 0 : block, blocks, &lanes));
+        RNND_TRY_GOTO(rnnd__shard_lanes(lanes, e->opt->batch));
+        RNND_TRY_GOTO(run_block(e, lanes, idle));
     }
-    RNND_TRY_GOTO(add_parts(tally, comm));
+    RNND_TRY_GOTO(add_parts(e));
 done:
-    rnnd__shard_free(shard);
+    rnnd__shard_free(lanes);
     return status;
 }
 
 static void measure(enum rnnd_task task, const struct rnnd_loss *sum,
                     struct rnnd_metrics *out)
 {
-    struct rnnd_metrics m = {.loss = sum->loss / sum->targets,
-                             .targets = (int64_t)sum->targets};
-    switch (task) {
-    case RNND_CLASSIFY:
-    case RNND_TAG:
-        m.metric = "accuracy";
-        m.value = sum->correct / sum->targets;
-        break;
-    case RNND_REGRESS:
-    case RNND_REGRESS_STEPS:
-        m.metric = "rmse";
-        m.value = sqrt(m.loss);
-        break;
-    case RNND_MULTILABEL:
-        m.metric = "nll";
-        m.value = m.loss;
-        break;
-    case RNND_LM:
-        m.metric = "perplexity";
-        m.value = exp(m.loss);
-        break;
-    case RNND_NO_TASK:
-        break;
-    }
-    *out = m;
-}
-
-bool rnnd_streams(const struct rnnd_options *opt, enum rnnd_task task)
-{
-    if (task != RNND_LM || opt->tbptt == 0 || opt->stream == RNND_STREAM_NO)
-        return false;
-    return opt->stream == RNND_STREAM_YES || opt->batch_tokens == 0;
+    const struct rnnd__task_traits *traits = rnnd__task(task);
+    double mean = sum->loss / sum->targets, value = mean;
+    if (traits->target == RNND__TARGET_CLASS)
+        value = sum->correct / sum->targets;
+    else if (traits->target == RNND__TARGET_VALUES)
+        value = sqrt(mean);
+    else if (traits->target == RNND__TARGET_TOKEN)
+        value = exp(mean);
+    *out = (struct rnnd_metrics){.loss = mean,
+                                 .targets = (int64_t)sum->targets,
+                                 .metric = traits->metric,
+                                 .value = value};
 }
 
 int rnnd_evaluate(struct rnnd_model *model, struct rnnd_dataset *data,
                   struct rnnd_comm *comm, const struct rnnd_options *opt,
                   struct rnnd_metrics *out)
 {
-    const struct rnnd_model_spec *spec = rnnd_model_spec(model);
-    struct rnnd_batch *batch = NULL;
-    struct tally tally = {NULL, 0, {0}};
-    struct rnnd_loss before;
+    struct evaluation e = {.model = model, .data = data, .comm = comm, .opt = opt};
+    struct rnnd_backend *be = rnnd_model_backend(model);
+    enum rnnd_task task = rnnd_model_spec(model)->task;
     int status = 0;
-    RNND_TRY(rnnd_model_take_loss(model, &before)); /* a training's sums are not ours */
-    RNND_TRY_GOTO(rnnd_batch_new(rnnd_model_backend(model), data, true,
-                                 rnnd_model_mean(model), rnnd_model_std(model),
-                                 &batch));
-    RNND_TRY_GOTO(rnnd_streams(opt, spec->task)
-                      ? run_lanes(model, batch, data, comm, opt, &tally)
-                      : run_sequences(model, batch, data, comm, opt, &tally));
-    struct rnnd_loss sum = {tally.sum[0], tally.sum[1], tally.sum[2]};
-    measure(spec->task, &sum, out);
+    RNND_TRY_GOTO(rnnd_loss_sums_new(be, &e.loss));
+    RNND_TRY_GOTO(rnnd_batch_new(be, data, true, rnnd_model_mean(model),
+                                 rnnd_model_std(model), &e.batch));
+    RNND_TRY_GOTO(rnnd_streams(opt, task) ? run_lanes(&e) : run_sequences(&e));
+    measure(task, &(struct rnnd_loss){e.sum[0], e.sum[1], e.sum[2]}, out);
 done:
-    free(tally.part);
-    rnnd_batch_free(batch);
+    free(e.part);
+    rnnd_batch_free(e.batch);
+    rnnd_loss_sums_free(e.loss);
     return status;
 }

@@ -129,8 +129,6 @@ int rnnd_model_new(struct rnnd_backend *be, const struct rnnd_model_spec *spec,
     RNND_TRY_GOTO(RNND_NEW(&m->params.list, most, "parameter table"));
     add_all(m);
     RNND_TRY_GOTO(rnnd__params_alloc(&m->params, be));
-    RNND_TRY_GOTO(rnnd__device_alloc(be, &m->sums, sizeof(struct rnnd__sums) / 4));
-    be->ops->zero(be, m->sums, sizeof(struct rnnd__sums));
     if (spec->normalize) {
         size_t I = (size_t)spec->inputs;
         RNND_TRY_GOTO(RNND_NEW(&m->mean, I, "input.mean"));
@@ -148,6 +146,11 @@ done:
 int rnnd_model_init(struct rnnd_model *m, uint64_t seed)
 {
     return rnnd__params_init(&m->params, seed);
+}
+
+void rnnd_model_zero_gradient(struct rnnd_model *m)
+{
+    m->be->ops->zero(m->be, m->params.grad, (size_t)m->params.count * sizeof(float));
 }
 
 const struct rnnd__params *rnnd__model_params(const struct rnnd_model *m)
@@ -320,7 +323,6 @@ void rnnd_model_free(struct rnnd_model *m)
     if (!m)
         return;
     free_workspace(m);
-    rnnd__device_free(m->be, &m->sums);
     rnnd__params_clear(&m->params);
     free_classes(m);
     free(m->mean);

@@ -29,8 +29,6 @@ struct rnnd_model {
     /* workspace, sized by reserve */
     struct rnnd_limits room;
     bool room_for_training;
-    /* struct rnnd__sums */
-    struct rnnd__buf sums;
     /* [R,E] */
     struct rnnd__buf embedded;
     /* [R,D*H] outputs after dropout, where p > 0 */
@@ -69,6 +67,12 @@ static inline double rnnd__model_dropout_after(const struct rnnd_model *m, int l
         return m->spec.dropout;
     return rnnd__model_is_stepwise(m) ? m->spec.dropout_head : 0;
 }
+
+struct rnnd_loss_sums {
+    struct rnnd_backend *be;
+    /* struct rnnd__sums */
+    struct rnnd__buf sums;
+};
 
 /* Hidden states of rows: current, next, marked; each [L*D, rows, H]. */
 enum { RNND_STATE_MARKED = 2 };

@@ -1,8 +1,8 @@
 /*
  * passes.c - the stack at work: forward, loss, backward over a packed batch.
  *
- * Takes packed batches; adds gradient sums to the parameter arena and loss sums to the
- * model's own, and announces gradients as soon as they are final. Means, norms and
+ * Takes packed batches; adds gradient sums to the parameter arena and the loss to what
+ * the caller gives, and announces gradients as soon as they are final. Means, norms and
  * updates are made elsewhere, from sums over all ranks.
  */
 #include "base/random.h"
@@ -178,21 +178,21 @@ int rnnd_model_announce(struct rnnd_model *m)
 
 /* Loss of the head; dy receives the gradient of the top layer's output. */
 static void head_backward(struct rnnd_model *m, struct rnnd_batch *batch,
-                          const struct rnnd_pass *pass)
+                          const struct rnnd_pass *pass, struct rnnd_loss_sums *loss)
 {
     const struct rnnd__backend_ops *op = m->be->ops;
     const struct rnnd__packed *p = &batch->packed;
     int top = (int)m->spec.layers - 1;
     if (rnnd__model_is_stepwise(m)) {
-        rnnd__head_loss(&m->head, &m->params, p->R, m->sums, m->dy, head_input(m, true),
-                        batch->targets, true);
+        rnnd__head_loss(&m->head, &m->params, p->R, loss->sums, m->dy,
+                        head_input(m, true), batch->targets, true);
         struct rnnd__dropout mask = mask_after(m, batch, pass, top);
         drop(m, &mask, m->dy, m->dy);
         return;
     }
     struct rnnd__pooling pooling = {m->spec.pool, m->D, m->spec.hidden, p};
     struct rnnd__dropout mask = mask_of_pooled(m, batch, pass);
-    rnnd__head_loss(&m->head, &m->params, p->N, m->sums, m->dpooled, m->pooled,
+    rnnd__head_loss(&m->head, &m->params, p->N, loss->sums, m->dpooled, m->pooled,
                     batch->targets, true);
     drop(m, &mask, m->dpooled, m->dpooled);
     op->pool_backward(m->be, &pooling, m->dy, m->dpooled, m->argmax);
@@ -234,10 +234,10 @@ static void layer_backward(struct rnnd_model *m, struct rnnd_batch *batch,
 }
 
 static int backward(struct rnnd_model *m, struct rnnd_batch *batch,
-                    const struct rnnd_pass *pass)
+                    const struct rnnd_pass *pass, struct rnnd_loss_sums *loss)
 {
     double mark = rnnd__timeline_now();
-    head_backward(m, batch, pass);
+    head_backward(m, batch, pass, loss);
     rnnd__timeline_mark(RNND_WORK_HEAD, false, -1, mark);
     RNND_TRY(announce(m, pass->last, 0, m->layer[m->spec.layers - 1].w_ih[0]));
     for (int l = (int)m->spec.layers - 1; l >= 0; l--) {
@@ -256,20 +256,20 @@ static int reserve_for(struct rnnd_model *m, const struct rnnd_batch *batch,
 }
 
 int rnnd_model_gradient(struct rnnd_model *m, struct rnnd_batch *batch,
-                        const struct rnnd_pass *pass)
+                        const struct rnnd_pass *pass, struct rnnd_loss_sums *loss)
 {
     RNND_TRY(reserve_for(m, batch, true));
     forward(m, batch, pass, true);
-    return backward(m, batch, pass);
+    return backward(m, batch, pass, loss);
 }
 
 int rnnd_model_evaluate(struct rnnd_model *m, struct rnnd_batch *batch,
-                        const struct rnnd_pass *pass)
+                        const struct rnnd_pass *pass, struct rnnd_loss_sums *loss)
 {
     int64_t rows = rnnd__model_is_stepwise(m) ? batch->packed.R : batch->packed.N;
     RNND_TRY(reserve_for(m, batch, false));
     forward(m, batch, pass, false);
-    rnnd__head_loss(&m->head, &m->params, rows, m->sums, none, head_input(m, false),
+    rnnd__head_loss(&m->head, &m->params, rows, loss->sums, none, head_input(m, false),
                     batch->targets, false);
     return 0;
 }
@@ -282,13 +282,4 @@ int rnnd_model_scores(struct rnnd_model *m, struct rnnd_batch *batch,
     RNND_TRY(reserve_for(m, batch, false));
     forward(m, batch, pass ? pass : &from_zero, false);
     return rnnd__head_scores(&m->head, &m->params, rows, out, head_input(m, false));
-}
-
-int rnnd_model_take_loss(struct rnnd_model *m, struct rnnd_loss *out)
-{
-    struct rnnd__sums sums;
-    RNND_TRY(rnnd__device_download(m->be, &sums, m->sums, sizeof sums));
-    m->be->ops->zero(m->be, m->sums, sizeof sums);
-    *out = (struct rnnd_loss){sums.loss, sums.targets, sums.correct};
-    return 0;
 }

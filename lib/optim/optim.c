@@ -84,11 +84,6 @@ static void apply(struct rnnd_optim *o, double lr, double gscale)
     op->adam(p->be, &adam, p->value, p->grad, o->moment[0], o->moment[1]);
 }
 
-static void drop_gradients(const struct rnnd__params *p)
-{
-    p->be->ops->zero(p->be, p->grad, (size_t)p->count * 4);
-}
-
 int rnnd_optim_step(struct rnnd_optim *o, const struct rnnd_loss *loss, double lr,
                     double *grad_norm)
 {
@@ -96,13 +91,10 @@ int rnnd_optim_step(struct rnnd_optim *o, const struct rnnd_loss *loss, double l
     double squares;
     RNND_TRY(rnnd__device_status(
         p->be, p->be->ops->sum_sq(p->be, p->count, &squares, p->grad)));
-    if (!isfinite(loss->loss) || !isfinite(squares)) {
-        drop_gradients(p);
+    if (!isfinite(loss->loss) || !isfinite(squares))
         return rnnd__fail(RNND_ENONFINITE, "the %s is not finite",
                           isfinite(loss->loss) ? "gradient" : "loss");
-    }
     if (loss->targets == 0) {
-        drop_gradients(p);
         *grad_norm = 0;
         return 0;
     }

@@ -38,7 +38,7 @@ static int run_micro(struct rnnd__gradient *g, int64_t w, int64_t m, bool last)
     RNND_TRY(rnnd_batch_load(g->batch, pieces, count, w * g->shard->window));
     rnnd__timeline_mark(RNND_WORK_LOAD, false, -1, mark);
     g->loading += rnnd__clock() - start;
-    return rnnd_model_gradient(g->model, g->batch, &pass);
+    return rnnd_model_gradient(g->model, g->batch, &pass, g->loss);
 }
 
 int rnnd__gradient_accumulate(struct rnnd__gradient *g)

@@ -11,6 +11,8 @@ struct rnnd__gradient {
     struct rnnd_model *model;
     struct rnnd_batch *batch;
     struct rnnd__shard *shard;
+    /* the passes' loss is added to it */
+    struct rnnd_loss_sums *loss;
     /* carried, NULL without truncated BPTT */
     struct rnnd_state *state;
     uint64_t seed;
@@ -21,7 +23,7 @@ struct rnnd__gradient {
     double loading;
 };
 
-/* Adds this rank's gradient and loss sums of the update to the model's, and announces
+/* Adds this rank's gradient sums of the update to the model's, and announces
    the gradients as final, also where there is no work. */
 RNND_CHECKED int rnnd__gradient_accumulate(struct rnnd__gradient *gradient);
 

@@ -15,7 +15,7 @@ int rnnd__setup_check_lanes(const struct rnnd__setup *s,
                             const struct rnnd_dataset *data)
 {
     struct rnnd__shard *shard = NULL;
-    RNND_TRY(rnnd__shard_new(s->opt, data, s->comm, &shard));
+    RNND_TRY(rnnd__shard_new(s->opt, data, 0, 1, &shard));
     int status = rnnd__shard_lanes(shard, s->opt->batch);
     rnnd__shard_free(shard);
     return status < 0 ? rnnd__fail(status, "%s: %s", rnnd_dataset_info(data)->path,
@@ -90,6 +90,7 @@ int rnnd__setup_model(struct rnnd__setup *s)
 {
     const struct rnnd_options *o = s->opt;
     struct rnnd_plan_options plan = rnnd_plan_options_of(o);
+    int rank = rnnd_comm_rank(s->comm), ranks = rnnd_comm_size(s->comm);
     RNND_TRY(rnnd_backend_open(o, s->comm, &s->be));
     say_path(s);
     RNND_TRY(rnnd_model_new(s->be, &s->spec, &s->model));
@@ -98,8 +99,8 @@ int rnnd__setup_model(struct rnnd__setup *s)
     RNND_TRY(rnnd_reducer_new(s->model, s->comm, o->bucket_mb, &s->reducer));
     RNND_TRY(rnnd_batch_new(s->be, s->data, true, rnnd_model_mean(s->model),
                             rnnd_model_std(s->model), &s->batch));
-    RNND_TRY(rnnd__shard_new(o, s->data, s->comm, &s->shard));
-    RNND_TRY(rnnd__prefetch_new(o, s->data, s->comm, &s->prefetch));
+    RNND_TRY(rnnd__shard_new(o, s->data, rank, ranks, &s->shard));
+    RNND_TRY(rnnd__prefetch_new(o, s->data, rank, ranks, &s->prefetch));
     return rnnd_plan_new(rnnd_dataset_offsets(s->data),
                          rnnd_dataset_info(s->data)->sequences, &plan, &s->plan);
 }

@@ -17,22 +17,11 @@
 #include "base/status.h"
 #include "base/timeline.h"
 #include "options/options.h"
-#include "train/gradient.h"
 
-/* Flags that ranks shard with every update. */
+/* Flags that ranks share with every update. */
 enum { FLAG_STOP = 1, FLAG_SAVE = 2, FLAG_MUTE = 4 };
 
 /* ---- one update */
-
-static double learning_rate(const struct rnnd__trainer *t)
-{
-    struct rnnd__schedule_point at = {
-        .update = t->at.update,
-        .epoch = t->at.epoch,
-        .part = t->epoch_updates ? (double)t->epoch_done / (double)t->epoch_updates : 0,
-        .plateau_factor = t->at.plateau_factor};
-    return rnnd__learning_rate(t->opt, &at);
-}
 
 static bool save_is_due(const struct rnnd__trainer *t)
 {
@@ -40,94 +29,20 @@ static bool save_is_due(const struct rnnd__trainer *t)
     return t->lead && minutes > 0 && rnnd__clock() - t->last_save > 60 * minutes;
 }
 
-/* The position after an update that ended with this window. */
-static void advance(struct rnnd__trainer *t, int64_t end)
+/* One update of all ranks, and what any of them asks for. *save: a checkpoint. */
+static int update(struct rnnd__trainer *t, bool *save)
 {
-    t->at.update++;
-    t->at.entry_updates++;
-    t->epoch_done++;
-    if (end < t->setup.shard->windows)
-        return;
-    t->at.entry_updates = 0;
-    t->at.entry++;
-}
-
-/* Applies the sums of all ranks. *skipped: why not, NULL = applied. */
-static int apply(struct rnnd__trainer *t, const struct rnnd_loss *loss, double lr,
-                 const char **skipped)
-{
-    double norm = NAN, mark = rnnd__timeline_now();
-    int status = rnnd_optim_step(t->setup.optim, loss, lr, &norm);
-    rnnd__timeline_mark(RNND_WORK_OPTIMIZER, false, -1, mark);
-    *skipped = loss->targets == 0 ? "no targets" : NULL;
-    if (status == RNND_ENONFINITE && t->opt->on_nonfinite == RNND_NONFINITE_SKIP) {
-        *skipped = isfinite(loss->loss) ? "non-finite gradient" : "non-finite loss";
-        status = 0;
-    }
-    if (status == RNND_ENONFINITE && t->carried)
-        rnnd_state_back(t->carried);
-    RNND_TRY(status);
-    t->at.last_lr = lr;
-    t->at.last_norm = norm;
-    if (*skipped)
-        return 0;
-    t->at.applied++;
-    t->at.log_loss += loss->loss;
-    t->at.log_targets += loss->targets;
-    return 0;
-}
-
-/* This rank's sums. begun: a failure that the others are still to learn of. */
-static int own_sums(struct rnnd__trainer *t, int begun, struct rnnd_loss *loss)
-{
-    struct rnnd__gradient gradient = {.model = t->setup.model,
-                                      .batch = t->setup.batch,
-                                      .shard = t->setup.shard,
-                                      .state = t->carried,
-                                      .seed = (uint64_t)t->opt->seed,
-                                      .update = t->at.update,
-                                      .index = t->at.entry_updates};
-    RNND_TRY(begun);
-    if (t->carried)
-        rnnd_state_mark(t->carried);
-    if (t->setup.streams)
-        rnnd__prefetch_lanes(t->setup.prefetch, t->setup.shard,
-                             t->at.entry_updates + 1);
-    RNND_TRY(rnnd__gradient_accumulate(&gradient));
-    t->at.log_wait += gradient.loading;
-    return rnnd_model_take_loss(t->setup.model, loss);
-}
-
-static void count_steps(struct rnnd__trainer *t, int64_t first, int64_t end)
-{
-    double steps = (double)rnnd__shard_steps(t->setup.shard, first, end);
-    t->at.log_steps += steps;
-    t->steps_done += steps;
-    t->at.log_straggler += t->setup.shard->straggler;
-    t->at.log_updates++;
-}
-
-/* One update: this rank's sums, the sums of all, the optimizer. */
-static int update(struct rnnd__trainer *t, int begun, bool *save)
-{
-    double start = rnnd__clock();
-    int64_t end, first = rnnd__shard_windows(t->setup.shard, t->at.entry_updates, &end);
     struct rnnd_loss loss = {0, 0, 0};
     const char *skipped;
-    rnnd_comm_at_update(t->comm, t->at.update);
-    int status = own_sums(t, begun, &loss);
+    int status = rnnd__stepper_gradient(&t->step, &loss);
     unsigned flags = (rnnd__signals_received() ? FLAG_STOP : 0u) |
                      (save_is_due(t) ? FLAG_SAVE : 0u) |
                      (t->report_status < 0 ? FLAG_MUTE : 0u);
-    RNND_TRY(rnnd_reducer_finish(t->setup.reducer, status, &flags, &loss));
+    RNND_TRY(rnnd__stepper_finish(&t->step, status, &flags, &loss, &skipped));
     t->stopping = flags & FLAG_STOP;
     t->mute = flags & FLAG_MUTE;
     *save = flags & FLAG_SAVE;
-    RNND_TRY(apply(t, &loss, learning_rate(t), &skipped));
-    t->at.log_wait += rnnd_reducer_take_wait(t->setup.reducer);
-    count_steps(t, first, end);
-    advance(t, end);
-    t->at.log_seconds += rnnd__clock() - start;
+    t->steps_done += t->step.steps;
     if (skipped)
         rnnd__trainer_report_skip(t, skipped);
     return 0;
@@ -178,7 +93,7 @@ static bool validation_is_due(const struct rnnd__trainer *t)
 {
     int64_t every = t->opt->valid_every;
     return t->valid && every && t->at.update > 0 && t->at.update % every == 0 &&
-           t->at.validated != t->at.update && t->at.entry < t->entries;
+           t->at.validated != t->at.update && !rnnd__stepper_epoch_is_done(&t->step);
 }
 
 /* What an epoch's validation decides. */
@@ -209,82 +124,6 @@ static bool finished(const struct rnnd__trainer *t)
            (o->patience && t->at.patience_count >= o->patience);
 }
 
-/* Memory for all batches of the epoch, so that the loop allocates nothing. */
-static int reserve(struct rnnd__trainer *t, const struct rnnd_limits *limits)
-{
-    RNND_TRY(rnnd_batch_reserve(t->setup.batch, limits));
-    RNND_TRY(rnnd_model_reserve(t->setup.model, limits, true));
-    if (t->opt->tbptt == 0 || limits->sequences <= t->carried_rows)
-        return 0;
-    rnnd_state_free(t->carried);
-    t->carried = NULL;
-    t->carried_rows = limits->sequences;
-    return rnnd_state_new(t->setup.model, t->carried_rows, &t->carried);
-}
-
-static int64_t longest_of(const struct rnnd__trainer *t, const int32_t *ids,
-                          int64_t count)
-{
-    const int64_t *offsets = rnnd_dataset_offsets(t->setup.data);
-    int64_t longest = 0;
-    for (int64_t i = 0; i < count; i++) {
-        int64_t length = offsets[ids[i] + 1] - offsets[ids[i]];
-        longest = length > longest ? length : longest;
-    }
-    return longest - (t->setup.shard->pairs && longest > 0);
-}
-
-/* Lays out the epoch that at.epoch says. */
-static int begin_epoch(struct rnnd__trainer *t)
-{
-    struct rnnd_limits limits = {0, 0, 0};
-    t->epoch_updates = t->epoch_done = 0;
-    if (t->setup.streams) {
-        t->entries = 1;
-        RNND_TRY(rnnd__shard_lanes(t->setup.shard, t->opt->batch));
-        rnnd__shard_limits(t->setup.shard, NULL, t->setup.shard->members, &limits);
-        t->epoch_updates = rnnd__shard_updates(
-            t->setup.shard, t->setup.shard->length[t->setup.shard->members - 1]);
-        t->epoch_done = t->at.entry ? t->epoch_updates : t->at.entry_updates;
-        return reserve(t, &limits);
-    }
-    rnnd_plan_epoch(t->setup.plan, t->at.epoch);
-    t->entries = rnnd_plan_entries(t->setup.plan);
-    for (int64_t e = 0; e < t->entries; e++) {
-        const int32_t *ids;
-        int64_t count;
-        rnnd_plan_entry(t->setup.plan, e, &ids, &count);
-        rnnd__shard_limits(t->setup.shard, ids, count, &limits);
-        int64_t groups = rnnd__shard_updates(t->setup.shard, longest_of(t, ids, count));
-        t->epoch_done += e < t->at.entry    ? groups
-                         : e == t->at.entry ? t->at.entry_updates
-                                            : 0;
-        t->epoch_updates += groups;
-    }
-    return reserve(t, &limits);
-}
-
-/* This rank's shard of the entry under way; carried states start from zero, or from the
-   checkpoint where the run goes on in the middle. */
-static int begin_entry(struct rnnd__trainer *t)
-{
-    if (!t->setup.streams) {
-        const int32_t *ids;
-        int64_t count;
-        rnnd_plan_entry(t->setup.plan, t->at.entry, &ids, &count);
-        RNND_TRY(rnnd__shard_sequences(t->setup.shard, ids, count));
-        RNND_TRY(
-            rnnd__prefetch_entry(t->setup.prefetch, t->setup.plan, t->at.entry + 1));
-    }
-    if (!t->carried)
-        return 0;
-    rnnd_state_zero(t->carried);
-    if (t->mid_entry)
-        RNND_TRY(rnnd__trainer_put_carry(t));
-    t->mid_entry = false;
-    return 0;
-}
-
 static int after_update(struct rnnd__trainer *t, bool save)
 {
     int64_t every = t->opt->save_every;
@@ -298,21 +137,9 @@ static int after_update(struct rnnd__trainer *t, bool save)
         RNND_TRY(validate_within(t));
     /* The last update of an epoch is saved once the epoch is judged. */
     bool due = save || (every && t->at.update % every == 0);
-    return due && t->at.entry < t->entries && !t->stopping ? rnnd__trainer_save(t) : 0;
-}
-
-/* The updates of the entry under way, until it ends or the run does. */
-static int run_entry(struct rnnd__trainer *t, bool *save)
-{
-    int64_t entry = t->at.entry;
-    int begun = begin_entry(t);
-    while (t->at.entry == entry && !finished(t)) {
-        bool due;
-        RNND_TRY(update(t, begun, &due));
-        *save = *save || due;
-        RNND_TRY(after_update(t, due));
-    }
-    return 0;
+    return due && !rnnd__stepper_epoch_is_done(&t->step) && !t->stopping
+               ? rnnd__trainer_save(t)
+               : 0;
 }
 
 static int end_epoch(struct rnnd__trainer *t, bool save)
@@ -338,13 +165,16 @@ static int end_epoch(struct rnnd__trainer *t, bool save)
 
 static int run_epoch(struct rnnd__trainer *t)
 {
-    bool save = false;
-    RNND_TRY(rnnd_comm_agree(t->comm, begin_epoch(t)));
+    bool due, save = false;
+    RNND_TRY(rnnd_comm_agree(t->comm, rnnd__stepper_begin_epoch(&t->step)));
     if (validation_is_due(t)) /* it was given up when the run was stopped */
         RNND_TRY(validate_within(t));
-    while (t->at.entry < t->entries && !finished(t))
-        RNND_TRY(run_entry(t, &save));
-    return t->at.entry == t->entries ? end_epoch(t, save) : 0;
+    while (!rnnd__stepper_epoch_is_done(&t->step) && !finished(t)) {
+        RNND_TRY(update(t, &due));
+        save = save || due;
+        RNND_TRY(after_update(t, due));
+    }
+    return rnnd__stepper_epoch_is_done(&t->step) ? end_epoch(t, save) : 0;
 }
 
 static int run(struct rnnd__trainer *t)

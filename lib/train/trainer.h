@@ -17,7 +17,7 @@
 #include "record/metrics.h"
 #include "record/progress.h"
 #include "record/tensorboard.h"
-#include "train/setup.h"
+#include "train/step.h"
 
 struct rnnd__trainer {
     /* in force */
@@ -31,20 +31,10 @@ struct rnnd__trainer {
     /* training data, model and what feeds it */
     struct rnnd__setup setup;
     struct rnnd_dataset *valid;
-    /* hidden states, with truncated BPTT */
-    struct rnnd_state *carried;
-    int64_t carried_rows;
 
-    /* where the run stands */
+    /* where the run stands, and what moves it on */
     struct rnnd__train_state at;
-    /* of this epoch */
-    int64_t entries;
-    /* that they make */
-    int64_t epoch_updates;
-    /* of those, done */
-    int64_t epoch_done;
-    /* at.carry is to be put in place */
-    bool mid_entry;
+    struct rnnd__stepper step;
 
     /* rank 0 */
     struct rnnd__run_dir *dir;
@@ -84,8 +74,6 @@ RNND_CHECKED int rnnd__trainer_save_best(struct rnnd__trainer *t);
 RNND_CHECKED int rnnd__trainer_restore(struct rnnd__trainer *t, const char *path);
 /* Parameters of rank 0 to all ranks. Collective. */
 RNND_CHECKED int rnnd__trainer_broadcast(struct rnnd__trainer *t);
-/* Puts the carried states of a checkpoint into the rows of this rank's pieces. */
-RNND_CHECKED int rnnd__trainer_put_carry(struct rnnd__trainer *t);
 /* ECOMM, with the ranks named, where parameters differ between ranks. Collective. */
 RNND_CHECKED int rnnd__trainer_compare(struct rnnd__trainer *t);
 

@@ -165,6 +165,12 @@ static void fresh_state(struct rnnd__trainer *t)
         .fingerprint = rnnd_dataset_info(t->setup.data)->fingerprint};
 }
 
+static int open_model(struct rnnd__trainer *t)
+{
+    RNND_TRY(rnnd__setup_model(&t->setup));
+    return rnnd__stepper_open(&t->step, &t->setup, &t->at);
+}
+
 static void describe_launch(const struct rnnd__trainer *t, char *text, size_t size)
 {
     snprintf(text, size, "%d ranks, %s", rnnd_comm_size(t->comm),
@@ -267,7 +273,7 @@ int rnnd__trainer_open(struct rnnd__trainer *t, const struct rnnd_options *opt)
     RNND_TRY_GOTO(settle_options(t, &checkpoint));
     RNND_TRY_GOTO(rnnd_comm_agree(t->comm, open_data(t)));
     warn_of_long_sequences(t);
-    RNND_TRY_GOTO(rnnd_comm_agree(t->comm, rnnd__setup_model(&t->setup)));
+    RNND_TRY_GOTO(rnnd_comm_agree(t->comm, open_model(t)));
     RNND_TRY_GOTO(start(t, checkpoint));
     RNND_TRY_GOTO(rnnd_comm_agree(t->comm, t->lead ? open_folder(t) : 0));
 done:
@@ -281,7 +287,7 @@ void rnnd__trainer_close(struct rnnd__trainer *t)
     rnnd__metrics_close(t->log);
     rnnd__tensorboard_close(t->board);
     rnnd__run_dir_close(t->dir);
-    rnnd_state_free(t->carried);
+    rnnd__stepper_close(&t->step);
     rnnd__carry_clear(&t->at.carry);
     rnnd_dataset_close(t->valid);
     rnnd__setup_close(&t->setup);

@@ -102,13 +102,6 @@ void rnnd__trainer_report_update(struct rnnd__trainer *t, bool logged)
     rnnd__progress_update(t->meter, &point, logged);
 }
 
-static void forget_sums(struct rnnd__train_state *at)
-{
-    at->log_loss = at->log_targets = at->log_steps = at->log_seconds = 0;
-    at->log_wait = at->log_straggler = 0;
-    at->log_updates = 0;
-}
-
 /* The epoch that the last update belongs to: an epoch that has just ended counts. */
 static int64_t epoch_of_last_update(const struct rnnd__trainer *t)
 {
@@ -165,7 +158,7 @@ void rnnd__trainer_report_train(struct rnnd__trainer *t, bool final)
     if (t->board)
         draw_train(t, &record);
     if (!final)
-        forget_sums(&t->at);
+        rnnd__train_state_clear_sums(&t->at);
 }
 
 void rnnd__trainer_report_valid(struct rnnd__trainer *t, const struct rnnd_metrics *m)

@@ -1,9 +1,7 @@
 /*
  * trainer_save.c - checkpoints of a run, and the carried states of all ranks in them.
  *
- * Rank 0 writes and reads; states of hidden units live on the rank that runs the
- * sequence or lane, so they are gathered before a save and dealt out again after a
- * load, by id.
+ * Rank 0 writes and reads, and hands what it read to the others.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -17,131 +15,15 @@
 #include "model/params.h"
 #include "train/trainer.h"
 
-/* ---- carried states */
-
-/* Floats of one row: L*D*H. */
-static int64_t row_width(const struct rnnd__trainer *t)
-{
-    const struct rnnd_model_spec *s = rnnd_model_spec(t->setup.model);
-    return s->layers * (s->bidirectional ? 2 : 1) * s->hidden;
-}
-
-static bool has_cells(const struct rnnd__trainer *t)
-{
-    return rnnd_model_spec(t->setup.model)->cell == RNND_LSTM;
-}
-
-/* [L*D, rows, H] against [row, L*D, H]. */
-static void copy_row(const struct rnnd__trainer *t, float *device, float *row,
-                     int64_t j, bool to_device)
-{
-    int64_t H = rnnd_model_spec(t->setup.model)->hidden, places = row_width(t) / H;
-    for (int64_t k = 0; k < places; k++) {
-        float *d = device + (k * t->carried_rows + j) * H, *r = row + k * H;
-        memcpy(to_device ? d : r, to_device ? r : d, (size_t)H * sizeof(float));
-    }
-}
-
-/* A rank's record of one row: its id as 8 bytes, then h, then c. */
-static size_t record_size(const struct rnnd__trainer *t)
-{
-    return sizeof(int64_t) +
-           (size_t)((1 + has_cells(t)) * row_width(t)) * sizeof(float);
-}
-
-static int pack_records(struct rnnd__trainer *t, char **out, size_t *bytes)
-{
-    size_t size = (size_t)(row_width(t) * t->carried_rows), each = record_size(t);
-    float *h = NULL, *c;
-    char *records = NULL;
-    int status = 0;
-    RNND_TRY_GOTO(RNND_NEW(&h, 2 * size, "carried states"));
-    RNND_TRY_GOTO(
-        rnnd__new((size_t)t->setup.shard->count, each, "carried states", &records));
-    c = h + size;
-    RNND_TRY_GOTO(rnnd_state_get(t->carried, h, c));
-    for (int64_t j = 0; j < t->setup.shard->count; j++) {
-        char *record = records + (size_t)j * each;
-        float *row = (float *)(record + sizeof(int64_t));
-        memcpy(record, &t->setup.shard->piece[j].id, sizeof(int64_t));
-        copy_row(t, h, row, j, false);
-        if (has_cells(t))
-            copy_row(t, c, row + row_width(t), j, false);
-    }
-    *out = records;
-    *bytes = (size_t)t->setup.shard->count * each;
-    records = NULL;
-done:
-    free(h);
-    free(records);
-    return status;
-}
-
-/* Rank 0: the records of all ranks as at.carry. */
-static int unpack_records(struct rnnd__trainer *t, const char *records, size_t bytes)
-{
-    struct rnnd__carry *carry = &t->at.carry;
-    size_t each = record_size(t), width = (size_t)row_width(t);
-    size_t count = bytes / each;
-    rnnd__carry_clear(carry);
-    RNND_TRY(RNND_NEW(&carry->id, count, "carried states"));
-    RNND_TRY(RNND_NEW(&carry->h, count * width, "carried states"));
-    if (has_cells(t))
-        RNND_TRY(RNND_NEW(&carry->c, count * width, "carried states"));
-    for (size_t i = 0; i < count; i++, records += each) {
-        const char *values = records + sizeof(int64_t);
-        memcpy(&carry->id[i], records, sizeof(int64_t));
-        memcpy(carry->h + i * width, values, width * sizeof(float));
-        if (has_cells(t))
-            memcpy(carry->c + i * width, values + width * sizeof(float),
-                   width * sizeof(float));
-    }
-    carry->count = (int64_t)count;
-    carry->width = (int64_t)width;
-    return 0;
-}
-
 /* Rank 0 ends up with the states of all ranks, where an entry or a stream is under
    way. */
 static int gather_carry(struct rnnd__trainer *t)
 {
-    char *own = NULL, *all = NULL;
-    size_t bytes = 0, total = 0, *size = NULL;
-    int status = 0, ranks = rnnd_comm_size(t->comm);
     rnnd__carry_clear(&t->at.carry);
-    if (!t->carried || t->at.entry_updates == 0)
+    if (!t->step.carried.state || t->at.entry_updates == 0)
         return 0;
-    RNND_TRY_GOTO(RNND_NEW(&size, ranks, "sizes"));
-    RNND_TRY_GOTO(rnnd_comm_agree(t->comm, pack_records(t, &own, &bytes)));
-    RNND_TRY_GOTO(rnnd_comm_gather(t->comm, own, bytes, (void **)&all, size));
-    for (int r = 0; t->lead && r < ranks; r++)
-        total += size[r];
-    if (t->lead)
-        status = unpack_records(t, all, total);
-done:
-    free(own);
-    free(all);
-    free(size);
-    return status;
-}
-
-int rnnd__trainer_put_carry(struct rnnd__trainer *t)
-{
-    const struct rnnd__carry *carry = &t->at.carry;
-    size_t size = (size_t)(row_width(t) * t->carried_rows);
-    float *h = NULL;
-    RNND_TRY(RNND_NEW(&h, 2 * size, "carried states"));
-    for (int64_t i = 0; i < carry->count; i++)
-        for (int64_t j = 0; j < t->setup.shard->count; j++) {
-            if (t->setup.shard->piece[j].id != carry->id[i])
-                continue;
-            copy_row(t, h, carry->h + i * carry->width, j, true);
-            if (carry->c)
-                copy_row(t, h + size, carry->c + i * carry->width, j, true);
-        }
-    int status = rnnd_state_set(t->carried, h, h + size);
-    free(h);
-    return status;
+    return rnnd__carried_gather(&t->step.carried, t->setup.shard, t->comm,
+                                &t->at.carry);
 }
 
 /* ---- saving */
@@ -218,26 +100,6 @@ int rnnd__trainer_broadcast(struct rnnd__trainer *t)
     return broadcast_arena(t, rnnd__model_params(t->setup.model)->value);
 }
 
-static int broadcast_carry(struct rnnd__trainer *t)
-{
-    struct rnnd__carry *c = &t->at.carry;
-    int64_t shape[] = {c->count, c->width, c->c != NULL};
-    RNND_TRY(rnnd_comm_broadcast(t->comm, shape, sizeof shape));
-    size_t count = (size_t)shape[0], floats = count * (size_t)shape[1];
-    if (!t->lead) {
-        *c = (struct rnnd__carry){.count = shape[0], .width = shape[1]};
-        RNND_TRY(RNND_NEW(&c->id, count, "carried states"));
-        RNND_TRY(RNND_NEW(&c->h, floats, "carried states"));
-        if (shape[2])
-            RNND_TRY(RNND_NEW(&c->c, floats, "carried states"));
-    }
-    if (count == 0)
-        return 0;
-    RNND_TRY(rnnd_comm_broadcast(t->comm, c->id, count * sizeof *c->id));
-    RNND_TRY(rnnd_comm_broadcast(t->comm, c->h, floats * sizeof(float)));
-    return shape[2] ? rnnd_comm_broadcast(t->comm, c->c, floats * sizeof(float)) : 0;
-}
-
 int rnnd__trainer_restore(struct rnnd__trainer *t, const char *path)
 {
     int status =
@@ -247,7 +109,7 @@ int rnnd__trainer_restore(struct rnnd__trainer *t, const char *path)
     struct rnnd__carry own = t->at.carry;
     RNND_TRY(rnnd_comm_broadcast(t->comm, &t->at, sizeof t->at));
     t->at.carry = own; /* its pointers are this rank's */
-    RNND_TRY(broadcast_carry(t));
+    RNND_TRY(rnnd__carry_broadcast(&t->at.carry, t->comm));
     RNND_TRY(rnnd__trainer_broadcast(t));
     int64_t steps = rnnd__optim_step_count(t->setup.optim);
     RNND_TRY(rnnd_comm_broadcast(t->comm, &steps, sizeof steps));
@@ -255,7 +117,7 @@ int rnnd__trainer_restore(struct rnnd__trainer *t, const char *path)
     for (int i = 0; i < rnnd__optim_moments(t->setup.optim); i++)
         RNND_TRY(broadcast_arena(t, rnnd__optim_moment(t->setup.optim, i)));
     t->saved_at = t->at.update;
-    t->mid_entry = t->at.entry_updates > 0;
+    t->step.resumes_entry = t->at.entry_updates > 0;
     return 0;
 }
 

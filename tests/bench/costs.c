@@ -25,6 +25,7 @@ struct costs {
     struct rnnd_dataset *data;
     struct rnnd_model *model;
     struct rnnd_batch *batch;
+    struct rnnd_loss_sums *loss;
     struct rnnd_optim *optim;
 };
 
@@ -47,6 +48,7 @@ static int open_all(struct costs *c, int argc, char **argv)
     RNND_TRY(rnnd_model_spec_from(&c->opt, rnnd_dataset_info(c->data), &spec));
     RNND_TRY(rnnd_model_new(c->be, &spec, &c->model));
     RNND_TRY(rnnd_model_init(c->model, 1));
+    RNND_TRY(rnnd_loss_sums_new(c->be, &c->loss));
     RNND_TRY(rnnd_batch_new(c->be, c->data, true, NULL, NULL, &c->batch));
     return rnnd_optim_new(c->model, &c->opt, &c->optim);
 }
@@ -54,6 +56,7 @@ static int open_all(struct costs *c, int argc, char **argv)
 static void close_all(struct costs *c)
 {
     rnnd_optim_free(c->optim);
+    rnnd_loss_sums_free(c->loss);
     rnnd_batch_free(c->batch);
     rnnd_model_free(c->model);
     rnnd_backend_close(c->be);
@@ -71,7 +74,8 @@ static int passes(struct costs *c, int64_t n, int64_t steps)
     for (int64_t i = 0; i < n; i++)
         piece[i] = (struct rnnd_piece){i, offsets[i], steps, i};
     RNND_TRY(rnnd_batch_load(c->batch, piece, n, 0));
-    return rnnd_model_gradient(c->model, c->batch, &pass);
+    rnnd_model_zero_gradient(c->model);
+    return rnnd_model_gradient(c->model, c->batch, &pass, c->loss);
 }
 
 /* The best of some tries: of the passes, and of the optimizer after them. */
@@ -83,7 +87,7 @@ static int measure(struct costs *c, int64_t n, int64_t steps, double *seconds,
         double norm, start = used();
         RNND_TRY(passes(c, n, steps));
         double middle = used();
-        RNND_TRY(rnnd_model_take_loss(c->model, &loss));
+        RNND_TRY(rnnd_loss_sums_take(c->loss, &loss));
         RNND_TRY(rnnd_optim_step(c->optim, &loss, c->opt.lr, &norm));
         double end = used();
         *seconds = i == 0 || middle - start < *seconds ? middle - start : *seconds;

@@ -3,7 +3,7 @@
  * and the real sharing out, and arithmetic in between.
  *
  * Takes costs as key=value (scaling.sh measures them), draws lengths from a lognormal
- * distribution, lets lib/plan and lib/shard deal out an epoch to so many ranks, and
+ * distribution, lets plan and shard deal out an epoch to so many ranks, and
  * adds up what each rank would take. An update ends when the slowest rank and the sum
  * over all ranks are done; nothing hides the sum, as between CPUs. Prints a Markdown
  * table.
@@ -128,14 +128,14 @@ static int falling(const void *a, const void *b)
 static int64_t deal(struct rnnd__shard *s, enum way way, const int32_t *ids,
                     int64_t count, int64_t *length)
 {
-    int64_t n = 0, end = count * (s->rank + 1) / s->ranks;
+    int64_t n = 0, end = count * (s->part + 1) / s->parts;
     if (way == LONGEST_FIRST) {
         must(rnnd__shard_sequences(s, ids, count));
         for (; n < s->count; n++)
             length[n] = s->piece[n].length;
         return n;
     }
-    for (int64_t i = count * s->rank / s->ranks; i < end; i++)
+    for (int64_t i = count * s->part / s->parts; i < end; i++)
         length[n++] = s->offsets[ids[i] + 1] - s->offsets[ids[i]];
     qsort(length, (size_t)n, sizeof *length, falling);
     return n;
@@ -146,7 +146,7 @@ static void run_update(struct sums *sums, const struct costs *c, struct rnnd__sh
 {
     int64_t *length = zeroed(count, sizeof *length);
     double longest = 0, work = 0;
-    for (s->rank = 0; s->rank < s->ranks; s->rank++) {
+    for (s->part = 0; s->part < s->parts; s->part++) {
         int64_t n = deal(s, way, ids, count, length);
         double seconds = rank_seconds(c, length, n);
         longest = seconds > longest ? seconds : longest;
@@ -154,9 +154,9 @@ static void run_update(struct sums *sums, const struct costs *c, struct rnnd__sh
         for (int64_t j = 0; j < n; j++)
             sums->steps += (double)length[j];
     }
-    sums->seconds += longest + sum_seconds(c, s->ranks);
+    sums->seconds += longest + sum_seconds(c, s->parts);
     sums->longest += longest;
-    sums->work += work / s->ranks;
+    sums->work += work / s->parts;
     sums->predicted += s->straggler;
     sums->updates++;
     free(length);
@@ -185,7 +185,7 @@ static struct sums run(const struct costs *c, const struct setting *set)
     struct rnnd__shard *shard = zeroed(1, sizeof *shard);
     *shard = (struct rnnd__shard){.offsets = offsets,
                                   .tokens = offsets[total],
-                                  .ranks = set->ranks,
+                                  .parts = set->ranks,
                                   .step_cost = rnnd__plan_step_cost(c->weights)};
     must(rnnd_plan_new(offsets, total, &o, &plan));
     rnnd_plan_epoch(plan, 0);

@@ -39,6 +39,7 @@ struct fixture {
     struct rnnd_dataset *data;
     struct rnnd_model *model;
     struct rnnd_batch *batch;
+    struct rnnd_loss_sums *loss;
     int64_t sequences, steps, outputs;
 };
 
@@ -63,6 +64,7 @@ static void open_fixture(struct fixture *f, const struct case_data *d,
     s.outputs = info->outputs;
     CK_OK(rnnd_model_new(backend, &s, &f->model));
     CK_OK(rnnd_model_init(f->model, 3));
+    CK_OK(rnnd_loss_sums_new(backend, &f->loss));
     CK_OK(rnnd_batch_new(backend, f->data, true, NULL, NULL, &f->batch));
     f->sequences = info->sequences;
     f->steps = info->steps;
@@ -71,6 +73,7 @@ static void open_fixture(struct fixture *f, const struct case_data *d,
 
 static void close_fixture(struct fixture *f)
 {
+    rnnd_loss_sums_free(f->loss);
     rnnd_batch_free(f->batch);
     rnnd_model_free(f->model);
     rnnd_dataset_close(f->data);
@@ -84,8 +87,8 @@ static struct rnnd_loss add_gradient(struct fixture *f, const int32_t *ids,
     struct rnnd_pass pass = {.seed = 5, .update = update, .last = true};
     struct rnnd_loss loss;
     CK_OK(rnnd_batch_load_sequences(f->batch, ids, count));
-    CK_OK(rnnd_model_gradient(f->model, f->batch, &pass));
-    CK_OK(rnnd_model_take_loss(f->model, &loss));
+    CK_OK(rnnd_model_gradient(f->model, f->batch, &pass, f->loss));
+    CK_OK(rnnd_loss_sums_take(f->loss, &loss));
     return loss;
 }
 
@@ -106,8 +109,7 @@ static float *parameter(struct fixture *f, const char *name, bool gradient,
     return out;
 }
 
-/* All gradients, one after another, and zeroes them by an update too small to be seen.
- */
+/* All gradients, one after another; they are zero afterwards. */
 static float *take_gradients(struct fixture *f, int64_t *count)
 {
     float *all = zeroed(rnnd_model_parameters(f->model), sizeof *all);
@@ -120,16 +122,7 @@ static float *take_gradients(struct fixture *f, int64_t *count)
         *count += n;
         free(one);
     }
-    struct rnnd_options opt;
-    struct rnnd_optim *optim;
-    struct rnnd_loss nothing = {0};
-    double norm;
-    CK_OK(rnnd_options_init(&opt));
-    CK_OK(rnnd_optim_new(f->model, &opt, &optim));
-    CK_OK(
-        rnnd_optim_step(optim, &nothing, 1, &norm)); /* no targets: gradients to zero */
-    rnnd_optim_free(optim);
-    rnnd_options_clear(&opt);
+    rnnd_model_zero_gradient(f->model);
     return all;
 }
 
@@ -510,8 +503,8 @@ START_TEST(mask_scale)
     struct rnnd_loss loss;
     float target;
     CK_OK(rnnd_dataset_targets(f.data, 0, 1, &target));
-    CK_OK(rnnd_model_evaluate(f.model, f.batch, &pass));
-    CK_OK(rnnd_model_take_loss(f.model, &loss));
+    CK_OK(rnnd_model_evaluate(f.model, f.batch, &pass, f.loss));
+    CK_OK(rnnd_loss_sums_take(f.loss, &loss));
     ck_assert_double_eq_tol(loss.loss, pow((double)score - target, 2), 1e-6);
     int64_t w_count;
     float *w = parameter(&f, "head.weight", false, &w_count),
