@@ -100,6 +100,7 @@ program_tests = \
 	tests/slurm/launch.sh
 
 repository_tests = \
+	tests/check_figures.sh \
 	tests/check_layers.sh \
 	tests/check_man.sh \
 	tests/check_options.sh \

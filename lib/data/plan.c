@@ -225,7 +225,7 @@ void rnnd_plan_entry(const struct rnnd_plan *plan, int64_t entry, const int32_t 
 
 /* What a rank is charged with, in quarters of what a row costs: its rows, a little for
    each sequence, and, where they run as one batch, its steps, each of which passes once
-   over the recurrent weights. The figures behind them are in HACKING. */
+   over the recurrent weights. The figures are in doc/performance.md. */
 enum { COST_SEQUENCE = 1, COST_STEP = 4, COST_FAR_STEP = 20 };
 enum { NEAR_WEIGHTS = 1 << 19 }; /* floats that a core's own cache holds */
 
