@@ -284,8 +284,9 @@ struct rnnd_backend {
     int status;
     /* and its text */
     char error[256];
-    /* gradients are summed by NCCL; set by who opened it */
-    bool nccl;
+    /* whose NCCL sums gradients over ranks, NULL = the communicator does; set by who
+       opened it */
+    const struct rnnd__cuda_plugin *nccl;
 };
 
 /* What opening a back end needs to know. */

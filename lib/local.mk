@@ -128,6 +128,8 @@ librnn_dist_a_SOURCES = \
 	lib/record/report.h \
 	lib/record/tensorboard.c \
 	lib/record/tensorboard.h \
+	lib/record/trace.c \
+	lib/record/trace.h \
 	lib/train/carried.c \
 	lib/train/carried.h \
 	lib/train/gradient.c \

@@ -101,7 +101,7 @@ program_tests = \
 
 repository_tests = \
 	tests/check_figures.sh \
-	tests/check_layers.sh \
+	tests/repository/check_rooms.sh \
 	tests/check_man.sh \
 	tests/check_options.sh \
 	tests/check_ptxas.sh \
@@ -128,6 +128,8 @@ endif
 
 dist_check_SCRIPTS += $(program_tests) $(repository_tests) $(unit_scripts)
 EXTRA_DIST += \
+	tests/repository/same_bits.py \
+	tests/repository/same_bits.sh \
 	tests/bench/bench_kernels.py \
 	tests/bench/buckets.sh \
 	tests/bench/compare.sh \

@@ -1,6 +1,6 @@
 /*
- * timeline.h - where a rank's time goes: spans in three lanes, as sums for `bench` and
- * as a Chrome trace for --trace.
+ * timeline.h - where a rank's time goes: spans of work, as sums for `bench` and one by
+ * one for --trace.
  *
  * Rooms mark spans; nobody reads them to decide anything. While the timeline is off a
  * mark costs one test. One thread marks; a span is marked when it ends.
@@ -9,13 +9,6 @@
 #define RNND_TIMELINE_H
 
 #include "rnn_dist.h"
-
-enum rnnd__lane {
-    RNND_LANE_COMPUTE,
-    RNND_LANE_COMMUNICATION,
-    RNND_LANE_INPUT,
-    RNND_LANES
-};
 
 /* What a span was spent on. */
 enum rnnd__work {
@@ -33,6 +26,16 @@ enum rnnd__work {
     RNND_WORKS
 };
 
+/* One of them; seconds of rnnd__clock(). */
+struct rnnd__span {
+    double begin, end;
+    /* of the layer, or -1 */
+    int32_t number;
+    /* enum rnnd__work */
+    uint8_t work;
+    uint8_t backward;
+};
+
 /* Forgets what was marked and starts; keep: single spans too, not only their sums. */
 void rnnd__timeline_start(bool keep);
 void rnnd__timeline_stop(void);
@@ -43,8 +46,8 @@ void rnnd__timeline_mark(enum rnnd__work work, bool backward, int number, double
 /* Seconds marked so far. */
 double rnnd__timeline_seconds(enum rnnd__work work);
 
-/* Writes the spans of all ranks as a Chrome trace: a process a rank, a thread a lane.
-   Collective; rank 0 writes, atomically. */
-RNND_CHECKED int rnnd__timeline_write(struct rnnd_comm *comm, const char *path);
+/* The spans that were kept, in the order in which they ended; borrowed until the next
+   mark. Returns how many. */
+int64_t rnnd__timeline_spans(const struct rnnd__span **out);
 
 #endif

@@ -14,7 +14,7 @@
 #include "base/clock.h"
 #include "base/status.h"
 #include "comm/comm.h"
-#include "device/device_cuda.h"
+#include "cuda/plugin.h"
 
 struct nccl_comm {
     struct rnnd_comm base;
@@ -174,7 +174,6 @@ static int share_id(struct nccl_comm *n, void *id)
 static int join(struct nccl_comm *n, struct rnnd_backend *be)
 {
     char id[RNND_NCCL_ID_BYTES] = "", error[256];
-    RNND_TRY(rnnd__cuda_plugin_find(&n->plugin));
     RNND_TRY(share_id(n, id));
     int status =
         n->plugin->nccl_open(be, id, n->base.rank, n->base.size, &n->nccl, error);
@@ -194,6 +193,7 @@ int rnnd__comm_open_sums(struct rnnd_comm *comm, struct rnnd_backend *be,
     n->base.ops = &nccl_ops;
     n->base.host = NULL; /* the other's, which frees them */
     n->under = comm;
+    n->plugin = be->nccl;
     RNND_TRY_GOTO(join(n, be));
     *out = &n->base;
     return 0;

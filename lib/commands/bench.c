@@ -14,6 +14,7 @@
 #include "base/status.h"
 #include "base/timeline.h"
 #include "commands/bench_probe.h"
+#include "record/trace.h"
 #include "train/step.h"
 
 enum { WARM_UP = 3, SUMS = 5 };
@@ -209,7 +210,7 @@ int rnnd__bench(const struct rnnd_options *opt, struct rnnd_comm *comm,
     if (status == 0)
         status = summarise(&b);
     if (status == 0 && opt->trace)
-        status = rnnd__timeline_write(comm, opt->trace);
+        status = rnnd__trace_write(comm, opt->trace);
     rnnd__timeline_stop();
     rnnd__stepper_close(&b.step);
     rnnd__setup_close(&b.setup);

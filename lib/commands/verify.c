@@ -283,7 +283,7 @@ static int compare_device(struct verifier *v)
     struct rnnd_options opt;
     struct verifier cpu = {.opt = &opt, .comm = v->comm};
     int status = 0;
-    if (strcmp(v->setup.be->ops->name, "cpu") == 0)
+    if (rnnd__device_is_cpu(v->setup.be))
         return 0;
     RNND_TRY(rnnd_options_init(&opt));
     RNND_TRY_GOTO(rnnd__options_overlay(&opt, v->opt));

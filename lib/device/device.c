@@ -5,6 +5,7 @@
 
 #include <sched.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/log.h"
@@ -14,6 +15,11 @@
 int rnnd__device_status(struct rnnd_backend *be, int status)
 {
     return status < 0 ? rnnd__fail(status, "%s", be->error) : 0;
+}
+
+bool rnnd__device_is_cpu(const struct rnnd_backend *be)
+{
+    return strcmp(be->ops->name, "cpu") == 0;
 }
 
 int rnnd__device_alloc(struct rnnd_backend *be, struct rnnd__buf *out, int64_t elements)

@@ -1,5 +1,6 @@
 /*
- * device.h - the back end's memory with failures as the library reports them.
+ * device.h - which device a back end is, and its memory with failures as the library
+ * reports them.
  */
 #ifndef RNND_DEVICE_H
 #define RNND_DEVICE_H
@@ -7,6 +8,7 @@
 #include "backend.h"
 #include "rnn_dist.h"
 
+bool rnnd__device_is_cpu(const struct rnnd_backend *be);
 RNND_CHECKED int rnnd__device_alloc(struct rnnd_backend *be, struct rnnd__buf *out,
                                     int64_t elements);
 /* Frees and forgets. */

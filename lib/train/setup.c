@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/status.h"
 #include "checkpoint/checkpoint.h"
+#include "device/device.h"
 #include "options/options.h"
 
 int rnnd__setup_check_lanes(const struct rnnd__setup *s,
@@ -79,7 +80,7 @@ static void say_path(const struct rnnd__setup *s)
     const struct rnnd_options *o = s->opt;
     int ranks = rnnd_comm_size(s->comm);
     char text[160];
-    if (strncmp(rnnd_backend_describe(s->be), "cuda", 4) != 0)
+    if (rnnd__device_is_cpu(s->be))
         return;
     rnnd_backend_explain(s->be, o->cell, o->hidden, (o->batch + ranks - 1) / ranks,
                          text);

@@ -17,6 +17,7 @@
 #include "base/status.h"
 #include "base/timeline.h"
 #include "options/options.h"
+#include "record/trace.h"
 
 /* Flags that ranks share with every update. */
 enum { FLAG_STOP = 1, FLAG_SAVE = 2, FLAG_MUTE = 4 };
@@ -196,7 +197,7 @@ static int leave(struct rnnd__trainer *t, int status)
 {
     bool saves = status == 0 || status == RNND_ENONFINITE;
     if (saves && t->opt->trace) {
-        int written = rnnd__timeline_write(t->comm, t->opt->trace);
+        int written = rnnd__trace_write(t->comm, t->opt->trace);
         status = status < 0 ? status : written;
     }
     if (saves && t->at.log_updates > 0)
