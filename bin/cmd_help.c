@@ -29,12 +29,12 @@ static void print_commands(FILE *out)
     fputs("Usage: rnn_dist [train] --data FILE [options]\n"
           "       rnn_dist COMMAND [options] [operands]\n"
           "       mpirun -np N rnn_dist ...\n"
-          "Train recurrent networks on sequences of unequal length, on any number of "
+          "Train recurrent networks on sequences of unequal length, on any number of\n"
           "processes.\n\nCommands\n",
           out);
     for (const struct bin_command *c = bin_commands; c->summary; c++)
         fprintf(out, "  %-8s  %s\n", bin_name(c), c->summary);
-    fputs("\nrnn_dist help COMMAND shows the options of a command.\n", out);
+    fputs("\nrnn_dist help COMMAND lists the options of a command.\n", out);
 }
 
 int cmd_help(struct rnnd_options *opt, struct rnnd_comm *comm, int argc, char **argv)
