@@ -5,16 +5,16 @@ dnl C++17 compiler: the emulated GPU can be built).
 AC_DEFUN([RNND_CUDA], [
   AC_ARG_WITH([cuda],
     [AS_HELP_STRING([--with-cuda=yes|no|auto],
-      [the CUDA plug-in: built by make (yes), not at all (no), by make where this machine
-       has a GPU and by make cuda elsewhere (auto, default)])],
+      [build the CUDA plug-in: with make (yes), never (no), or with make if this machine
+       has a GPU and with make cuda otherwise (auto, the default)])],
     [], [with_cuda=auto])
   AC_ARG_WITH([cuda-arch],
     [AS_HELP_STRING([--with-cuda-arch=LIST],
-      [compute capabilities to build for, as "80 90" (auto: the GPU of this machine; else
-       all from 75 to 120)])],
+      [compute capabilities to build for, such as "80 90" (default: that of this machine's
+       GPU, or all from 75 to 120)])],
     [], [with_cuda_arch=])
   AS_CASE([$with_cuda], [yes|no|auto], [],
-    [AC_MSG_ERROR([--with-cuda=$with_cuda: yes, no or auto was expected])])
+    [AC_MSG_ERROR([--with-cuda=$with_cuda: expected yes, no or auto])])
   AC_ARG_VAR([NVCC], [NVIDIA's compiler])
   AC_ARG_VAR([NVCCFLAGS], [flags for NVIDIA's compiler])
   rnnd_cuda=no rnnd_have_nvcc=no rnnd_have_simt=no rnnd_cuda_in_all=no
@@ -32,7 +32,7 @@ cudart, cublas and nccl are needed; set PATH or CUDA_HOME, and see config.log.])
   AM_CONDITIONAL([CUDA_IN_ALL], [test $rnnd_cuda_in_all = yes])
 ])
 
-dnl Where nvcc is, the rest of the toolkit is beside it.
+dnl The rest of the toolkit is expected beside nvcc.
 AC_DEFUN([_RNND_CUDA_HEADERS], [
   rnnd_home=${CUDA_HOME-${CUDA_PATH-/usr/local/cuda}}
   AC_PATH_PROG([NVCC], [nvcc], [], [$PATH$PATH_SEPARATOR$rnnd_home/bin])
@@ -81,7 +81,7 @@ AC_DEFUN([_RNND_CUDA_ARCH], [
       NVCC_ARCH="$NVCC_ARCH -gencode arch=compute_$a,code=sm_$a"
       rnnd_taken="$rnnd_taken $a"])
   done
-  AS_IF([test -z "$rnnd_taken"], [AC_MSG_ERROR([nvcc knows none of sm_ $rnnd_archs])])
+  AS_IF([test -z "$rnnd_taken"], [AC_MSG_ERROR([nvcc supports none of sm_ $rnnd_archs])])
   NVCC_ARCH="$NVCC_ARCH -gencode arch=compute_${rnnd_taken##* },code=compute_${rnnd_taken##* }"
   AS_IF([test $rnnd_cuda_in_all = yes], [rnnd_cuda="by make, for sm_"],
     [rnnd_cuda="by make cuda (no GPU here), for sm_"])

@@ -3,12 +3,12 @@ dnl Defines RNND_GEMM_ONEDNN or RNND_GEMM_CBLAS. Sets GEMM_CFLAGS and GEMM_LIBS.
 AC_DEFUN([RNND_GEMM], [
   AC_ARG_WITH([gemm],
     [AS_HELP_STRING([--with-gemm=onednn|cblas],
-      [matrix products of the CPU by oneDNN (default) or by a CBLAS])],
+      [library for matrix products on the CPU: oneDNN (default) or a CBLAS])],
     [], [with_gemm=onednn])
   AS_CASE([$with_gemm],
     [onednn|yes], [_RNND_GEMM_ONEDNN],
     [cblas], [_RNND_GEMM_CBLAS],
-    [AC_MSG_ERROR([--with-gemm=$with_gemm: onednn or cblas was expected])])
+    [AC_MSG_ERROR([--with-gemm=$with_gemm: expected onednn or cblas])])
   AC_SUBST([GEMM_CFLAGS])
   AC_SUBST([GEMM_LIBS])
 ])
@@ -18,7 +18,7 @@ AC_DEFUN([_RNND_GEMM_ONEDNN], [
   AS_IF([test $rnnd_have_dnnl = yes],
     [AC_CHECK_LIB([dnnl], [dnnl_sgemm], [GEMM_LIBS=-ldnnl], [rnnd_have_dnnl=no])])
   AS_IF([test $rnnd_have_dnnl = no], [AC_MSG_ERROR([oneDNN was not found
-(dnnl.h and libdnnl; Debian: libdnnl-dev). --with-gemm=cblas takes a CBLAS instead.])])
+(dnnl.h and libdnnl; Debian: libdnnl-dev). Use --with-gemm=cblas for a CBLAS instead.])])
   AC_DEFINE([RNND_GEMM_ONEDNN], [1], [Matrix products by oneDNN])
   rnnd_gemm=oneDNN
 ])

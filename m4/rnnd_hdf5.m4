@@ -1,5 +1,5 @@
-dnl RNND_HDF5: HDF5 by pkg-config, the serial build first. (Plain `hdf5' is on Debian whatever
-dnl was installed last.) Sets HDF5_CFLAGS, HDF5_LIBS and HDF5_PC, the module for rnn_dist.pc.
+dnl RNND_HDF5: HDF5 by pkg-config, the serial build first. (On Debian, plain `hdf5' is the build
+dnl that was installed last.) Sets HDF5_CFLAGS, HDF5_LIBS and HDF5_PC, the module for rnn_dist.pc.
 AC_DEFUN([RNND_HDF5], [
   HDF5_PC=hdf5-serial
   PKG_CHECK_MODULES([HDF5], [hdf5-serial], [], [
