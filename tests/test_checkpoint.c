@@ -358,9 +358,8 @@ START_TEST(other_files_are_no_checkpoints)
     must(rnnd__hdf_set_int(f, "version", 1));
     must(rnnd__hdf_commit(f));
     must_fail(RNND_EFILE, rnnd__checkpoint_verify(in_folder("data.h5")));
-    ck_assert_str_eq(rest_of_detail(),
-                     "data.h5: attribute format is rnn_dist-data, not "
-                     "rnn_dist-checkpoint");
+    ck_assert_str_eq(rest_of_detail(), "data.h5: attribute format = \"rnn_dist-data\", "
+                                       "expected \"rnn_dist-checkpoint\"");
 }
 END_TEST
 
