@@ -150,6 +150,7 @@ EXTRA_DIST += \
 	tests/device/peers.py \
 	tests/golden/golden.h5 \
 	tests/golden/h5py/group_inputs.h5 \
+	tests/golden/h5py/half_class.h5 \
 	tests/golden/h5py/null_targets.h5 \
 	tests/golden/h5py/odd.h5 \
 	tests/golden/h5py/plain.h5 \

@@ -177,7 +177,7 @@ START_TEST(classify)
         must(rnnd_dataset_targets(data, 3, 0, label));
         must_fail(RNND_EDATA, rnnd_dataset_inputs(data, 2, 2, x));
         ck_assert_str_eq(rest_of_detail(),
-                         "d.h5: /inputs: rows 2 to 3 are asked for, it has 3");
+                         "d.h5: /inputs: rows 2 to 3 requested, it has 3");
         must_fail(RNND_EDATA, rnnd_dataset_targets(data, -1, 1, label));
         ck_assert_str_eq(rnnd_dataset_name(data, 2), "c");
         ck_assert_str_eq(rnnd_dataset_name(data, 1), "");
@@ -378,25 +378,24 @@ START_TEST(bad_head)
 {
     rnnd_dataset_close(opened(&(struct set)GOOD));
     SPOILT(s.format = NULL,
-           "d.h5: attribute format: missing; data files have \"rnn_dist-data\"");
+           "d.h5: attribute format: missing, expected \"rnn_dist-data\"");
     SPOILT(s.format = "rnn_dist-checkpoint",
-           "d.h5: attribute format = \"rnn_dist-checkpoint\": "
-           "data files have \"rnn_dist-data\"");
+           "d.h5: attribute format = \"rnn_dist-checkpoint\", "
+           "expected \"rnn_dist-data\"");
     SPOILT(s.version = 0, "d.h5: attribute version: missing");
-    SPOILT(s.version = 2, "d.h5: attribute version = 2: this program reads 1");
+    SPOILT(s.version = 2, "d.h5: attribute version = 2, expected 1");
     SPOILT(s.task = "classfy",
-           "d.h5: attribute task = \"classfy\": there are classify, tag, "
-           "regress, regress_steps, multilabel, lm and none");
+           "d.h5: attribute task = \"classfy\"; expected classify, tag, regress, "
+           "regress_steps, multilabel, lm or none");
     SPOILT(s.task = NULL,
-           "d.h5: attribute task: missing, though there are /targets: there are "
-           "classify, tag, regress, regress_steps, multilabel, lm and none");
+           "d.h5: attribute task: missing, but there are /targets; expected "
+           "classify, tag, regress, regress_steps, multilabel, lm or none");
     SPOILT(s.classes = 0, "d.h5: attribute num_classes: missing");
-    SPOILT(s.classes = -3, "d.h5: attribute num_classes = -3: not in 1..2147483647");
-    SPOILT(s.vocab = 10,
-           "d.h5: /inputs: 2 dimensions; token ids (there is a vocab_size) have 1, "
-           "[S]");
-    SPOILT(s.task = "lm",
-           "d.h5: attribute vocab_size: missing; lm needs token ids as /inputs");
+    SPOILT(s.classes = -3,
+           "d.h5: attribute num_classes = -3, expected 1 to 2147483647");
+    SPOILT(s.vocab = 10, "d.h5: /inputs: 2 dimensions, expected 1, [S], of token ids "
+                         "(vocab_size is set)");
+    SPOILT(s.task = "lm", "d.h5: attribute vocab_size: missing, required by task lm");
 }
 END_TEST
 
@@ -405,49 +404,51 @@ START_TEST(bad_shapes)
     SPOILT(s.offsets = ARRAY({0}), "d.h5: /offsets: missing");
     SPOILT(s.inputs = ARRAY({0}), "d.h5: /inputs: missing");
     SPOILT(s.targets = ARRAY({0}),
-           "d.h5: /targets: missing; task tag needs them (unlabelled "
-           "data have task none)");
+           "d.h5: /targets: missing, required by task tag (task none is for "
+           "unlabelled data)");
     SPOILT(s.inputs = ARRAY(INT64S(1, 2, 3)),
-           "d.h5: /inputs: 1 dimension; features have 2, "
-           "[S, I]; token ids need the attribute vocab_size");
+           "d.h5: /inputs: 1 dimension, expected 2, [S, I], of features "
+           "(token ids need the attribute vocab_size)");
     SPOILT(s.inputs = ARRAY({RNND_F32, 3, {3, 1, 1}, NULL}),
-           "d.h5: /inputs: 3 dimensions; features have 2, [S, I]; token ids need the "
-           "attribute "
-           "vocab_size");
-    SPOILT(s.inputs = ARRAY({RNND_F32, 2, {3, 0}, NULL}), "d.h5: /inputs: no feature");
+           "d.h5: /inputs: 3 dimensions, expected 2, [S, I], of features "
+           "(token ids need the attribute vocab_size)");
+    SPOILT(s.inputs = ARRAY({RNND_F32, 2, {3, 0}, NULL}),
+           "d.h5: /inputs: no features (I = 0)");
     SPOILT(s.targets = ARRAY(FLOATS(3, 1, 0, 1, 0)),
-           "d.h5: /targets: 2 dimensions; task tag has 1, [S]");
+           "d.h5: /targets: 2 dimensions, expected 1, [S], for task tag");
     SPOILT(s.targets = ARRAY(INT32S(0, 1)),
-           "d.h5: /targets: 2 rows; task tag has one per step: 3");
+           "d.h5: /targets: 2 rows, expected 3: task tag has one per step");
     SPOILT(s.task = "classify",
-           "d.h5: /targets: 3 rows; task classify has one per sequence: 2");
+           "d.h5: /targets: 3 rows, expected 2: task classify has one per "
+           "sequence");
     SPOILT(s.task = "regress",
-           "d.h5: /targets: 1 dimension; task regress has 2, [N, O]");
+           "d.h5: /targets: 1 dimension, expected 2, [N, O], for task regress");
     SPOILT((s.task = "multilabel", s.targets = ARRAY({RNND_F32, 2, {3, 0}, NULL})),
-           "d.h5: /targets: no column");
+           "d.h5: /targets: no columns (O = 0)");
     SPOILT((s.class = (const char *[]){"a", "b", "c"}, s.texts = 3),
-           "d.h5: /classes: 3 texts, 2 are wanted");
+           "d.h5: /classes: expected 2 strings, found 3");
     SPOILT((s.names = (const char *[]){"a"}, s.texts = 1),
-           "d.h5: /names: 1 texts, 2 are wanted");
+           "d.h5: /names: expected 2 strings, found 1");
     SPOILT(s.offsets = ARRAY({RNND_I64, 2, {3, 1}, NULL}),
-           "d.h5: /offsets: 2 dimensions, 1 is wanted");
+           "d.h5: /offsets: 2 dimensions, expected 1");
 }
 END_TEST
 
 START_TEST(bad_offsets)
 {
     SPOILT(s.offsets = ARRAY(INT64S(0)),
-           "d.h5: /offsets: 1 values, N+1 for N sequences are "
-           "wanted: there is no sequence");
-    SPOILT(s.offsets = ARRAY(INT64S(1, 2, 3)), "d.h5: /offsets[0] = 1: the first is 0");
+           "d.h5: /offsets: expected N+1 values for N sequences, at least 2, "
+           "found 1");
+    SPOILT(s.offsets = ARRAY(INT64S(1, 2, 3)), "d.h5: /offsets[0] = 1, expected 0");
     SPOILT(s.offsets = ARRAY(INT64S(0, 2, 1, 3)),
-           "d.h5: /offsets[2] = 1: below the one before, 2");
+           "d.h5: /offsets[2] = 1: less than /offsets[1] = 2");
     SPOILT(s.offsets = ARRAY(INT64S(0, 1, 2)),
-           "d.h5: /offsets[2] = 2: the last is the number of steps, 3");
+           "d.h5: /offsets[2] = 2, expected 3, the number of steps");
     SPOILT(s.offsets = ARRAY(INT64S(0, 4, 4)),
-           "d.h5: /offsets[1] = 4: /inputs has 3 steps");
+           "d.h5: /offsets[1] = 4: /inputs has only 3 steps");
     SPOILT(s.offsets = ARRAY(INT64S(0, INT64_MIN, 3)),
-           "d.h5: /offsets[1] = -9223372036854775808: below the one before, 0");
+           "d.h5: /offsets[1] = -9223372036854775808: less than "
+           "/offsets[0] = 0");
     SPOILT(s.offsets = ARRAY({RNND_F64, 1, {3}, (double[]){0, 0.5, 3}}),
            "d.h5: /offsets[1] = 0.5: not an integer");
 }
@@ -459,36 +460,36 @@ START_TEST(bad_values)
         rnnd__dataset_keep = keeps[k];
         SPOILT(
             s.inputs = ARRAY(FLOATS(3, 2, 0, 0, 0, 0, 0, NAN)),
-            "d.h5: /inputs[2, 1] = nan: features are finite (sequence 1, its step 0)");
+            "d.h5: /inputs[2, 1] = nan: features must be finite (sequence 1, step 0)");
         SPOILT(
             s.inputs = ARRAY(FLOATS(3, 2, 0, 0, -INFINITY, 0, 0, 0)),
-            "d.h5: /inputs[1, 0] = -inf: features are finite (sequence 0, its step 1)");
+            "d.h5: /inputs[1, 0] = -inf: features must be finite (sequence 0, step 1)");
         SPOILT(s.inputs =
                    ARRAY({RNND_F64, 2, {3, 2}, (double[]){0, 0, 0, 1e300, 0, 0}}),
                "d.h5: /inputs[1, 1] = 1e+300: too large for a 32-bit float");
         SPOILT(s.targets = ARRAY(INT32S(0, 1, 2)),
-               "d.h5: /targets[2] = 2: labels run from 0 to 1 (num_classes 2), -1 = "
+               "d.h5: /targets[2] = 2: labels are 0 to 1 (num_classes 2), or -1 = "
                "ignored");
         SPOILT(s.targets = ARRAY(INT32S(0, -2, 1)),
-               "d.h5: /targets[1] = -2: labels run from 0 to 1 (num_classes 2), -1 = "
+               "d.h5: /targets[1] = -2: labels are 0 to 1 (num_classes 2), or -1 = "
                "ignored");
         SPOILT(s.targets = ARRAY(INT64S(0, 1, 1LL << 31)),
-               "d.h5: /targets[2] = 2147483648: does not fit 32 bits");
+               "d.h5: /targets[2] = 2147483648: does not fit a 32-bit integer");
         SPOILT(s.targets = ARRAY({RNND_F32, 1, {3}, (float[]){0, 1, 0.5f}}),
                "d.h5: /targets[2] = 0.5: not an integer");
         SPOILT((s.task = "multilabel", s.targets = ARRAY(FLOATS(3, 1, 0, NAN, 1.5))),
-               "d.h5: /targets[2, 0] = 1.5: answers of multilabel lie between 0 and 1, "
-               "NaN = "
-               "ignored row");
+               "d.h5: /targets[2, 0] = 1.5: multilabel targets must be from 0 to 1, or "
+               "NaN = ignored row");
         SPOILT((s.task = "regress_steps",
                 s.targets = ARRAY(FLOATS(3, 1, 0, INFINITY, 1.5))),
-               "d.h5: /targets[1, 0] = inf: targets are finite, NaN = ignored row");
+               "d.h5: /targets[1, 0] = inf: targets must be finite, or NaN = ignored "
+               "row");
         SPOILT((s.task = "lm", s.vocab = 256, s.targets = ARRAY({0}),
                 s.inputs = ARRAY(INT64S(255, 300, 1))),
-               "d.h5: /inputs[1] = 300: token ids run from 0 to 255 (vocab_size 256)");
+               "d.h5: /inputs[1] = 300: token ids are 0 to 255 (vocab_size 256)");
         SPOILT((s.task = "lm", s.vocab = 256, s.targets = ARRAY({0}),
                 s.inputs = ARRAY(INT64S(255, 0, -1))),
-               "d.h5: /inputs[2] = -1: token ids run from 0 to 255 (vocab_size 256)");
+               "d.h5: /inputs[2] = -1: token ids are 0 to 255 (vocab_size 256)");
     }
 }
 END_TEST
@@ -508,10 +509,10 @@ START_TEST(bad_value_far_in)
     for (int k = 0; k < 2; k++) {
         rnnd__dataset_keep = k ? 0 : 1 << 30;
         refused(&tokens,
-                "d.h5: /inputs[2999998] = 5: token ids run from 0 to 4 (vocab_size 5)");
+                "d.h5: /inputs[2999998] = 5: token ids are 0 to 4 (vocab_size 5)");
         refused(&features,
-                "d.h5: /inputs[2999997, 0] = nan: features are finite (sequence 1, "
-                "its step 2999987)");
+                "d.h5: /inputs[2999997, 0] = nan: features must be finite (sequence 1, "
+                "step 2999987)");
     }
     free(id);
     free(x);
@@ -536,8 +537,7 @@ START_TEST(files_that_do_not_open)
     make_set(&(struct set)GOOD);
     flip_where("d.h5", &(float){5}, sizeof(float));
     must_fail(RNND_EDATA, rnnd_dataset_open(in_folder("d.h5"), &data));
-    ck_assert_str_eq(rest_of_detail(),
-                     "d.h5: damaged: the checksum over the file does not hold");
+    ck_assert_str_eq(rest_of_detail(), "d.h5: damaged: checksum mismatch");
     ck_assert_ptr_null(data);
 }
 END_TEST
@@ -550,12 +550,12 @@ START_TEST(random_damage)
     struct stat info;
     uint64_t state = 1;
     struct set s = GOOD;
-    s.format = NULL; /* texts lie where some versions of HDF5 loop for ever */
+    s.format = NULL; /* some versions of HDF5 loop forever on damaged strings */
     s.task = NULL;
     make_set(&s);
     int fd = open(in_folder("d.h5"), O_RDWR);
     ck_assert_int_eq(fstat(fd, &info), 0);
-    off_t size = info.st_size - 32; /* without the seal */
+    off_t size = info.st_size - 32; /* without the checksum */
     ck_assert_int_eq(pread(fd, bytes, (size_t)size, 0), size);
     ck_assert_int_eq(ftruncate(fd, size), 0);
     for (int k = 0; k < rounds; k++) {
@@ -584,8 +584,8 @@ START_TEST(random_damage)
 }
 END_TEST
 
-/* The same with the seal in place: never opens, never HDF5's turn. */
-START_TEST(sealed_damage)
+/* The same with the checksum in place: HDF5 never sees the file. */
+START_TEST(damage_under_a_checksum)
 {
     int rounds = getenv("LONG") ? 20000 : 1000;
     struct stat info;
@@ -673,7 +673,7 @@ START_TEST(h5py_mistyped)
     struct rnnd_dataset *data;
     must_fail(RNND_EDATA, rnnd_dataset_open(golden("text_inputs.h5"), &data));
     ck_assert_ptr_nonnull(
-        strstr(rnnd_status_detail(), "text_inputs.h5: /inputs: not numbers"));
+        strstr(rnnd_status_detail(), "text_inputs.h5: /inputs: expected numbers"));
     must_fail(RNND_EDATA, rnnd_dataset_open(golden("group_inputs.h5"), &data));
     ck_assert_ptr_nonnull(
         strstr(rnnd_status_detail(), "group_inputs.h5: /inputs: not an array"));
@@ -682,10 +682,13 @@ START_TEST(h5py_mistyped)
         strstr(rnnd_status_detail(), "scalar_offsets.h5: /offsets: 0 dimensions"));
     must_fail(RNND_EDATA, rnnd_dataset_open(golden("task_number.h5"), &data));
     ck_assert_ptr_nonnull(strstr(rnnd_status_detail(),
-                                 "task_number.h5: attribute task: a text is wanted"));
+                                 "task_number.h5: attribute task: expected a string"));
+    must_fail(RNND_EDATA, rnnd_dataset_open(golden("half_class.h5"), &data));
+    ck_assert_ptr_nonnull(strstr(
+        rnnd_status_detail(), "half_class.h5: attribute num_classes: not an integer"));
     must_fail(RNND_EDATA, rnnd_dataset_open(golden("null_targets.h5"), &data));
     ck_assert_ptr_nonnull(
-        strstr(rnnd_status_detail(), "null_targets.h5: /targets: holds nothing"));
+        strstr(rnnd_status_detail(), "null_targets.h5: /targets: has no values"));
 }
 END_TEST
 
@@ -716,7 +719,7 @@ int main(void)
     tcase_add_test(t, bad_value_far_in);
     tcase_add_test(t, files_that_do_not_open);
     tcase_add_test(t, random_damage);
-    tcase_add_test(t, sealed_damage);
+    tcase_add_test(t, damage_under_a_checksum);
     tcase_add_test(t, h5py_plain);
     tcase_add_test(t, h5py_odd_types);
     tcase_add_test(t, h5py_mistyped);

@@ -29,37 +29,22 @@ static const char format[] = "rnn_dist-checkpoint";
 
 /* ---- which files are checkpoints */
 
-static int check_format(struct rnnd__hdf *f)
-{
-    char *text = NULL;
-    int64_t version;
-    RNND_TRY(rnnd__hdf_get_string(f, "format", &text));
-    bool known = strcmp(text, format) == 0;
-    int status = known ? 0
-                       : rnnd__fail(RNND_EFILE, "%s: attribute format is %s, not %s",
-                                    rnnd__hdf_path(f), text, format);
-    free(text);
-    RNND_TRY(status);
-    RNND_TRY(rnnd__hdf_get_int(f, "version", &version));
-    if (version != VERSION)
-        return rnnd__fail(RNND_EFILE, "%s: version is %lld, this program knows %d",
-                          rnnd__hdf_path(f), (long long)version, VERSION);
-    return 0;
-}
-
-/* Whatever is missing in a checkpoint, or does not fit itself, it is damaged. */
+/* A checkpoint that lacks something, or whose parts do not fit, is damaged. */
 static int as_damage(int status)
 {
-    if (status != RNND_EDATA && status != RNND_EUSAGE)
-        return status;
-    return rnnd__fail(RNND_EFILE, "%s", rnnd_status_detail());
+    return status == RNND_EDATA || status == RNND_EUSAGE ? RNND_EFILE : status;
+}
+
+static int check_format(struct rnnd__hdf *f)
+{
+    return as_damage(rnnd__hdf_check_format(f, format, VERSION));
 }
 
 int rnnd__checkpoint_open(const char *path, struct rnnd__hdf **out)
 {
     struct rnnd__hdf *f;
     RNND_TRY(as_damage(rnnd__hdf_open(path, &f)));
-    int status = as_damage(check_format(f));
+    int status = check_format(f);
     if (status < 0)
         rnnd__hdf_close(f);
     else

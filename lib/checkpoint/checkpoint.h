@@ -7,66 +7,8 @@
 #ifndef RNND_CHECKPOINT_H
 #define RNND_CHECKPOINT_H
 
+#include "checkpoint/train_state.h"
 #include "rnn_dist.h"
-
-/* Hidden states carried from update to update: rows of lanes, or of the sequences of
-   the batch under way. */
-struct rnnd__carry {
-    /* rows, 0 = nothing is carried */
-    int64_t count;
-    /* L*D*H */
-    int64_t width;
-    /* [count] lane or sequence */
-    int64_t *id;
-    /* [count, L*D, H]; c NULL unless LSTM */
-    float *h, *c;
-};
-
-/* Where a run stands. Numbers not otherwise explained start at 0. */
-struct rnnd__train_state {
-    /* plan entries done, skipped ones included */
-    int64_t update;
-    /* updates that changed the parameters */
-    int64_t applied;
-    /* epochs completed */
-    int64_t epoch;
-    /* entries of this epoch that are complete */
-    int64_t entry;
-    /* updates done of the entry under way; stored as "group" */
-    int64_t entry_updates;
-    /* update of the last validation, -1 = none yet */
-    int64_t validated;
-    /* of training so far, over all runs */
-    double seconds;
-
-    /* lowest validation loss, infinity = none yet */
-    double best_loss;
-    /* what --patience compares with */
-    double patience_loss;
-    int64_t patience_count;
-    /* what the plateau schedule compares with */
-    double plateau_loss;
-    int64_t plateau_count;
-    /* product of the cuts so far, starts at 1 */
-    double plateau_factor;
-
-    /* sums since the last train record */
-    double log_loss, log_targets;
-    double log_steps, log_seconds;
-    double log_wait, log_straggler;
-    int64_t log_updates;
-    /* of the last update */
-    double last_lr, last_norm;
-
-    /* of the training data */
-    uint64_t fingerprint;
-    /* ranks, threads, device, libraries, as text */
-    char launch[512];
-    /* owned */
-    struct rnnd__carry carry;
-};
-
-void rnnd__carry_clear(struct rnnd__carry *carry);
 
 /* Writes PATH whole, atomically: parameters, moments, state, options as text. */
 RNND_CHECKED int rnnd__checkpoint_save(const char *path, struct rnnd_model *model,

@@ -47,7 +47,6 @@ static const struct number {
     INTEGER(plateau_count),
     INTEGER(log_updates),
     INTEGER(fingerprint),
-    REAL(seconds),
     REAL(best_loss),
     REAL(patience_loss),
     REAL(plateau_loss),

@@ -1,9 +1,9 @@
 /*
- * batch.c - pieces of sequences become a packed batch on the device.
+ * batch.c - packs pieces of sequences into a batch on the device.
  *
- * Takes pieces by falling length; gives time-major rows without padding. Knows the data
- * set's arrays but no model. Where the device's memory is the host's, rows are packed
- * in place.
+ * Takes pieces by falling length; makes time-major rows without padding. Knows the
+ * arrays of the data set, but no model. Where the host can reach the device's memory,
+ * rows are packed in place.
  */
 #include "data/batch.h"
 
@@ -11,34 +11,18 @@
 #include <string.h>
 
 #include "base/status.h"
+#include "data/dataset.h"
 #include "device/device.h"
 
 static bool token_input(const struct rnnd_batch *b)
 {
-    return b->info->inputs == 0;
+    return b->info->vocab != 0;
 }
 
-static int64_t input_width(const struct rnnd_batch *b)
+/* Rows of targets of the packed batch. */
+static int64_t target_rows(const struct rnnd_batch *b, int64_t steps, int64_t sequences)
 {
-    return token_input(b) ? 1 : b->info->inputs;
-}
-
-/* Elements of one target row; lm and classes have one. */
-static int64_t target_width(const struct rnnd_batch *b)
-{
-    switch (b->info->task) {
-    case RNND_REGRESS:
-    case RNND_REGRESS_STEPS:
-    case RNND_MULTILABEL:
-        return b->info->outputs;
-    default:
-        return 1;
-    }
-}
-
-static bool stepwise(const struct rnnd_batch *b)
-{
-    return rnnd_task_is_stepwise(b->info->task);
+    return rnnd_task_is_stepwise(b->info->task) ? steps : sequences;
 }
 
 int rnnd_batch_new(struct rnnd_backend *be, struct rnnd_dataset *data, bool targets,
@@ -105,8 +89,15 @@ static int alloc_pair(struct rnnd_batch *b, struct rnnd__buf *dev, char **host,
 {
     RNND_TRY(rnnd__device_alloc(b->be, dev, elements));
     if (!b->be->ops->host(b->be, *dev))
-        RNND_TRY(rnnd__new((size_t)elements, 4, "batch", host));
+        RNND_TRY(rnnd__new((size_t)elements, RNND__ELEMENT, "batch", host));
     return 0;
+}
+
+/* Device memory for 64-bit integers. */
+static int alloc_int64(struct rnnd_batch *b, struct rnnd__buf *dev, int64_t count)
+{
+    return rnnd__device_alloc(b->be, dev,
+                              count * (int64_t)(sizeof(int64_t) / RNND__ELEMENT));
 }
 
 static int alloc_shape(struct rnnd_batch *b, const struct rnnd_limits *room)
@@ -119,20 +110,21 @@ static int alloc_shape(struct rnnd_batch *b, const struct rnnd_limits *room)
     RNND_TRY(RNND_NEW(&b->id, N, "batch"));
     RNND_TRY(RNND_NEW(&b->sequence, N, "batch"));
     RNND_TRY(rnnd__device_alloc(b->be, &p->d_n, room->steps));
-    RNND_TRY(rnnd__device_alloc(b->be, &p->d_off, 2 * (room->steps + 1)));
+    RNND_TRY(alloc_int64(b, &p->d_off, room->steps + 1));
     RNND_TRY(rnnd__device_alloc(b->be, &p->d_len, room->sequences));
-    RNND_TRY(rnnd__device_alloc(b->be, &p->d_id, 2 * room->sequences));
+    RNND_TRY(alloc_int64(b, &p->d_id, room->sequences));
     return 0;
 }
 
 static int alloc_contents(struct rnnd_batch *b, const struct rnnd_limits *room)
 {
     size_t R = (size_t)room->rows;
-    int64_t targets = stepwise(b) ? room->rows : room->sequences;
-    RNND_TRY(alloc_pair(b, &b->inputs, &b->host_inputs, room->rows * input_width(b)));
+    RNND_TRY(alloc_pair(b, &b->inputs, &b->host_inputs,
+                        room->rows * rnnd__input_width(b->info)));
     if (b->with_targets)
-        RNND_TRY(
-            alloc_pair(b, &b->targets, &b->host_targets, targets * target_width(b)));
+        RNND_TRY(alloc_pair(b, &b->targets, &b->host_targets,
+                            target_rows(b, room->rows, room->sequences) *
+                                rnnd__target_width(b->info)));
     if (!token_input(b))
         return 0;
     struct rnnd__segments *s = &b->segments;
@@ -185,15 +177,15 @@ static int reserve_piece(struct rnnd_batch *b, int64_t steps)
 {
     if (steps <= b->piece_room && b->piece_inputs)
         return 0;
-    RNND_TRY(rnnd__grow((size_t)steps, 4 * (size_t)input_width(b), "a sequence",
+    RNND_TRY(rnnd__grow((size_t)steps, rnnd__input_bytes(b->info), "a sequence",
                         &b->piece_inputs));
-    RNND_TRY(rnnd__grow((size_t)steps, 4 * (size_t)target_width(b), "a sequence",
+    RNND_TRY(rnnd__grow((size_t)steps, rnnd__target_bytes(b->info), "a sequence",
                         &b->piece_targets));
     b->piece_room = steps;
     return 0;
 }
 
-/* n, off, len, id from the pieces; they lie on the device as well. */
+/* n, off, len and id of the pieces, on the host and on the device. */
 static void pack_shape(struct rnnd_batch *b, const struct rnnd_piece *piece,
                        int64_t count, int64_t first)
 {
@@ -220,10 +212,10 @@ static void pack_shape(struct rnnd_batch *b, const struct rnnd_piece *piece,
     p->off = b->off;
     p->len = b->len;
     p->id = b->id;
-    op->upload(b->be, p->d_n, b->n, (size_t)p->T * 4);
-    op->upload(b->be, p->d_off, b->off, (size_t)(p->T + 1) * 8);
-    op->upload(b->be, p->d_len, b->len, (size_t)count * 4);
-    op->upload(b->be, p->d_id, b->id, (size_t)count * 8);
+    op->upload(b->be, p->d_n, b->n, (size_t)p->T * sizeof *b->n);
+    op->upload(b->be, p->d_off, b->off, (size_t)(p->T + 1) * sizeof *b->off);
+    op->upload(b->be, p->d_len, b->len, (size_t)count * sizeof *b->len);
+    op->upload(b->be, p->d_id, b->id, (size_t)count * sizeof *b->id);
 }
 
 static void normalise(const struct rnnd_batch *b, float *row)
@@ -232,11 +224,10 @@ static void normalise(const struct rnnd_batch *b, float *row)
         row[i] = (row[i] - b->mean[i]) / b->std[i];
 }
 
-/* Row t of piece j goes to packed row off[t] + j. */
-static void scatter(const struct rnnd_batch *b, int64_t j, int64_t width, int64_t steps,
+/* Row t of piece j, of so many bytes, becomes packed row off[t] + j. */
+static void scatter(const struct rnnd_batch *b, int64_t j, size_t bytes, int64_t steps,
                     const char *from, char *to)
 {
-    size_t bytes = 4 * (size_t)width;
     for (int64_t t = 0; t < steps; t++)
         memcpy(to + (size_t)(b->off[t] + j) * bytes, from + (size_t)t * bytes, bytes);
 }
@@ -259,26 +250,27 @@ static int pack_inputs(struct rnnd_batch *b, const struct rnnd_piece *piece, int
     if (b->mean)
         for (int64_t t = 0; t < steps; t++)
             normalise(b, (float *)b->piece_inputs + t * b->info->inputs);
-    scatter(b, j, input_width(b), steps, b->piece_inputs, inputs);
-    if (lm)
-        scatter(b, j, 1, steps, b->piece_inputs + 4, targets);
+    size_t row = rnnd__input_bytes(b->info);
+    scatter(b, j, row, steps, b->piece_inputs, inputs);
+    if (lm) /* the next token */
+        scatter(b, j, row, steps, b->piece_inputs + row, targets);
     return 0;
 }
 
 static int pack_targets(struct rnnd_batch *b, const struct rnnd_piece *piece, int64_t j,
                         char *targets)
 {
-    size_t row = 4 * (size_t)target_width(b);
+    size_t row = rnnd__target_bytes(b->info);
     if (!b->with_targets || b->info->task == RNND_LM)
         return 0;
-    if (!stepwise(b))
+    if (!rnnd_task_is_stepwise(b->info->task))
         return rnnd_dataset_targets(b->data, piece->sequence, 1,
                                     targets + (size_t)j * row);
     if (piece->length == 0)
         return 0;
     RNND_TRY(
         rnnd_dataset_targets(b->data, piece->begin, piece->length, b->piece_targets));
-    scatter(b, j, target_width(b), piece->length, b->piece_targets, targets);
+    scatter(b, j, row, piece->length, b->piece_targets, targets);
     return 0;
 }
 
@@ -286,14 +278,15 @@ static void upload_contents(struct rnnd_batch *b, const char *inputs,
                             const char *targets)
 {
     const struct rnnd__backend_ops *op = b->be->ops;
-    int64_t rows = stepwise(b) ? b->packed.R : b->packed.N;
+    size_t R = (size_t)b->packed.R;
+    size_t targets_of = (size_t)target_rows(b, b->packed.R, b->packed.N);
     if (token_input(b))
-        memcpy(b->host_tokens, inputs, (size_t)b->packed.R * 4);
+        memcpy(b->host_tokens, inputs, R * sizeof *b->host_tokens);
     if (b->host_inputs)
-        op->upload(b->be, b->inputs, inputs,
-                   (size_t)(b->packed.R * input_width(b)) * 4);
+        op->upload(b->be, b->inputs, inputs, R * rnnd__input_bytes(b->info));
     if (b->host_targets)
-        op->upload(b->be, b->targets, targets, (size_t)(rows * target_width(b)) * 4);
+        op->upload(b->be, b->targets, targets,
+                   targets_of * rnnd__target_bytes(b->info));
 }
 
 int rnnd_batch_load(struct rnnd_batch *b, const struct rnnd_piece *piece, int64_t count,
@@ -303,10 +296,11 @@ int rnnd_batch_load(struct rnnd_batch *b, const struct rnnd_piece *piece, int64_
     for (int64_t j = 0; j < count; j++)
         need.rows += piece[j].length;
     if (need.rows > INT32_MAX)
-        return rnnd__fail(RNND_EUSAGE,
-                          "a batch of %lld steps on one rank: use a smaller "
-                          "--batch or --microbatch-tokens",
-                          (long long)need.rows);
+        return rnnd__fail(
+            RNND_EUSAGE,
+            "a batch of %lld steps on one rank, at most %d are supported: "
+            "use a smaller --batch or --microbatch-tokens",
+            (long long)need.rows, INT32_MAX);
     RNND_TRY(rnnd_batch_reserve(b, &need));
     RNND_TRY(reserve_piece(b, need.steps + 1));
     pack_shape(b, piece, count, first);
@@ -364,8 +358,9 @@ int rnnd__batch_sort_tokens(struct rnnd_batch *b)
 {
     const struct rnnd__backend_ops *op = b->be->ops;
     int64_t R = b->packed.R, V = b->info->vocab, distinct = 0, at = 0;
-    int32_t *next = b->count_of; /* first counts, then where a token's next row goes */
-    memset(next, 0, (size_t)(V + 1) * 4);
+    int32_t *next =
+        b->count_of; /* first counts, then the place of a token's next row */
+    memset(next, 0, (size_t)(V + 1) * sizeof *next);
     for (int64_t r = 0; r < R; r++)
         next[b->host_tokens[r]]++;
     for (int64_t v = 0; v < V; v++) {
@@ -381,8 +376,10 @@ int rnnd__batch_sort_tokens(struct rnnd_batch *b)
     for (int64_t r = 0; r < R; r++)
         b->rows[next[b->host_tokens[r]]++] = (int32_t)r;
     b->segments.count = distinct;
-    op->upload(b->be, b->segments.rows, b->rows, (size_t)R * 4);
-    op->upload(b->be, b->segments.segment, b->segment, (size_t)(distinct + 1) * 4);
-    op->upload(b->be, b->segments.token, b->token, (size_t)distinct * 4);
+    size_t segments = (size_t)distinct;
+    op->upload(b->be, b->segments.rows, b->rows, (size_t)R * sizeof *b->rows);
+    op->upload(b->be, b->segments.segment, b->segment,
+               (segments + 1) * sizeof *b->segment);
+    op->upload(b->be, b->segments.token, b->token, segments * sizeof *b->token);
     return 0;
 }

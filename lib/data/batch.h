@@ -1,5 +1,5 @@
 /*
- * batch.h - what a packed batch is made of, for the model.
+ * batch.h - the parts of a packed batch, for the model.
  */
 #ifndef RNND_BATCH_H
 #define RNND_BATCH_H
@@ -8,18 +8,20 @@
 #include "rnn_dist.h"
 
 struct rnnd_batch {
+    /* both borrowed; data is NULL for a batch of given tokens */
     struct rnnd_backend *be;
     struct rnnd_dataset *data;
+    /* of the data set, or own_info */
     const struct rnnd_dataset_info *info;
-    /* where there is no data set behind it */
     struct rnnd_dataset_info own_info;
+    /* loading reads targets as well */
     bool with_targets;
-    /* [I] or NULL */
+    /* [I] borrowed, NULL = features are used as they are */
     const float *mean, *std;
 
-    /* views of the arrays below */
+    /* ---- what was loaded last: sizes and row numbers, views of the arrays below */
     struct rnnd__packed packed;
-    /* host [N], data-set index; -1 for lanes */
+    /* host [N], number in the data set; -1 for lanes */
     int64_t *sequence;
     /* float [R,I] or int32 [R] */
     struct rnnd__buf inputs;
@@ -28,31 +30,35 @@ struct rnnd_batch {
     /* of the last rnnd__batch_sort_tokens */
     struct rnnd__segments segments;
 
-    /* what is allocated */
+    /* ---- memory, owned */
+
+    /* sizes it is allocated for */
     struct rnnd_limits room;
+    /* n [T], off [T+1], len and id [N] */
     int32_t *n, *len;
     int64_t *off, *id;
-    /* where the device's memory is out of reach */
+    /* host copies of inputs and targets; NULL where the host can reach the device's
+       memory */
     char *host_inputs, *host_targets;
-    /* token input: the same as inputs, kept for sorting */
+    /* token input: [R] host copy of inputs, for sorting */
     int32_t *host_tokens;
-    /* token sort */
+    /* token sort: rows, token [R], segment [R+1], count_of [V+1] */
     int32_t *rows, *segment, *token, *count_of;
-    /* one piece as it lies in the file */
+    /* rows of one piece, as in the file; room for piece_room steps */
     char *piece_inputs, *piece_targets;
-    /* steps */
     int64_t piece_room;
 };
 
-/* A batch without a data set: tokens of a vocabulary, given from memory, without
-   targets. */
+/* A batch for rnnd__batch_load_tokens alone: no data set, no targets. Freed by
+   rnnd_batch_free. */
 RNND_CHECKED int rnnd__batch_new_tokens(struct rnnd_backend *be, int64_t vocab,
                                         struct rnnd_batch **out);
-/* One sequence of tokens, each in 0 .. vocab-1. */
+/* Loads one sequence of count tokens, each in 0 .. vocab-1. */
 RNND_CHECKED int rnnd__batch_load_tokens(struct rnnd_batch *batch, const int32_t *token,
                                          int64_t count);
 
-/* Sorts the rows of a token batch by token (stable), for the embedding's gradient. */
+/* Sorts the rows of a batch of tokens by token, stably, into batch->segments: for the
+   gradient of the embedding. */
 RNND_CHECKED int rnnd__batch_sort_tokens(struct rnnd_batch *batch);
 
 #endif

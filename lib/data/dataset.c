@@ -1,16 +1,13 @@
 /*
- * dataset.c - a data file, opened and found to be what it should be: sequences of
- * features or token ids, and their targets.
+ * dataset.c - opens a data file, checks that it is one, and hands out its values.
  *
- * Small sets are kept in memory, large ones read by slices, of which the system is told
- * beforehand. Knows the file's objects
- * and attributes; no batch, no model.
+ * Small data sets are kept in memory; of large ones rows are read from disk, with
+ * prefetch. Knows the file's objects and attributes, but no batch and no model.
  */
 #include "data/dataset.h"
 
 #include "base/log.h"
 #include "base/status.h"
-#include "base/task.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -18,31 +15,18 @@
 
 int64_t rnnd__dataset_keep = (int64_t)1 << 30;
 
-enum rnnd__hdf_type rnnd__dataset_input_type(const struct rnnd_dataset *data)
-{
-    return data->info.vocab ? RNND_I32 : RNND_F32;
-}
+/* ---- attributes and shapes */
 
-enum rnnd__hdf_type rnnd__dataset_target_type(const struct rnnd_dataset *data)
-{
-    return rnnd__task_has_classes(data->info.task) ? RNND_I32 : RNND_F32;
-}
-
-int64_t rnnd__dataset_input_width(const struct rnnd_dataset *data)
-{
-    return data->info.vocab ? 1 : data->info.inputs;
-}
-
-int64_t rnnd__dataset_target_width(const struct rnnd_dataset *data)
-{
-    return rnnd__task_has_classes(data->info.task) ? 1 : data->info.outputs;
-}
-
-/* ---- the head of the file: attributes and shapes */
-
+/* A file that has opened and then cannot be read is bad data. */
 static int as_data(int status)
 {
     return status == RNND_EFILE ? RNND_EDATA : status;
+}
+
+int rnnd__dataset_shape(struct rnnd_dataset *data, const char *object,
+                        struct rnnd__hdf_shape *out)
+{
+    return as_data(rnnd__hdf_shape(data->file, object, out));
 }
 
 int rnnd__dataset_read(struct rnnd_dataset *data, const char *object, int64_t first,
@@ -51,39 +35,21 @@ int rnnd__dataset_read(struct rnnd_dataset *data, const char *object, int64_t fi
     return as_data(rnnd__hdf_read(data->file, object, first, count, type, out));
 }
 
-static int check_format(struct rnnd_dataset *data)
-{
-    char *format;
-    int64_t version;
-    if (!rnnd__hdf_has_attribute(data->file, "format"))
-        return rnnd__fail(
-            RNND_EDATA,
-            "%s: attribute format: missing; data files have \"rnn_dist-data\"",
-            data->path);
-    RNND_TRY(as_data(rnnd__hdf_get_string(data->file, "format", &format)));
-    int status = 0;
-    if (strcmp(format, "rnn_dist-data") != 0)
-        status = rnnd__fail(
-            RNND_EDATA,
-            "%s: attribute format = \"%.40s\": data files have \"rnn_dist-data\"",
-            data->path, format);
-    free(format);
-    RNND_TRY(status);
-    RNND_TRY(as_data(rnnd__hdf_get_int(data->file, "version", &version)));
-    if (version != 1)
-        return rnnd__fail(RNND_EDATA,
-                          "%s: attribute version = %lld: this program reads 1",
-                          data->path, (long long)version);
-    return 0;
-}
+static const char data_format[] = "rnn_dist-data";
+enum { VERSION = 1 };
 
 static int fail_task(const struct rnnd_dataset *data, const char *problem)
 {
-    return rnnd__fail(
-        RNND_EDATA,
-        "%s: attribute task%s: there are classify, tag, regress, regress_steps, "
-        "multilabel, lm and none",
-        data->path, problem);
+    char names[128] = "";
+    int n = 0;
+    for (int task = 0; task <= RNND_NO_TASK; task++)
+        n += snprintf(names + n, sizeof names - (size_t)n, "%s%s",
+                      task == 0              ? ""
+                      : task == RNND_NO_TASK ? " or "
+                                             : ", ",
+                      rnnd_task_name((enum rnnd_task)task));
+    return rnnd__fail(RNND_EDATA, "%s: attribute task%s; expected %s", data->path,
+                      problem, names);
 }
 
 static int read_task(struct rnnd_dataset *data)
@@ -92,7 +58,7 @@ static int read_task(struct rnnd_dataset *data)
     data->has_targets = rnnd__hdf_has(data->file, "/targets");
     if (!rnnd__hdf_has_attribute(data->file, "task")) {
         if (data->has_targets)
-            return fail_task(data, ": missing, though there are /targets");
+            return fail_task(data, ": missing, but there are /targets");
         data->info.task = RNND_NO_TASK;
         return 0;
     }
@@ -108,32 +74,33 @@ static int read_task(struct rnnd_dataset *data)
     if (wanted && !data->has_targets)
         return rnnd__fail(
             RNND_EDATA,
-            "%s: /targets: missing; task %s needs them (unlabelled data have task "
-            "none)",
+            "%s: /targets: missing, required by task %s (task none is for unlabelled "
+            "data)",
             data->path, rnnd_task_name(task));
     if (!wanted && data->has_targets)
-        rnnd__log_warn("%s: /targets are not looked at: the task is %s", data->path,
+        rnnd__log_warn("%s: /targets are ignored: the task is %s", data->path,
                        rnnd_task_name(task));
     data->has_targets = wanted;
     return 0;
 }
 
-/* An attribute that counts something: 1 or more. */
+/* An attribute from 1 to 2^31-1. */
 static int read_count(struct rnnd_dataset *data, const char *name, int64_t *out)
 {
     RNND_TRY(as_data(rnnd__hdf_get_int(data->file, name, out)));
     if (*out < 1 || *out > INT32_MAX)
-        return rnnd__fail(RNND_EDATA, "%s: attribute %s = %lld: not in 1..2147483647",
-                          data->path, name, (long long)*out);
+        return rnnd__fail(RNND_EDATA, "%s: attribute %s = %lld, expected 1 to %d",
+                          data->path, name, (long long)*out, INT32_MAX);
     return 0;
 }
 
-static int numbers(struct rnnd_dataset *data, const char *object,
-                   struct rnnd__hdf_shape *out)
+/* The shape of an array of numbers. */
+static int shape_of_numbers(struct rnnd_dataset *data, const char *object,
+                            struct rnnd__hdf_shape *out)
 {
-    RNND_TRY(as_data(rnnd__hdf_shape(data->file, object, out)));
+    RNND_TRY(rnnd__dataset_shape(data, object, out));
     if (out->kind != RNND_HDF_INT && out->kind != RNND_HDF_FLOAT)
-        return rnnd__fail(RNND_EDATA, "%s: %s: not numbers", data->path, object);
+        return rnnd__fail(RNND_EDATA, "%s: %s: expected numbers", data->path, object);
     return 0;
 }
 
@@ -141,23 +108,21 @@ static int read_inputs_shape(struct rnnd_dataset *data)
 {
     struct rnnd__hdf_shape shape;
     bool tokens = rnnd__hdf_has_attribute(data->file, "vocab_size");
-    RNND_TRY(numbers(data, "/inputs", &shape));
+    RNND_TRY(shape_of_numbers(data, "/inputs", &shape));
     if (tokens)
         RNND_TRY(read_count(data, "vocab_size", &data->info.vocab));
     else if (data->info.task == RNND_LM)
-        return rnnd__fail(
-            RNND_EDATA,
-            "%s: attribute vocab_size: missing; lm needs token ids as /inputs",
-            data->path);
+        return rnnd__fail(RNND_EDATA,
+                          "%s: attribute vocab_size: missing, required by task lm",
+                          data->path);
     if (shape.rank != (tokens ? 1 : 2))
-        return rnnd__fail(RNND_EDATA, "%s: /inputs: %d dimension%s; %s", data->path,
-                          shape.rank, shape.rank == 1 ? "" : "s",
-                          tokens
-                              ? "token ids (there is a vocab_size) have 1, [S]"
-                              : "features have 2, [S, I]; token ids need the attribute "
-                                "vocab_size");
+        return rnnd__fail(RNND_EDATA, "%s: /inputs: %d dimension%s, expected %s",
+                          data->path, shape.rank, shape.rank == 1 ? "" : "s",
+                          tokens ? "1, [S], of token ids (vocab_size is set)"
+                                 : "2, [S, I], of features (token ids need the "
+                                   "attribute vocab_size)");
     if (!tokens && shape.dim[1] < 1)
-        return rnnd__fail(RNND_EDATA, "%s: /inputs: no feature", data->path);
+        return rnnd__fail(RNND_EDATA, "%s: /inputs: no features (I = 0)", data->path);
     data->info.inputs = tokens ? 0 : shape.dim[1];
     data->info.steps = shape.dim[0];
     return 0;
@@ -174,27 +139,29 @@ static int read_targets_shape(struct rnnd_dataset *data)
         return 0;
     if (classes)
         RNND_TRY(read_count(data, "num_classes", &data->classes));
-    RNND_TRY(numbers(data, "/targets", &shape));
+    RNND_TRY(shape_of_numbers(data, "/targets", &shape));
     if (shape.rank != (classes ? 1 : 2))
-        return rnnd__fail(RNND_EDATA, "%s: /targets: %d dimension%s; task %s has %s",
+        return rnnd__fail(RNND_EDATA,
+                          "%s: /targets: %d dimension%s, expected %s for task %s",
                           data->path, shape.rank, shape.rank == 1 ? "" : "s",
-                          rnnd_task_name(info->task),
-                          classes ? (steps ? "1, [S]" : "1, [N]")
-                                  : (steps ? "2, [S, O]" : "2, [N, O]"));
+                          classes ? (steps ? "1, [S]," : "1, [N],")
+                                  : (steps ? "2, [S, O]," : "2, [N, O],"),
+                          rnnd_task_name(info->task));
     int64_t want = steps ? info->steps : info->sequences;
     if (shape.dim[0] != want)
         return rnnd__fail(
-            RNND_EDATA, "%s: /targets: %lld rows; task %s has one per %s: %lld",
-            data->path, (long long)shape.dim[0], rnnd_task_name(info->task),
-            steps ? "step" : "sequence", (long long)want);
+            RNND_EDATA,
+            "%s: /targets: %lld rows, expected %lld: task %s has one per %s",
+            data->path, (long long)shape.dim[0], (long long)want,
+            rnnd_task_name(info->task), steps ? "step" : "sequence");
     if (!classes && shape.dim[1] < 1)
-        return rnnd__fail(RNND_EDATA, "%s: /targets: no column", data->path);
+        return rnnd__fail(RNND_EDATA, "%s: /targets: no columns (O = 0)", data->path);
     info->outputs = classes ? data->classes : shape.dim[1];
     data->target_rows = want;
     return 0;
 }
 
-/* Texts of an object, which may be absent; there must be `want` of them. */
+/* `want` strings of an object, which may be absent. */
 static int read_texts(struct rnnd_dataset *data, const char *object, int64_t want,
                       char ***out)
 {
@@ -202,11 +169,11 @@ static int read_texts(struct rnnd_dataset *data, const char *object, int64_t wan
     int64_t count;
     if (want == 0 || !rnnd__hdf_has(data->file, object))
         return 0;
-    /* Counted first: there may be more of them than memory. */
-    RNND_TRY(as_data(rnnd__hdf_shape(data->file, object, &shape)));
+    /* Counted first: they may not fit into memory. */
+    RNND_TRY(rnnd__dataset_shape(data, object, &shape));
     if (shape.kind == RNND_HDF_STRING && shape.rank == 1 && shape.dim[0] != want)
-        return rnnd__fail(RNND_EDATA, "%s: %s: %lld texts, %lld are wanted", data->path,
-                          object, (long long)shape.dim[0], (long long)want);
+        return rnnd__fail(RNND_EDATA, "%s: %s: expected %lld strings, found %lld",
+                          data->path, object, (long long)want, (long long)shape.dim[0]);
     return as_data(rnnd__hdf_read_strings(data->file, object, out, &count));
 }
 
@@ -224,7 +191,7 @@ static struct rnnd__dataset_place place_of(struct rnnd_dataset *data,
 static int read_contents(struct rnnd_dataset *data)
 {
     struct rnnd_dataset_info *info = &data->info;
-    RNND_TRY(check_format(data));
+    RNND_TRY(as_data(rnnd__hdf_check_format(data->file, data_format, VERSION)));
     RNND_TRY(read_task(data));
     RNND_TRY(read_inputs_shape(data));
     RNND_TRY(rnnd__dataset_offsets(data));
@@ -234,8 +201,8 @@ static int read_contents(struct rnnd_dataset *data)
     if (info->task != RNND_LM)
         RNND_TRY(read_texts(data, "/classes", info->outputs, &data->class));
     /* Sizes of arrays that exist: no overflow within 64 bits. */
-    int64_t inputs = info->steps * rnnd__dataset_input_width(data) * 4;
-    int64_t targets = data->target_rows * rnnd__dataset_target_width(data) * 4;
+    int64_t inputs = info->steps * (int64_t)rnnd__input_bytes(info);
+    int64_t targets = data->target_rows * (int64_t)rnnd__target_bytes(info);
     bool keep = inputs <= rnnd__dataset_keep && targets <= rnnd__dataset_keep - inputs;
     bool keep_targets = keep || targets <= rnnd__dataset_keep;
     RNND_TRY(rnnd__dataset_values(data, keep, keep_targets));
@@ -260,8 +227,8 @@ int rnnd_dataset_open(const char *path, struct rnnd_dataset **out)
     if (!data->path)
         RNND_TRY_GOTO(rnnd__fail_memory(strlen(path), "a file name"));
     status = rnnd__hdf_open(path, &data->file);
-    /* One of ours, but cut off or damaged: it is the data that are bad. */
-    if (status == RNND_EFILE && rnnd__hdf_mentions(path, "rnn_dist-data"))
+    /* A data file, but truncated or damaged: bad data. */
+    if (status == RNND_EFILE && rnnd__hdf_mentions(path, data_format))
         status = RNND_EDATA;
     RNND_TRY_GOTO(status);
     RNND_TRY_GOTO(read_contents(data));
@@ -289,7 +256,7 @@ void rnnd_dataset_close(struct rnnd_dataset *data)
     free(data);
 }
 
-/* ---- handing out */
+/* ---- access */
 
 const struct rnnd_dataset_info *rnnd_dataset_info(const struct rnnd_dataset *data)
 {
@@ -301,45 +268,36 @@ const int64_t *rnnd_dataset_offsets(const struct rnnd_dataset *data)
     return data->offsets;
 }
 
-static int copy_rows(const void *rows, int64_t width, int64_t first, int64_t count,
-                     void *out)
+/* row: bytes. */
+static void copy_rows(const void *rows, size_t row, int64_t first, int64_t count,
+                      void *out)
 {
-    size_t row = (size_t)width * 4;
     memcpy(out, (const char *)rows + (size_t)first * row, (size_t)count * row);
-    return 0;
-}
-
-static int check_range(const struct rnnd_dataset *data, const char *object,
-                       int64_t rows, int64_t first, int64_t count)
-{
-    if (first < 0 || count < 0 || first > rows || count > rows - first)
-        return rnnd__fail(RNND_EDATA,
-                          "%s: %s: rows %lld to %lld are asked for, it has %lld",
-                          data->path, object, (long long)first,
-                          (long long)(first + count - 1), (long long)rows);
-    return 0;
 }
 
 int rnnd_dataset_inputs(struct rnnd_dataset *data, int64_t first, int64_t count,
                         void *out)
 {
-    RNND_TRY(check_range(data, "/inputs", data->info.steps, first, count));
-    if (data->inputs)
-        return copy_rows(data->inputs, rnnd__dataset_input_width(data), first, count,
-                         out);
-    return rnnd__dataset_read(data, "/inputs", first, count,
-                              rnnd__dataset_input_type(data), out);
+    const struct rnnd_dataset_info *info = &data->info;
+    RNND_TRY(rnnd__hdf_check_rows(data->path, "/inputs", info->steps, first, count));
+    if (!data->inputs)
+        return rnnd__dataset_read(data, "/inputs", first, count, rnnd__input_type(info),
+                                  out);
+    copy_rows(data->inputs, rnnd__input_bytes(info), first, count, out);
+    return 0;
 }
 
 int rnnd_dataset_targets(struct rnnd_dataset *data, int64_t first, int64_t count,
                          void *out)
 {
-    RNND_TRY(check_range(data, "/targets", data->target_rows, first, count));
-    if (data->targets)
-        return copy_rows(data->targets, rnnd__dataset_target_width(data), first, count,
-                         out);
-    return rnnd__dataset_read(data, "/targets", first, count,
-                              rnnd__dataset_target_type(data), out);
+    const struct rnnd_dataset_info *info = &data->info;
+    RNND_TRY(
+        rnnd__hdf_check_rows(data->path, "/targets", data->target_rows, first, count));
+    if (!data->targets)
+        return rnnd__dataset_read(data, "/targets", first, count,
+                                  rnnd__target_type(info), out);
+    copy_rows(data->targets, rnnd__target_bytes(info), first, count, out);
+    return 0;
 }
 
 bool rnnd_dataset_in_memory(const struct rnnd_dataset *data)
@@ -347,8 +305,9 @@ bool rnnd_dataset_in_memory(const struct rnnd_dataset *data)
     return data->file == NULL;
 }
 
-static void ask_for(struct rnnd_dataset *data, const struct rnnd__dataset_place *at,
-                    int64_t first, int64_t count)
+static void prefetch_rows(struct rnnd_dataset *data,
+                          const struct rnnd__dataset_place *at, int64_t first,
+                          int64_t count)
 {
     if (at->row)
         rnnd__hdf_prefetch(data->file, at->offset + first * at->row, count * at->row);
@@ -358,8 +317,8 @@ void rnnd_dataset_prefetch(struct rnnd_dataset *data, int64_t first, int64_t cou
 {
     if (!data->file || count <= 0)
         return;
-    ask_for(data, &data->inputs_at, first, count);
-    ask_for(data, &data->targets_at, first, count);
+    prefetch_rows(data, &data->inputs_at, first, count);
+    prefetch_rows(data, &data->targets_at, first, count);
 }
 
 static const char *text_of(char **text, int64_t count, int64_t i)
@@ -384,14 +343,14 @@ const char *rnnd_dataset_token(const struct rnnd_dataset *data, int64_t token)
 
 /* ---- statistics */
 
-/* Sums over steps, one per feature. */
+/* Sums over steps, one per feature: of the values in the first pass, of the squared
+   deviations in the second. */
 struct moments {
     int64_t I;
-    /* [I] */
+    /* [I]; mean: the sum until the first pass ends */
     double *mean, *square;
-    /* [I] */
+    /* [I] smallest and largest value */
     float *low, *high;
-    /* the pass that knows the mean */
     bool second;
 };
 
@@ -423,8 +382,8 @@ static int moments_pass(struct rnnd_dataset *data, struct moments *m, float *blo
 
 int rnnd_dataset_moments(struct rnnd_dataset *data, float *mean, float *std)
 {
-    int64_t I = data->info.inputs, S = data->info.steps,
-            steps = (1 << 18) / (I ? I : 1) + 1;
+    int64_t I = data->info.inputs, S = data->info.steps;
+    int64_t steps = (1 << 18) / (I ? I : 1) + 1; /* of a block */
     struct moments m = {.I = I};
     float *block = NULL;
     int status;
@@ -446,7 +405,7 @@ int rnnd_dataset_moments(struct rnnd_dataset *data, float *mean, float *std)
     m.second = true;
     RNND_TRY_GOTO(moments_pass(data, &m, block, steps));
     for (int64_t i = 0; i < I; i++) {
-        /* A constant is told by its values: its sums need not give exactly 0. */
+        /* By its values: the sums of a constant need not give exactly 0. */
         bool constant = !(m.low[i] < m.high[i]);
         float s = (float)sqrt(m.square[i] / (double)(S ? S : 1));
         mean[i] = constant && S ? m.low[i] : (float)m.mean[i];

@@ -1,58 +1,101 @@
 /*
- * dataset.h - what the two files of the data set's room share: dataset.c opens, keeps
- * and hands out; dataset_check.c looks at every value.
+ * dataset.h - inside a data set, for the files of its room: dataset.c opens, keeps and
+ * hands out values, dataset_check.c checks them, batch.c packs them.
  */
 #ifndef RNND_DATASET_H
 #define RNND_DATASET_H
 
 #include "base/hash.h"
+#include "base/task.h"
 #include "hdf/hdf.h"
 
-/* Where an array's rows lie in the file; row 0 = not in one piece. */
+/* ---- rows of inputs and targets in memory */
+
+/* Features, scores and answers are floats, token ids and labels int32: elements of the
+   same size. */
+enum { RNND__ELEMENT = sizeof(float) };
+_Static_assert(sizeof(int32_t) == RNND__ELEMENT, "one size for all elements");
+
+static inline enum rnnd__hdf_type rnnd__input_type(const struct rnnd_dataset_info *info)
+{
+    return info->vocab ? RNND_I32 : RNND_F32;
+}
+
+static inline enum rnnd__hdf_type rnnd__target_type(
+    const struct rnnd_dataset_info *info)
+{
+    return rnnd__task_is_categorical(info->task) ? RNND_I32 : RNND_F32;
+}
+
+/* Elements of one step: 1 token id, or I features. */
+static inline int64_t rnnd__input_width(const struct rnnd_dataset_info *info)
+{
+    return info->vocab ? 1 : info->inputs;
+}
+
+/* Elements of one target: 1 label or token id, or O values. */
+static inline int64_t rnnd__target_width(const struct rnnd_dataset_info *info)
+{
+    return rnnd__task_target_width(info->task, info->outputs);
+}
+
+/* Bytes of the two. */
+static inline size_t rnnd__input_bytes(const struct rnnd_dataset_info *info)
+{
+    return (size_t)rnnd__input_width(info) * RNND__ELEMENT;
+}
+
+static inline size_t rnnd__target_bytes(const struct rnnd_dataset_info *info)
+{
+    return (size_t)rnnd__target_width(info) * RNND__ELEMENT;
+}
+
+/* ---- the data set */
+
+/* Where an array is stored contiguously in the file. */
 struct rnnd__dataset_place {
-    /* bytes */
+    /* bytes before the first row; bytes of a row, 0 = not contiguous */
     int64_t offset, row;
 };
 
 struct rnnd_dataset {
     struct rnnd_dataset_info info;
+    /* owned */
     char *path;
-    /* open while contents are read from disk, else NULL */
+    /* open while values are read from disk, else NULL */
     struct rnnd__hdf *file;
-    /* of classify and tag */
+    /* num_classes of classify and tag */
     int64_t classes;
     bool has_targets;
-    /* N or S */
+    /* rows of /targets: N or S */
     int64_t target_rows;
-    /* [N+1] */
+    /* [N+1] owned */
     int64_t *offsets;
-    /* all of them, or NULL: read by slices */
+    /* [S, input width] and [target_rows, target width], owned; NULL = read from disk */
     void *inputs, *targets;
-    /* what is read by slices */
+    /* of what is read from disk */
     struct rnnd__dataset_place inputs_at, targets_at;
-    /* one block each, or NULL */
+    /* [N], [O], [V] owned, one block each; NULL = none */
     char **name, **class, **token;
 };
 
-/* Up to how many bytes of inputs and targets a data set keeps in memory; 1 GiB. */
+/* Bytes of inputs and targets that a data set keeps in memory at most; 1 GiB. */
 extern int64_t rnnd__dataset_keep;
 
-/* int32 or float, four bytes an element either way */
-enum rnnd__hdf_type rnnd__dataset_input_type(const struct rnnd_dataset *data);
-enum rnnd__hdf_type rnnd__dataset_target_type(const struct rnnd_dataset *data);
-/* Elements a row: 1 for ids and labels. */
-int64_t rnnd__dataset_input_width(const struct rnnd_dataset *data);
-int64_t rnnd__dataset_target_width(const struct rnnd_dataset *data);
+/* ---- reading: EDATA, also where the file that has opened cannot be read */
 
-/* Reads rows; what is wrong with a file that has opened is bad data. */
+RNND_CHECKED int rnnd__dataset_shape(struct rnnd_dataset *data, const char *object,
+                                     struct rnnd__hdf_shape *out);
+/* Rows first .. first+count-1 of an object into out. */
 RNND_CHECKED int rnnd__dataset_read(struct rnnd_dataset *data, const char *object,
                                     int64_t first, int64_t count,
                                     enum rnnd__hdf_type type, void *out);
-/* Reads and checks offsets; fills info.longest and, for lm, info.targets. */
+/* Reads and checks /offsets. Sets info.sequences, info.longest and, for lm,
+   info.targets. */
 RNND_CHECKED int rnnd__dataset_offsets(struct rnnd_dataset *data);
-/* Reads and checks all values, keeps inputs and targets where asked to; fills
-   info.targets, fingerprint. */
-RNND_CHECKED int rnnd__dataset_values(struct rnnd_dataset *data, bool inputs,
-                                      bool targets);
+/* Reads and checks all inputs and targets, and keeps them where asked to. Sets
+   info.targets and info.fingerprint. */
+RNND_CHECKED int rnnd__dataset_values(struct rnnd_dataset *data, bool keep_inputs,
+                                      bool keep_targets);
 
 #endif

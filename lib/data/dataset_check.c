@@ -1,9 +1,8 @@
 /*
- * dataset_check.c - every offset, id, label and value of a data file, looked at before
- * anything is computed.
+ * dataset_check.c - checks every offset, token id, label and value of a data file
+ * before anything is computed.
  *
- * Arrays pass through in blocks of a few MiB; what is wrong is named with object and
- * index.
+ * Arrays are read in blocks of a few MiB; a message names object and index.
  */
 #include "data/dataset.h"
 
@@ -20,17 +19,19 @@ static int check_offsets(struct rnnd_dataset *data)
     struct rnnd_dataset_info *info = &data->info;
     const int64_t *at = data->offsets;
     if (at[0] != 0)
-        return rnnd__fail(RNND_EDATA, "%s: /offsets[0] = %lld: the first is 0",
-                          data->path, (long long)at[0]);
+        return rnnd__fail(RNND_EDATA, "%s: /offsets[0] = %lld, expected 0", data->path,
+                          (long long)at[0]);
     for (int64_t i = 0; i < info->sequences; i++) {
         int64_t n = at[i + 1] - at[i];
         if (at[i + 1] < at[i])
             return rnnd__fail(
-                RNND_EDATA, "%s: /offsets[%lld] = %lld: below the one before, %lld",
-                data->path, (long long)i + 1, (long long)at[i + 1], (long long)at[i]);
+                RNND_EDATA,
+                "%s: /offsets[%lld] = %lld: less than /offsets[%lld] = %lld",
+                data->path, (long long)i + 1, (long long)at[i + 1], (long long)i,
+                (long long)at[i]);
         if (at[i + 1] > info->steps)
             return rnnd__fail(RNND_EDATA,
-                              "%s: /offsets[%lld] = %lld: /inputs has %lld steps",
+                              "%s: /offsets[%lld] = %lld: /inputs has only %lld steps",
                               data->path, (long long)i + 1, (long long)at[i + 1],
                               (long long)info->steps);
         if (n > INT32_MAX)
@@ -43,8 +44,7 @@ static int check_offsets(struct rnnd_dataset *data)
     }
     if (at[info->sequences] != info->steps)
         return rnnd__fail(
-            RNND_EDATA,
-            "%s: /offsets[%lld] = %lld: the last is the number of steps, %lld",
+            RNND_EDATA, "%s: /offsets[%lld] = %lld, expected %lld, the number of steps",
             data->path, (long long)info->sequences, (long long)at[info->sequences],
             (long long)info->steps);
     return 0;
@@ -53,15 +53,14 @@ static int check_offsets(struct rnnd_dataset *data)
 int rnnd__dataset_offsets(struct rnnd_dataset *data)
 {
     struct rnnd__hdf_shape shape;
-    int status = rnnd__hdf_shape(data->file, "/offsets", &shape);
-    RNND_TRY(status == RNND_EFILE ? RNND_EDATA : status);
+    RNND_TRY(rnnd__dataset_shape(data, "/offsets", &shape));
     if (shape.rank != 1)
-        return rnnd__fail(RNND_EDATA, "%s: /offsets: %d dimensions, 1 is wanted",
+        return rnnd__fail(RNND_EDATA, "%s: /offsets: %d dimensions, expected 1",
                           data->path, shape.rank);
     if (shape.dim[0] < 2)
         return rnnd__fail(RNND_EDATA,
-                          "%s: /offsets: %lld values, N+1 for N sequences are "
-                          "wanted: there is no sequence",
+                          "%s: /offsets: expected N+1 values for N sequences, at "
+                          "least 2, found %lld",
                           data->path, (long long)shape.dim[0]);
     if (shape.dim[0] > INT32_MAX)
         return rnnd__fail(RNND_EDATA, "%s: /offsets: more than 2^31-2 sequences",
@@ -73,7 +72,7 @@ int rnnd__dataset_offsets(struct rnnd_dataset *data)
     return check_offsets(data);
 }
 
-/* ---- values: each check sees rows first .. first+count-1 and counts targets */
+/* ---- values: each check takes rows first .. first+count-1, and counts targets */
 
 /* The sequence that a step belongs to. */
 static int64_t sequence_of(const struct rnnd_dataset *data, int64_t step)
@@ -100,8 +99,7 @@ static int check_tokens(struct rnnd_dataset *data, const void *rows, int64_t fir
     if (i == count)
         return 0;
     return rnnd__fail(
-        RNND_EDATA,
-        "%s: /inputs[%lld] = %d: token ids run from 0 to %lld (vocab_size %lld)",
+        RNND_EDATA, "%s: /inputs[%lld] = %d: token ids are 0 to %lld (vocab_size %lld)",
         data->path, (long long)(first + i), (int)id[i], (long long)data->info.vocab - 1,
         (long long)data->info.vocab);
 }
@@ -115,8 +113,8 @@ static int check_labels(struct rnnd_dataset *data, const void *rows, int64_t fir
         if (label[i] < -1 || label[i] >= data->classes)
             return rnnd__fail(
                 RNND_EDATA,
-                "%s: /targets[%lld] = %d: labels run from 0 to %lld (num_classes "
-                "%lld), -1 = ignored",
+                "%s: /targets[%lld] = %d: labels are 0 to %lld (num_classes %lld), or "
+                "-1 = ignored",
                 data->path, (long long)(first + i), (int)label[i],
                 (long long)data->classes - 1, (long long)data->classes);
         targets += label[i] >= 0;
@@ -125,7 +123,7 @@ static int check_labels(struct rnnd_dataset *data, const void *rows, int64_t fir
     return 0;
 }
 
-/* Whether a run of floats has a NaN or an infinity: a loop that compilers vectorise. */
+/* Whether no float is a NaN or an infinity. A loop that compilers vectorise. */
 static bool all_finite(const float *x, int64_t count)
 {
     const uint32_t exponent = 0x7f800000;
@@ -150,7 +148,7 @@ static int check_features(struct rnnd_dataset *data, const void *rows, int64_t f
     int64_t step = first + i / I, sequence = sequence_of(data, step);
     return rnnd__fail(
         RNND_EDATA,
-        "%s: /inputs[%lld, %lld] = %g: features are finite (sequence %lld, its step "
+        "%s: /inputs[%lld, %lld] = %g: features must be finite (sequence %lld, step "
         "%lld)",
         data->path, (long long)step, (long long)(i % I), (double)x[i],
         (long long)sequence, (long long)(step - data->offsets[sequence]));
@@ -160,8 +158,8 @@ static int fail_target(const struct rnnd_dataset *data, int64_t row, int64_t col
                        float value, const char *rule)
 {
     return rnnd__fail(
-        RNND_EDATA, "%s: /targets[%lld, %lld] = %g: %s, NaN = ignored row", data->path,
-        (long long)row, (long long)column, (double)value, rule);
+        RNND_EDATA, "%s: /targets[%lld, %lld] = %g: %s, or NaN = ignored row",
+        data->path, (long long)row, (long long)column, (double)value, rule);
 }
 
 static int check_values(struct rnnd_dataset *data, const void *rows, int64_t first,
@@ -175,43 +173,44 @@ static int check_values(struct rnnd_dataset *data, const void *rows, int64_t fir
         for (int64_t o = 0; o < O; o++) {
             ignored |= isnan(x[o]);
             if (isinf(x[o]))
-                return fail_target(data, first + r, o, x[o], "targets are finite");
+                return fail_target(data, first + r, o, x[o], "targets must be finite");
             if (answers && (x[o] < 0 || x[o] > 1))
                 return fail_target(data, first + r, o, x[o],
-                                   "answers of multilabel lie between 0 and 1");
+                                   "multilabel targets must be from 0 to 1");
         }
         data->info.targets += !ignored;
     }
     return 0;
 }
 
-/* ---- the arrays, block by block */
+/* ---- arrays, block by block */
 
 struct array {
     const char *object;
     enum rnnd__hdf_type type;
-    int64_t rows, width;
+    int64_t rows;
+    /* bytes of a row */
+    size_t row;
     int (*check)(struct rnnd_dataset *data, const void *rows, int64_t first,
                  int64_t count);
 };
 
-/* *kept: where to keep all of it; NULL = nowhere. */
+/* Reads, checks and hashes an array. kept: where to put all of it, NULL = nowhere. */
 static int pass_array(struct rnnd_dataset *data, const struct array *a,
                       struct rnnd__hash *hash, void **kept)
 {
-    size_t row = (size_t)a->width * 4;
-    int64_t block = (1 << 22) / (int64_t)row + 1;
+    int64_t block = (1 << 22) / (int64_t)a->row + 1; /* rows */
     void *room = NULL;
     int status = 0;
     if (block > a->rows)
         block = a->rows;
-    RNND_TRY(rnnd__new((size_t)(kept ? a->rows : block), row, a->object, &room));
+    RNND_TRY(rnnd__new((size_t)(kept ? a->rows : block), a->row, a->object, &room));
     for (int64_t at = 0; at < a->rows && status == 0; at += block) {
         int64_t n = a->rows - at < block ? a->rows - at : block;
-        void *rows = kept ? (char *)room + (size_t)at * row : room;
+        void *rows = kept ? (char *)room + (size_t)at * a->row : room;
         RNND_TRY_GOTO(rnnd__dataset_read(data, a->object, at, n, a->type, rows));
         RNND_TRY_GOTO(a->check(data, rows, at, n));
-        rnnd__hash_add(hash, rows, (size_t)n * row);
+        rnnd__hash_add(hash, rows, (size_t)n * a->row);
     }
     if (kept) {
         *kept = room;
@@ -228,8 +227,8 @@ int rnnd__dataset_values(struct rnnd_dataset *data, bool keep_inputs, bool keep_
     struct rnnd__hash hash;
     int64_t head[] = {info->task,   info->sequences, info->steps,
                       info->inputs, info->vocab,     info->outputs};
-    struct array inputs = {"/inputs", rnnd__dataset_input_type(data), info->steps,
-                           rnnd__dataset_input_width(data),
+    struct array inputs = {"/inputs", rnnd__input_type(info), info->steps,
+                           rnnd__input_bytes(info),
                            info->vocab ? check_tokens : check_features};
     rnnd__hash_start(&hash);
     rnnd__hash_add(&hash, head, sizeof head);
@@ -237,10 +236,10 @@ int rnnd__dataset_values(struct rnnd_dataset *data, bool keep_inputs, bool keep_
                    (size_t)(info->sequences + 1) * sizeof *data->offsets);
     RNND_TRY(pass_array(data, &inputs, &hash, keep_inputs ? &data->inputs : NULL));
     if (data->has_targets) {
-        struct array targets = {
-            "/targets", rnnd__dataset_target_type(data), data->target_rows,
-            rnnd__dataset_target_width(data),
-            rnnd__dataset_target_type(data) == RNND_I32 ? check_labels : check_values};
+        struct array targets = {"/targets", rnnd__target_type(info), data->target_rows,
+                                rnnd__target_bytes(info),
+                                rnnd__task_has_classes(info->task) ? check_labels
+                                                                   : check_values};
         RNND_TRY(
             pass_array(data, &targets, &hash, keep_targets ? &data->targets : NULL));
     }

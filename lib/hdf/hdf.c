@@ -1,8 +1,8 @@
 /*
- * hdf.c - the door to HDF5: files, objects, and what the library says when it fails.
+ * hdf.c - opens HDF5 files and their arrays, and reports why the library failed.
  *
- * Takes paths and object names. Every return of the library is looked at; its innermost
- * message goes into the status text. Knows nothing of what the objects mean.
+ * Every return value of the library is checked; the innermost of its messages becomes
+ * part of the status text. Knows nothing of what the objects mean.
  */
 #include "hdf/hdf_room.h"
 
@@ -14,18 +14,18 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* ---- the library: one caller at a time, silent */
+/* ---- one caller at a time, no error printing */
 
 static pthread_mutex_t library = PTHREAD_MUTEX_INITIALIZER;
 
-/* The error printer is the program's own affair, so it is put back afterwards. */
+/* The error printer belongs to the program: it is restored afterwards. */
 struct rnnd__hdf_guard rnnd__hdf_enter(void)
 {
     static bool started;
     struct rnnd__hdf_guard guard = {NULL, NULL};
     pthread_mutex_lock(&library);
-    /* A file that could not be closed, the disk being full, is one that the library's
-       own exit handler crashes on. All others are closed by then. */
+    /* The library's exit handler crashes on a file that could not be closed because the
+       disk was full. All other files are closed by then. */
     if (!started)
         H5dont_atexit();
     started = true;
@@ -63,9 +63,8 @@ static herr_t take_innermost(unsigned n, const H5E_error2_t *error, void *text)
     return n == 0;
 }
 
-/* What the library says, without its line breaks and, where it quotes the system,
-   only that. */
-static void library_says(char text[REASON])
+/* The library's message, on one line; where it quotes the system, only the quote. */
+static void library_reason(char text[REASON])
 {
     unsigned long long have, want;
     strcpy(text, "HDF5 gives no reason");
@@ -76,7 +75,7 @@ static void library_says(char text[REASON])
     if (sscanf(text,
                "truncated file: eof = %llu, sblock->base_addr = %*u, stored_eof = %llu",
                &have, &want) == 2) {
-        snprintf(text, REASON, "truncated: %llu of %llu bytes are there", have, want);
+        snprintf(text, REASON, "truncated: %llu of %llu bytes", have, want);
         return;
     }
     char *system = strstr(text, "error message = '");
@@ -87,28 +86,28 @@ static void library_says(char text[REASON])
     }
 }
 
-int rnnd__hdf_fail(const struct rnnd__hdf *file, const char *doing)
+int rnnd__hdf_fail(const struct rnnd__hdf *file, const char *problem)
 {
     char text[REASON];
-    library_says(text);
-    return rnnd__fail(RNND_EFILE, "%s: %s: %s", file->path, doing, text);
+    library_reason(text);
+    return rnnd__fail(RNND_EFILE, "%s: %s: %s", file->path, problem, text);
 }
 
 int rnnd__hdf_fail_object(const struct rnnd__hdf *file, const char *object,
-                          const char *doing)
+                          const char *problem)
 {
     char text[REASON];
-    library_says(text);
-    return rnnd__fail(RNND_EFILE, "%s: %s%s: %s: %s", file->path, AT(object), doing,
+    library_reason(text);
+    return rnnd__fail(RNND_EFILE, "%s: %s%s: %s: %s", file->path, AT(object), problem,
                       text);
 }
 
 int rnnd__hdf_fail_attribute(const struct rnnd__hdf *file, const char *name,
-                             const char *doing)
+                             const char *problem)
 {
     char text[REASON];
-    library_says(text);
-    return rnnd__fail(RNND_EFILE, "%s: attribute %s: %s: %s", file->path, name, doing,
+    library_reason(text);
+    return rnnd__fail(RNND_EFILE, "%s: attribute %s: %s: %s", file->path, name, problem,
                       text);
 }
 
@@ -128,15 +127,15 @@ int rnnd__hdf_handle(const char *path, struct rnnd__hdf **out)
     return 0;
 }
 
-/* The low bound V110 gives metadata that carry checksums; files of any format are
-   read. */
-enum { SIEVE = 512 }; /* bytes */
+enum { SIEVE = 512, METADATA_CACHE = 32 << 20 }; /* bytes */
+
+/* The low bound V110 gives metadata checksums; files of any format are read. */
 
 hid_t rnnd__hdf_access(void)
 {
     HELD access = H5Pcreate(H5P_FILE_ACCESS);
     if (access < 0 || H5Pset_fclose_degree(access, H5F_CLOSE_STRONG) < 0 ||
-        H5Pset_cache(access, 0, 521, 32 << 20, 0.75) < 0 ||
+        H5Pset_cache(access, 0, 521, METADATA_CACHE, 0.75) < 0 ||
         H5Pset_libver_bounds(access, H5F_LIBVER_V110, H5F_LIBVER_LATEST) < 0)
         return -1;
 #if H5_VERSION_GE(1, 12, 1) || (H5_VERSION_GE(1, 10, 7) && !H5_VERSION_GE(1, 12, 0))
@@ -145,12 +144,10 @@ hid_t rnnd__hdf_access(void)
 #else
     setenv("HDF5_USE_FILE_LOCKING", "FALSE", 0);
 #endif
-    hid_t taken = access;
-    access = -1;
-    return taken;
+    return rnnd__hdf_take(&access);
 }
 
-/* Says in the system's words why a path cannot be read, before HDF5 says it in its
+/* Reports in the system's words why a path cannot be read, before HDF5 does in its
    own. */
 static int open_readable(const char *path, int *fd, off_t *size)
 {
@@ -159,11 +156,11 @@ static int open_readable(const char *path, int *fd, off_t *size)
     if (*fd < 0 || fstat(*fd, &info) != 0)
         return rnnd__fail(RNND_EFILE, "%s: %s", path, strerror(errno));
     if (S_ISDIR(info.st_mode))
-        return rnnd__fail(RNND_EFILE, "%s: a folder, not an HDF5 file", path);
+        return rnnd__fail(RNND_EFILE, "%s: is a folder, not an HDF5 file", path);
     if (!S_ISREG(info.st_mode))
         return rnnd__fail(RNND_EFILE, "%s: not a regular file", path);
     if (info.st_size == 0)
-        return rnnd__fail(RNND_EFILE, "%s: an empty file, not an HDF5 file", path);
+        return rnnd__fail(RNND_EFILE, "%s: is empty, not an HDF5 file", path);
     *size = info.st_size;
     return 0;
 }
@@ -190,7 +187,7 @@ static int open_file(struct rnnd__hdf *file, int fd)
     GUARD;
     haddr_t end;
     HELD access = rnnd__hdf_access();
-    /* Rows are asked for as they are wanted; the library would read 64 kB for each. */
+    /* Without this the library reads 64 kB for each row that is requested. */
     if (access >= 0 && H5Pset_sieve_buf_size(access, SIEVE) < 0)
         return rnnd__hdf_fail(file, "cannot be opened");
     htri_t is_hdf5 = access < 0 ? -1 : H5Fis_hdf5(file->path);
@@ -200,8 +197,9 @@ static int open_file(struct rnnd__hdf *file, int fd)
         file->id = H5Fopen(file->path, H5F_ACC_RDONLY, access);
     if (file->id < 0 || H5Fget_eoa(file->id, &end) < 0)
         return rnnd__hdf_fail(file, "cannot be opened");
-    if (!file->sealed && rnnd__hdf_broken_checksum(fd, (off_t)end))
-        return rnnd__fail(RNND_EFILE, "%s: damaged: its end is cut off", file->path);
+    if (!file->has_checksum && rnnd__hdf_broken_checksum(fd, (off_t)end))
+        return rnnd__fail(RNND_EFILE, "%s: damaged: truncated within its checksum",
+                          file->path);
     return 0;
 }
 
@@ -212,7 +210,7 @@ int rnnd__hdf_open(const char *path, struct rnnd__hdf **out)
     off_t size;
     RNND_TRY_GOTO(open_readable(path, &fd, &size));
     RNND_TRY_GOTO(rnnd__hdf_handle(path, &file));
-    RNND_TRY_GOTO(rnnd__hdf_verify_checksum(fd, path, size, &file->sealed));
+    RNND_TRY_GOTO(rnnd__hdf_verify_checksum(fd, path, size, &file->has_checksum));
     RNND_TRY_GOTO(open_file(file, fd));
     *out = file;
     file = NULL;
@@ -246,12 +244,12 @@ const char *rnnd__hdf_path(const struct rnnd__hdf *file)
 
 bool rnnd__hdf_ends_with_checksum(const struct rnnd__hdf *file)
 {
-    return file->sealed;
+    return file->has_checksum;
 }
 
 /* ---- objects */
 
-/* Whether all links of a path exist; negative where that cannot be told. */
+/* Whether all links of a path exist; negative where that cannot be determined. */
 static htri_t is_there(struct rnnd__hdf *file, const char *object)
 {
     OWNED char *name = strdup(object);
@@ -267,7 +265,6 @@ static htri_t is_there(struct rnnd__hdf *file, const char *object)
     return there;
 }
 
-/* What cannot be looked up counts as present: reading it then says why. */
 bool rnnd__hdf_has(struct rnnd__hdf *file, const char *object)
 {
     GUARD;
@@ -293,25 +290,23 @@ static int measure(struct rnnd__hdf *file, const char *object,
                    struct rnnd__hdf_array *a)
 {
     hsize_t dim[H5S_MAX_RANK];
-    int64_t bytes =
-        8 * (int64_t)H5Tget_size(a->type); /* also when read as a wider type */
+    /* also when read as a wider type, of up to 8 times the size */
+    int64_t bytes = (int64_t)(sizeof(int64_t) * H5Tget_size(a->type));
     if (H5Sget_simple_extent_type(a->space) == H5S_NULL)
-        return rnnd__fail(RNND_EDATA, "%s: %s%s: holds nothing (null dataspace)",
-                          file->path, AT(object));
+        return FAIL_OBJECT(file, object, "has no values (null dataspace)");
     a->shape.kind = rnnd__hdf_kind_of(a->type);
     a->shape.rank = H5Sget_simple_extent_dims(a->space, dim, NULL);
     if (a->shape.rank < 0)
         return rnnd__hdf_fail_object(file, object, "cannot be read");
     if (a->shape.rank > RNND_HDF_MAX_RANK)
-        return rnnd__fail(RNND_EDATA, "%s: %s%s: %d dimensions, at most %d are known",
-                          file->path, AT(object), a->shape.rank, RNND_HDF_MAX_RANK);
+        return FAIL_OBJECT(file, object, "%d dimensions, at most %d are supported",
+                           a->shape.rank, RNND_HDF_MAX_RANK);
     a->width = 1;
     for (int d = 0; d < a->shape.rank; d++) {
         a->shape.dim[d] = (int64_t)dim[d];
         if (dim[d] > INT64_MAX ||
             __builtin_mul_overflow(bytes, a->shape.dim[d], &bytes))
-            return rnnd__fail(RNND_EDATA, "%s: %s%s: impossible size", file->path,
-                              AT(object));
+            return FAIL_OBJECT(file, object, "impossible size");
         a->width *= d ? a->shape.dim[d] : 1;
     }
     return 0;
@@ -324,17 +319,25 @@ void rnnd__hdf_drop_array(struct rnnd__hdf_array *array)
     rnnd__hdf_drop_id(&array->id);
 }
 
+/* Filter i of an array's creation properties; name [size] may be NULL. */
+static H5Z_filter_t filter_of(hid_t made, int i, char *name, size_t size)
+{
+    unsigned flags, config;
+    size_t values = 0;
+    H5Z_filter_t id =
+        H5Pget_filter2(made, (unsigned)i, &flags, &values, NULL, size, name, &config);
+    if (name)
+        name[size - 1] = 0;
+    return id;
+}
+
 /* The first filter of an array that this library lacks; 0 = none. */
 static int lacking_filter(hid_t array, char *name, size_t size)
 {
     HELD made = H5Dget_create_plist(array);
     int filters = made < 0 ? 0 : H5Pget_nfilters(made);
     for (int i = 0; i < filters; i++) {
-        unsigned flags;
-        size_t values = 0;
-        H5Z_filter_t id =
-            H5Pget_filter2(made, (unsigned)i, &flags, &values, NULL, size, name, NULL);
-        name[size - 1] = 0;
+        H5Z_filter_t id = filter_of(made, i, name, size);
         if (id > 0 && H5Zfilter_avail(id) == 0)
             return id;
     }
@@ -344,14 +347,14 @@ static int lacking_filter(hid_t array, char *name, size_t size)
 int rnnd__hdf_fail_values(const struct rnnd__hdf *file, const char *object, hid_t array)
 {
     char text[REASON], name[64] = "";
-    library_says(text);
+    library_reason(text);
     int filter = lacking_filter(array, name, sizeof name);
     if (filter)
-        return rnnd__fail(
-            RNND_EDATA,
-            "%s: %s%s: cannot be read: written through filter %d%s%s, which "
-            "this HDF5 library lacks; gzip can be read anywhere",
-            file->path, AT(object), filter, *name ? " " : "", name);
+        return FAIL_OBJECT(
+            file, object,
+            "cannot be read: uses filter %d%s%s, which this HDF5 library "
+            "lacks; every library has gzip",
+            filter, *name ? " " : "", name);
     return rnnd__fail(RNND_EFILE, "%s: %s%s: cannot be read: %s", file->path,
                       AT(object), text);
 }
@@ -364,14 +367,13 @@ int rnnd__hdf_array_of(struct rnnd__hdf *file, const char *object,
     if (there < 0)
         return rnnd__hdf_fail_object(file, object, "cannot be looked up");
     if (there == 0)
-        return rnnd__fail(RNND_EDATA, "%s: %s%s: missing", file->path, AT(object));
+        return FAIL_OBJECT(file, object, "missing");
     HELD any = H5Oopen(file->id, object, H5P_DEFAULT);
     if (any < 0)
         return rnnd__hdf_fail_object(file, object, "cannot be opened");
     if (H5Iget_type(any) != H5I_DATASET)
-        return rnnd__fail(RNND_EDATA, "%s: %s%s: not an array", file->path, AT(object));
-    a.id = any;
-    any = -1;
+        return FAIL_OBJECT(file, object, "not an array");
+    a.id = rnnd__hdf_take(&any);
     a.type = H5Dget_type(a.id);
     a.space = a.type < 0 ? -1 : H5Dget_space(a.id);
     if (a.space < 0)
@@ -392,6 +394,31 @@ int rnnd__hdf_shape(struct rnnd__hdf *file, const char *object,
     return 0;
 }
 
+hid_t rnnd__hdf_select_rows(const struct rnnd__hdf_array *a, int64_t first,
+                            int64_t count)
+{
+    hsize_t start[RNND_HDF_MAX_RANK] = {(hsize_t)first};
+    hsize_t size[RNND_HDF_MAX_RANK] = {(hsize_t)count};
+    hsize_t elements = (hsize_t)(count * a->width);
+    for (int d = 1; d < a->shape.rank; d++)
+        size[d] = (hsize_t)a->shape.dim[d];
+    if (a->shape.rank &&
+        H5Sselect_hyperslab(a->space, H5S_SELECT_SET, start, NULL, size, NULL) < 0)
+        return -1;
+    return H5Screate_simple(1, &elements, NULL);
+}
+
+int rnnd__hdf_check_rows(const char *path, const char *object, int64_t rows,
+                         int64_t first, int64_t count)
+{
+    if (first < 0 || count < 0 || first > rows || count > rows - first)
+        return rnnd__fail(RNND_EDATA,
+                          "%s: %s%s: rows %lld to %lld requested, it has %lld", path,
+                          AT(object), (long long)first, (long long)(first + count - 1),
+                          (long long)rows);
+    return 0;
+}
+
 hid_t rnnd__hdf_memory_type(enum rnnd__hdf_type type)
 {
     switch (type) {
@@ -409,6 +436,23 @@ hid_t rnnd__hdf_memory_type(enum rnnd__hdf_type type)
     return -1;
 }
 
+size_t rnnd__hdf_size_of(enum rnnd__hdf_type type)
+{
+    switch (type) {
+    case RNND_I32:
+        return sizeof(int32_t);
+    case RNND_I64:
+        return sizeof(int64_t);
+    case RNND_F32:
+        return sizeof(float);
+    case RNND_F64:
+        return sizeof(double);
+    case RNND_U8:
+        return sizeof(uint8_t);
+    }
+    return 0;
+}
+
 int rnnd__hdf_has_checksum(struct rnnd__hdf *file, const char *object, bool *out)
 {
     GUARD;
@@ -418,20 +462,16 @@ int rnnd__hdf_has_checksum(struct rnnd__hdf *file, const char *object, bool *out
     int filters = made < 0 ? -1 : H5Pget_nfilters(made);
     if (filters < 0)
         return rnnd__hdf_fail_object(file, object, "cannot be read");
-    /* Compact values lie in the object header; an empty array has nothing to guard. */
+    /* Compact values are part of the object header, which has a checksum. */
     bool found = H5Pget_layout(made) == H5D_COMPACT ||
                  H5Sget_simple_extent_npoints(a.space) == 0;
-    for (int i = 0; i < filters; i++) {
-        unsigned flags, config;
-        size_t values = 0;
-        found = found || H5Pget_filter2(made, (unsigned)i, &flags, &values, NULL, 0,
-                                        NULL, &config) == H5Z_FILTER_FLETCHER32;
-    }
+    for (int i = 0; i < filters && !found; i++)
+        found = filter_of(made, i, NULL, 0) == H5Z_FILTER_FLETCHER32;
     *out = found;
     return 0;
 }
 
-/* ---- walking */
+/* ---- visiting all arrays */
 
 struct listing {
     const char *group;

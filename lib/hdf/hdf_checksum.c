@@ -1,12 +1,12 @@
 /*
- * hdf_checksum.c - a checksum over a whole file, behind the end of what HDF5 calls the
+ * hdf_checksum.c - a checksum over a whole file, after the end of what HDF5 calls the
  * file.
  *
- * HDF5 guards neither its heap of texts nor arrays without a filter, and some versions
- * loop for ever over a damaged heap: the seal is looked at before HDF5 sees the file. A
- * program that changes the file through HDF5 cuts the seal off with it, and such a file
- * is accepted again. Seal: 16 bytes of name, 8 of the length of what is sealed, 8 of
- * its hash.
+ * HDF5 protects neither its heap of strings nor arrays without a filter, and some
+ * versions loop forever on a damaged heap. So this checksum is verified before HDF5
+ * sees the file. A program that modifies the file through HDF5 truncates it to HDF5's
+ * part; the file is then accepted without a checksum. Layout: a 16-byte name, 8 bytes
+ * with the length of what comes before, 8 bytes with its hash; little-endian.
  */
 #include "base/hash.h"
 #include "hdf/hdf_room.h"
@@ -18,9 +18,8 @@
 
 static const char checksum_name[16] = {"rnn_dist-seal-1\n"};
 
-struct seal {
+struct checksum {
     char name[16];
-    /* little-endian */
     uint64_t length, hash;
 };
 
@@ -30,7 +29,7 @@ static int hash_file(int fd, const char *path, uint64_t length, uint64_t *out)
     enum { BLOCK = 1 << 20 };
     struct rnnd__hash hash;
     OWNED void *block = NULL;
-    RNND_TRY(rnnd__new(1, BLOCK, "reading", &block));
+    RNND_TRY(rnnd__new(BLOCK, 1, "a read buffer", &block));
     rnnd__hash_start(&hash);
     while (hash.bytes < length) {
         uint64_t left = length - hash.bytes;
@@ -39,7 +38,7 @@ static int hash_file(int fd, const char *path, uint64_t length, uint64_t *out)
             continue;
         if (n <= 0)
             return rnnd__fail(RNND_EFILE, "%s: cannot be read: %s", path,
-                              n < 0 ? strerror(errno) : "it became shorter");
+                              n < 0 ? strerror(errno) : "truncated while being read");
         rnnd__hash_add(&hash, block, (size_t)n);
     }
     *out = rnnd__hash_end(&hash);
@@ -48,43 +47,39 @@ static int hash_file(int fd, const char *path, uint64_t length, uint64_t *out)
 
 int rnnd__hdf_write_checksum(int fd, const char *path)
 {
-    struct seal seal;
+    struct checksum sum;
     uint64_t hash;
     off_t end = lseek(fd, 0, SEEK_END);
     if (end < 0)
         return rnnd__fail(RNND_EFILE, "%s: cannot be written: %s", path,
                           strerror(errno));
     RNND_TRY(hash_file(fd, path, (uint64_t)end, &hash));
-    memcpy(seal.name, checksum_name, sizeof seal.name);
-    seal.length = htole64((uint64_t)end);
-    seal.hash = htole64(hash);
+    memcpy(sum.name, checksum_name, sizeof sum.name);
+    sum.length = htole64((uint64_t)end);
+    sum.hash = htole64(hash);
     errno = ENOSPC; /* what a short write means */
-    if (write(fd, &seal, sizeof seal) != sizeof seal)
+    if (write(fd, &sum, sizeof sum) != sizeof sum)
         return rnnd__fail(RNND_EFILE, "%s: cannot be written: %s", path,
                           strerror(errno));
     return 0;
 }
 
-int rnnd__hdf_verify_checksum(int fd, const char *path, off_t size, bool *sealed)
+int rnnd__hdf_verify_checksum(int fd, const char *path, off_t size, bool *found)
 {
-    struct seal seal;
-    uint64_t hash, length = (uint64_t)size - sizeof seal;
-    bool found = size >= (off_t)sizeof seal &&
-                 pread(fd, &seal, sizeof seal, (off_t)length) == sizeof seal &&
-                 memcmp(seal.name, checksum_name, sizeof seal.name) == 0;
-    if (!found) {
-        *sealed = false;
+    struct checksum sum;
+    uint64_t hash, length = (uint64_t)size - sizeof sum;
+    *found = size >= (off_t)sizeof sum &&
+             pread(fd, &sum, sizeof sum, (off_t)length) == sizeof sum &&
+             memcmp(sum.name, checksum_name, sizeof sum.name) == 0;
+    if (!*found)
         return 0;
-    }
-    if (le64toh(seal.length) != length)
+    if (le64toh(sum.length) != length)
         return rnnd__fail(
-            RNND_EFILE, "%s: damaged: %llu bytes were sealed, it has %llu", path,
-            (unsigned long long)le64toh(seal.length), (unsigned long long)length);
+            RNND_EFILE, "%s: damaged: its checksum covers %llu bytes, it has %llu",
+            path, (unsigned long long)le64toh(sum.length), (unsigned long long)length);
     RNND_TRY(hash_file(fd, path, length, &hash));
-    if (hash != le64toh(seal.hash))
-        return rnnd__fail(
-            RNND_EFILE, "%s: damaged: the checksum over the file does not hold", path);
-    *sealed = true;
+    if (hash != le64toh(sum.hash))
+        return rnnd__fail(RNND_EFILE, "%s: damaged: checksum mismatch", path);
     return 0;
 }
 

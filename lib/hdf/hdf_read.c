@@ -1,8 +1,8 @@
 /*
- * hdf_read.c - rows, texts and attributes of HDF5 files, converted to what is asked.
+ * hdf_read.c - reads rows, strings and attributes, converted to the requested type.
  *
- * Where a value of the file may not fit the asked type, it is read wide, looked at and
- * narrowed, since the library itself would clamp it in silence.
+ * Where a value may not fit the requested type, it is read into a wide one, checked and
+ * narrowed: the library itself would clamp it silently.
  */
 #include "hdf/hdf_room.h"
 
@@ -13,29 +13,25 @@
 
 /* ---- numbers */
 
-/* How values are read before they are looked at one by one. */
-enum wide { AS_ASKED, WIDE_INT, WIDE_UINT, WIDE_FLOAT };
+/* The type that values are read as before each is checked; DIRECT: as the requested
+   type, without checks. */
+enum wide { DIRECT, WIDE_INT, WIDE_UINT, WIDE_FLOAT };
 
-static const size_t memory_size[] = {
-    [RNND_I32] = 4, [RNND_I64] = 8, [RNND_F32] = 4, [RNND_F64] = 8, [RNND_U8] = 1,
-};
-
-/* AS_ASKED where the asked type holds every value of the stored one. */
+/* DIRECT where the requested type holds every value of the stored one. */
 static enum wide wide_for(hid_t stored, enum rnnd__hdf_type want)
 {
-    size_t size = H5Tget_size(stored), room = memory_size[want];
+    size_t size = H5Tget_size(stored), room = rnnd__hdf_size_of(want);
     bool want_float = want == RNND_F32 || want == RNND_F64;
     if (rnnd__hdf_kind_of(stored) == RNND_HDF_FLOAT)
-        return want_float && size <= (want == RNND_F64 ? SIZE_MAX : 4) ? AS_ASKED
-                                                                       : WIDE_FLOAT;
+        return want == RNND_F64 || (want_float && size <= room) ? DIRECT : WIDE_FLOAT;
     if (want_float)
-        return AS_ASKED;
+        return DIRECT;
     HELD base =
         H5Tget_class(stored) == H5T_ENUM ? H5Tget_super(stored) : H5Tcopy(stored);
     bool is_signed = H5Tget_sign(base) != H5T_SGN_NONE;
     bool fits = want == RNND_U8 ? size == 1 && !is_signed
                                 : size < room || (size == room && is_signed);
-    return fits ? AS_ASKED : is_signed ? WIDE_INT : WIDE_UINT;
+    return fits ? DIRECT : is_signed ? WIDE_INT : WIDE_UINT;
 }
 
 static hid_t wide_type(enum wide wide, enum rnnd__hdf_type want)
@@ -47,7 +43,7 @@ static hid_t wide_type(enum wide wide, enum rnnd__hdf_type want)
         return H5T_NATIVE_UINT64;
     case WIDE_FLOAT:
         return H5T_NATIVE_DOUBLE;
-    case AS_ASKED:
+    case DIRECT:
         break;
     }
     return rnnd__hdf_memory_type(want);
@@ -60,7 +56,8 @@ union value {
     double f;
 };
 
-/* What is wrong with a value, or NULL, and the value then in *out. */
+/* Converts to an integer of type want. Returns NULL, or what is wrong with the value.
+   */
 static const char *to_int(enum wide wide, union value v, enum rnnd__hdf_type want,
                           int64_t *out)
 {
@@ -68,9 +65,9 @@ static const char *to_int(enum wide wide, union value v, enum rnnd__hdf_type wan
     int64_t high = want == RNND_U8    ? UINT8_MAX
                    : want == RNND_I32 ? INT32_MAX
                                       : INT64_MAX;
-    const char *too_large = want == RNND_U8    ? "does not fit 8 bits without sign"
-                            : want == RNND_I32 ? "does not fit 32 bits"
-                                               : "does not fit 64 bits";
+    const char *too_large = want == RNND_U8 ? "does not fit an unsigned 8-bit integer"
+                            : want == RNND_I32 ? "does not fit a 32-bit integer"
+                                               : "does not fit a 64-bit integer";
     if (wide == WIDE_FLOAT) {
         if (!isfinite(v.f) || v.f != floor(v.f))
             return "not an integer";
@@ -84,7 +81,7 @@ static const char *to_int(enum wide wide, union value v, enum rnnd__hdf_type wan
     return v.i < low || v.i > high ? too_large : NULL;
 }
 
-/* The same, stored as element i of an array. */
+/* The same for any type, into element i of an array. */
 static const char *narrow(enum wide wide, union value v, enum rnnd__hdf_type want,
                           int64_t i, void *out)
 {
@@ -106,7 +103,7 @@ static const char *narrow(enum wide wide, union value v, enum rnnd__hdf_type wan
 
 /* ---- rows */
 
-/* A read under way. */
+/* A read in progress. */
 struct reading {
     struct rnnd__hdf *file;
     const char *object;
@@ -115,7 +112,7 @@ struct reading {
     enum wide wide;
 };
 
-/* "[3, 5]" of an element, counted from the array's first. */
+/* "[3, 5]": the index of an element, given its number in row-major order. */
 static const char *index_text(const struct rnnd__hdf_shape *shape, int64_t element,
                               char text[128])
 {
@@ -149,32 +146,24 @@ static int fail_value(const struct reading *r, union value v, int64_t element,
 static int read_rows(const struct reading *r, int64_t first, int64_t count, void *out)
 {
     const struct rnnd__hdf_array *a = r->array;
-    hsize_t start[RNND_HDF_MAX_RANK] = {(hsize_t)first};
-    hsize_t size[RNND_HDF_MAX_RANK] = {(hsize_t)count};
-    hsize_t elements = (hsize_t)(count * a->width);
-    for (int d = 1; d < a->shape.rank; d++)
-        size[d] = (hsize_t)a->shape.dim[d];
-    HELD memory = H5Screate_simple(1, &elements, NULL);
-    if (memory < 0 ||
-        (a->shape.rank &&
-         H5Sselect_hyperslab(a->space, H5S_SELECT_SET, start, NULL, size, NULL) < 0) ||
-        H5Dread(a->id, wide_type(r->wide, r->want), memory, a->space, H5P_DEFAULT,
-                out) < 0)
-        return rnnd__hdf_fail_values(r->file, r->object, r->array->id);
+    HELD memory = rnnd__hdf_select_rows(a, first, count);
+    if (memory < 0 || H5Dread(a->id, wide_type(r->wide, r->want), memory, a->space,
+                              H5P_DEFAULT, out) < 0)
+        return rnnd__hdf_fail_values(r->file, r->object, a->id);
     return 0;
 }
 
 static int read_narrowed(const struct reading *r, int64_t first, int64_t count,
                          void *out)
 {
-    int64_t width = r->array->width, block = 65536 / width + 1;
+    int64_t width = r->array->width, block = 65536 / width + 1; /* rows */
     OWNED union value *values = NULL;
     if (block > count)
         block = count;
-    RNND_TRY(RNND_NEW(&values, block * width, "reading"));
+    RNND_TRY(RNND_NEW(&values, block * width, "a read buffer"));
     for (int64_t done = 0; done < count; done += block) {
         int64_t rows = block < count - done ? block : count - done;
-        char *to = (char *)out + (size_t)(done * width) * memory_size[r->want];
+        char *to = (char *)out + (size_t)(done * width) * rnnd__hdf_size_of(r->want);
         RNND_TRY(read_rows(r, first + done, rows, values));
         for (int64_t i = 0; i < rows * width; i++) {
             const char *wrong = narrow(r->wide, values[i], r->want, i, to);
@@ -192,23 +181,19 @@ int rnnd__hdf_read(struct rnnd__hdf *file, const char *object, int64_t first,
     HELD_ARRAY a = NO_ARRAY;
     RNND_TRY(rnnd__hdf_array_of(file, object, &a));
     if (a.shape.kind != RNND_HDF_INT && a.shape.kind != RNND_HDF_FLOAT)
-        return rnnd__fail(RNND_EDATA, "%s: %s%s: %s, where numbers are wanted",
-                          file->path, AT(object),
-                          a.shape.kind == RNND_HDF_STRING ? "texts" : "compounds");
-    int64_t rows = a.shape.rank ? a.shape.dim[0] : 1;
-    if (first < 0 || count < 0 || first > rows || count > rows - first)
-        return rnnd__fail(RNND_EDATA,
-                          "%s: %s%s: rows %lld to %lld are asked for, it has %lld",
-                          file->path, AT(object), (long long)first,
-                          (long long)(first + count - 1), (long long)rows);
+        return FAIL_OBJECT(file, object, "%s; expected numbers",
+                           a.shape.kind == RNND_HDF_STRING ? "strings"
+                                                           : "values of another type");
+    RNND_TRY(rnnd__hdf_check_rows(file->path, object, a.shape.rank ? a.shape.dim[0] : 1,
+                                  first, count));
     if (count * a.width == 0)
         return 0;
     struct reading r = {file, object, &a, type, wide_for(a.type, type)};
-    return r.wide == AS_ASKED ? read_rows(&r, first, count, out)
-                              : read_narrowed(&r, first, count, out);
+    return r.wide == DIRECT ? read_rows(&r, first, count, out)
+                            : read_narrowed(&r, first, count, out);
 }
 
-/* ---- reading ahead */
+/* ---- prefetch */
 
 bool rnnd__hdf_place(struct rnnd__hdf *file, const char *object, int64_t *offset,
                      int64_t *row)
@@ -225,7 +210,6 @@ bool rnnd__hdf_place(struct rnnd__hdf *file, const char *object, int64_t *offset
     return true;
 }
 
-/* Advice: what the system makes of it shows in the time only. */
 void rnnd__hdf_prefetch(struct rnnd__hdf *file, int64_t offset, int64_t bytes)
 {
     GUARD;
@@ -234,7 +218,7 @@ void rnnd__hdf_prefetch(struct rnnd__hdf *file, int64_t offset, int64_t bytes)
         posix_fadvise(*(int *)fd, offset, bytes, POSIX_FADV_WILLNEED);
 }
 
-/* ---- texts, of an array or of an attribute */
+/* ---- strings of an array or of an attribute */
 
 struct text_source {
     hid_t id, type, space;
@@ -259,7 +243,7 @@ static int join_texts(const char *const *text, const size_t *length, int64_t cou
     char **block;
     for (int64_t i = 0; i < count; i++)
         bytes += length[i] + 1;
-    RNND_TRY(rnnd__new(1, bytes, "texts", &block));
+    RNND_TRY(rnnd__new(1, bytes, "strings", &block));
     char *to = (char *)(block + count);
     for (int64_t i = 0; i < count; i++) {
         block[i] = to;
@@ -270,7 +254,7 @@ static int join_texts(const char *const *text, const size_t *length, int64_t cou
     return 0;
 }
 
-/* The length of a text in a field of fixed size. */
+/* The length of a string in a field of fixed size. */
 static size_t field_length(const char *field, size_t size, H5T_str_t pad)
 {
     size_t n = strnlen(field, size);
@@ -279,15 +263,14 @@ static size_t field_length(const char *field, size_t size, H5T_str_t pad)
     return n;
 }
 
-/* As the next: 1 where the library failed. text, length [count] are room for the
-   work. */
+/* Both return 1 where the library failed. text, length [count] are scratch. */
 static int read_fixed(const struct text_source *from, const char **text, size_t *length,
                       char ***out)
 {
     size_t size = H5Tget_size(from->type);
     H5T_str_t pad = H5Tget_strpad(from->type);
     OWNED char *field = NULL;
-    RNND_TRY(rnnd__new((size_t)from->count, size, "texts", &field));
+    RNND_TRY(rnnd__new((size_t)from->count, size, "strings", &field));
     if (read_source(from, from->type, field) < 0)
         return 1;
     for (int64_t i = 0; i < from->count; i++) {
@@ -301,7 +284,7 @@ static int read_variable(const struct text_source *from, const char **text,
                          size_t *length, char ***out)
 {
     OWNED char **field = NULL;
-    RNND_TRY(RNND_NEW(&field, from->count, "texts"));
+    RNND_TRY(RNND_NEW(&field, from->count, "strings"));
     HELD type = H5Tcopy(H5T_C_S1);
     if (type < 0 || H5Tset_size(type, H5T_VARIABLE) < 0 ||
         H5Tset_cset(type, H5Tget_cset(from->type)) < 0 ||
@@ -321,8 +304,8 @@ static int read_texts(const struct text_source *from, char ***out)
 {
     OWNED const char **text = NULL;
     OWNED size_t *length = NULL;
-    RNND_TRY(RNND_NEW(&text, from->count, "texts"));
-    RNND_TRY(RNND_NEW(&length, from->count, "texts"));
+    RNND_TRY(RNND_NEW(&text, from->count, "strings"));
+    RNND_TRY(RNND_NEW(&length, from->count, "strings"));
     return H5Tis_variable_str(from->type) > 0 ? read_variable(from, text, length, out)
                                               : read_fixed(from, text, length, out);
 }
@@ -334,11 +317,9 @@ int rnnd__hdf_read_strings(struct rnnd__hdf *file, const char *object, char ***o
     HELD_ARRAY a = NO_ARRAY;
     RNND_TRY(rnnd__hdf_array_of(file, object, &a));
     if (a.shape.kind != RNND_HDF_STRING)
-        return rnnd__fail(RNND_EDATA, "%s: %s%s: texts are wanted here", file->path,
-                          AT(object));
+        return FAIL_OBJECT(file, object, "expected strings");
     if (a.shape.rank != 1)
-        return rnnd__fail(RNND_EDATA, "%s: %s%s: %d dimensions, 1 is wanted",
-                          file->path, AT(object), a.shape.rank);
+        return FAIL_OBJECT(file, object, "%d dimensions, expected 1", a.shape.rank);
     struct text_source from = {a.id, a.type, a.space, false, a.shape.dim[0]};
     int status = read_texts(&from, out);
     if (status > 0)
@@ -356,28 +337,24 @@ bool rnnd__hdf_has_attribute(struct rnnd__hdf *file, const char *name)
     return H5Aexists(file->id, name) != 0;
 }
 
-/* Opens an attribute that holds one value; its parts are HELD by the caller. */
+/* Opens an attribute that holds one value. The caller HELDs all three. */
 static int open_attribute(struct rnnd__hdf *file, const char *name, hid_t *attribute,
                           hid_t *type, hid_t *space)
 {
     htri_t there = H5Aexists(file->id, name);
     if (there == 0)
-        return rnnd__fail(RNND_EDATA, "%s: attribute %s: missing", file->path, name);
+        return FAIL_ATTRIBUTE(file, name, "missing");
     *attribute = there < 0 ? -1 : H5Aopen(file->id, name, H5P_DEFAULT);
     *type = *attribute < 0 ? -1 : H5Aget_type(*attribute);
     *space = *type < 0 ? -1 : H5Aget_space(*attribute);
     if (*space < 0)
         return rnnd__hdf_fail_attribute(file, name, "cannot be read");
     if (H5Sget_simple_extent_npoints(*space) != 1)
-        return rnnd__fail(RNND_EDATA, "%s: attribute %s: one value is wanted",
-                          file->path, name);
+        return FAIL_ATTRIBUTE(file, name, "expected one value");
     return 0;
 }
 
-/* As an integer or as a float; which of the two is asked for by the one that is not
-   NULL. */
-static int get_number(struct rnnd__hdf *file, const char *name, int64_t *whole,
-                      double *real)
+static int get_int(struct rnnd__hdf *file, const char *name, int64_t *out)
 {
     HELD attribute = -1;
     HELD type = -1;
@@ -386,32 +363,18 @@ static int get_number(struct rnnd__hdf *file, const char *name, int64_t *whole,
     RNND_TRY(open_attribute(file, name, &attribute, &type, &space));
     enum rnnd__hdf_kind kind = rnnd__hdf_kind_of(type);
     if (kind != RNND_HDF_INT && kind != RNND_HDF_FLOAT)
-        return rnnd__fail(RNND_EDATA, "%s: attribute %s: a number is wanted",
-                          file->path, name);
-    enum rnnd__hdf_type want = whole ? RNND_I64 : RNND_F64;
-    enum wide wide = wide_for(type, want);
-    if (H5Aread(attribute, wide_type(wide, want), &v) < 0)
+        return FAIL_ATTRIBUTE(file, name, "expected a number");
+    enum wide wide = wide_for(type, RNND_I64);
+    if (H5Aread(attribute, wide_type(wide, RNND_I64), &v) < 0)
         return rnnd__hdf_fail_attribute(file, name, "cannot be read");
-    if (whole && to_int(wide == AS_ASKED ? WIDE_INT : wide, v, RNND_I64, &v.i))
-        return rnnd__fail(RNND_EDATA, "%s: attribute %s: a (64-bit) integer is wanted",
-                          file->path, name);
-    if (whole)
-        *whole = v.i;
-    else
-        *real = v.f;
-    return 0;
+    const char *wrong = to_int(wide == DIRECT ? WIDE_INT : wide, v, RNND_I64, out);
+    return wrong ? FAIL_ATTRIBUTE(file, name, "%s", wrong) : 0;
 }
 
 int rnnd__hdf_get_int(struct rnnd__hdf *file, const char *name, int64_t *out)
 {
     GUARD;
-    return get_number(file, name, out, NULL);
-}
-
-int rnnd__hdf_get_double(struct rnnd__hdf *file, const char *name, double *out)
-{
-    GUARD;
-    return get_number(file, name, NULL, out);
+    return get_int(file, name, out);
 }
 
 static int get_text(struct rnnd__hdf *file, const char *name, char **out)
@@ -422,8 +385,7 @@ static int get_text(struct rnnd__hdf *file, const char *name, char **out)
     OWNED char **text = NULL;
     RNND_TRY(open_attribute(file, name, &attribute, &type, &space));
     if (rnnd__hdf_kind_of(type) != RNND_HDF_STRING)
-        return rnnd__fail(RNND_EDATA, "%s: attribute %s: a text is wanted", file->path,
-                          name);
+        return FAIL_ATTRIBUTE(file, name, "expected a string");
     struct text_source from = {attribute, type, space, true, 1};
     int status = read_texts(&from, &text);
     if (status > 0)
@@ -431,7 +393,7 @@ static int get_text(struct rnnd__hdf *file, const char *name, char **out)
     RNND_TRY(status);
     char *copy = strdup(text[0]);
     if (!copy)
-        return rnnd__fail_memory(strlen(text[0]), "a text");
+        return rnnd__fail_memory(strlen(text[0]), "a string");
     *out = copy;
     return 0;
 }
@@ -440,4 +402,25 @@ int rnnd__hdf_get_string(struct rnnd__hdf *file, const char *name, char **out)
 {
     GUARD;
     return get_text(file, name, out);
+}
+
+int rnnd__hdf_check_format(struct rnnd__hdf *file, const char *format, int64_t version)
+{
+    char *found;
+    int64_t found_version;
+    if (!rnnd__hdf_has_attribute(file, "format"))
+        return FAIL_ATTRIBUTE(file, "format", "missing, expected \"%s\"", format);
+    RNND_TRY(rnnd__hdf_get_string(file, "format", &found));
+    int status = 0;
+    if (strcmp(found, format) != 0)
+        status =
+            rnnd__fail(RNND_EDATA, "%s: attribute format = \"%.40s\", expected \"%s\"",
+                       file->path, found, format);
+    free(found);
+    RNND_TRY(status);
+    RNND_TRY(rnnd__hdf_get_int(file, "version", &found_version));
+    if (found_version != version)
+        return rnnd__fail(RNND_EDATA, "%s: attribute version = %lld, expected %lld",
+                          file->path, (long long)found_version, (long long)version);
+    return 0;
 }

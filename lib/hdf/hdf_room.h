@@ -1,9 +1,9 @@
 /*
- * hdf_room.h - what the files of the HDF5 room (lib/hdf*.c) share.
+ * hdf_room.h - shared by the files of lib/hdf/, and the only file that includes
+ * <hdf5.h>.
  *
- * The only file that includes <hdf5.h>, and those are the only ones that include it.
- * GUARD stands first in every public function; HELD ids and OWNED memory go by
- * themselves.
+ * Every public function that calls the library begins with GUARD. HELD ids and OWNED
+ * memory are released at the end of their scope.
  */
 #ifndef RNND_HDF_ROOM_H
 #define RNND_HDF_ROOM_H
@@ -20,18 +20,17 @@ struct rnnd__hdf {
     hid_t id;
     /* as given, for messages */
     char *path;
-    /* what it will be called, links followed; NULL when reading */
+    /* final name, with links followed; NULL when reading */
     char *target;
-    /* what is written until commit; NULL when reading */
+    /* name until commit; NULL when reading */
     char *temp;
-    /* what is read has a checksum over all of it */
-    bool sealed;
-    /* a write failed: the file must not get its name */
+    /* the file that was opened ends with a checksum */
+    bool has_checksum;
+    /* a write failed: commit must fail too */
     bool failed;
 };
 
-/* ---- the library: one caller at a time, silent; ids and memory that go by
-   themselves */
+/* ---- one caller at a time, no error printing, release at end of scope */
 
 struct rnnd__hdf_guard {
     H5E_auto2_t print;
@@ -49,33 +48,50 @@ void rnnd__hdf_drop_memory(void *pointer);
 #define HELD  __attribute__((cleanup(rnnd__hdf_drop_id))) hid_t
 #define OWNED __attribute__((cleanup(rnnd__hdf_drop_memory)))
 
-/* ---- messages: to be made before any other call of the library, which forgets its
-   reasons */
+/* The id, which its HELD variable no longer releases. */
+static inline hid_t rnnd__hdf_take(hid_t *held)
+{
+    hid_t taken = *held;
+    *held = -1;
+    return taken;
+}
+
+/* ---- messages */
 
 /* "/name" for both "/name" and "name", as arguments of "%s%s" */
 #define AT(object) ((object)[0] == '/' ? "" : "/"), (object)
 
-RNND_CHECKED int rnnd__hdf_fail(const struct rnnd__hdf *file, const char *doing);
+/* EDATA about an object, or an attribute, of a file. */
+#define FAIL_OBJECT(file, object, format, ...) \
+    rnnd__fail(RNND_EDATA, "%s: %s%s: " format, (file)->path, AT(object), ##__VA_ARGS__)
+#define FAIL_ATTRIBUTE(file, name, format, ...)                             \
+    rnnd__fail(RNND_EDATA, "%s: attribute %s: " format, (file)->path, name, \
+               ##__VA_ARGS__)
+
+/* EFILE with the reason that the library gives. To be called before any other call of
+   the library, which would clear it. */
+RNND_CHECKED int rnnd__hdf_fail(const struct rnnd__hdf *file, const char *problem);
 RNND_CHECKED int rnnd__hdf_fail_object(const struct rnnd__hdf *file, const char *object,
-                                       const char *doing);
-/* Values of an array that cannot be read: EDATA where it is a filter that is
-   missing. */
+                                       const char *problem);
+RNND_CHECKED int rnnd__hdf_fail_attribute(const struct rnnd__hdf *file,
+                                          const char *name, const char *problem);
+/* The values of an array cannot be read: EDATA where the library lacks a filter. */
 RNND_CHECKED int rnnd__hdf_fail_values(const struct rnnd__hdf *file, const char *object,
                                        hid_t array);
-RNND_CHECKED int rnnd__hdf_fail_attribute(const struct rnnd__hdf *file,
-                                          const char *name, const char *doing);
 
-/* ---- files and objects */
+/* ---- files and arrays */
 
+/* A handle with its path and nothing open. */
 RNND_CHECKED int rnnd__hdf_handle(const char *path, struct rnnd__hdf **out);
-/* Properties of opening a file, for reading and for writing; -1 on failure. */
+/* Access properties for reading and for writing; -1 on failure. */
 hid_t rnnd__hdf_access(void);
 enum rnnd__hdf_kind rnnd__hdf_kind_of(hid_t type);
-/* An array that is open, and what it is. */
+
+/* An open array. */
 struct rnnd__hdf_array {
     hid_t id, type, space;
     struct rnnd__hdf_shape shape;
-    /* elements a row */
+    /* elements per row */
     int64_t width;
 };
 
@@ -86,19 +102,24 @@ void rnnd__hdf_drop_array(struct rnnd__hdf_array *array);
         .id = -1, .type = -1, .space = -1 \
     }
 
-/* EDATA where there is none, or of too many dimensions. */
+/* EDATA where there is no such array or it has too many dimensions. */
 RNND_CHECKED int rnnd__hdf_array_of(struct rnnd__hdf *file, const char *object,
                                     struct rnnd__hdf_array *out);
+/* Selects rows in array->space; returns a dataspace in memory of as many elements,
+   which the caller releases, or -1 on failure. */
+hid_t rnnd__hdf_select_rows(const struct rnnd__hdf_array *array, int64_t first,
+                            int64_t count);
+/* The library's type for elements in memory. */
 hid_t rnnd__hdf_memory_type(enum rnnd__hdf_type type);
 
-/* ---- seals */
+/* ---- checksum over the whole file (hdf_checksum.c) */
 
-/* Appends a checksum over all of the file, open for reading and writing. */
+/* Appends it to a file that is open for reading and writing. */
 RNND_CHECKED int rnnd__hdf_write_checksum(int fd, const char *path);
-/* EFILE where there is one that does not hold; *sealed: whether there is one. */
+/* EFILE where there is one and it does not match. *found: whether there is one. */
 RNND_CHECKED int rnnd__hdf_verify_checksum(int fd, const char *path, off_t size,
-                                           bool *sealed);
-/* Whether what stands at `end`, where HDF5 ends, is a piece of a seal. */
+                                           bool *found);
+/* Whether the bytes at `end`, where HDF5's part ends, are the first of a checksum. */
 bool rnnd__hdf_broken_checksum(int fd, off_t end);
 
 #endif

@@ -1,7 +1,9 @@
 /*
- * hdf_write.c - new HDF5 files, which get their name only when all of them is on disk.
+ * hdf_write.c - new HDF5 files, which get their name only when they are complete on
+ * disk.
  *
- * HDF5 may fail to write and still close in peace, so any failure is kept until commit.
+ * HDF5 may fail to write and still close a file without error, so a failure is
+ * remembered until commit.
  */
 #include "base/file.h"
 #include "hdf/hdf_room.h"
@@ -17,21 +19,18 @@ static const char unwritten[] = "cannot be written";
 
 /* ---- create and commit */
 
-static int fail_system(const struct rnnd__hdf *file, const char *doing)
+static int fail_system(const struct rnnd__hdf *file, const char *problem)
 {
-    return rnnd__fail(RNND_EFILE, "%s: %s: %s", file->path, doing, strerror(errno));
+    return rnnd__fail(RNND_EFILE, "%s: %s: %s", file->path, problem, strerror(errno));
 }
 
-/* Properties for making something that does not note when: the same contents then
-   are the same bytes. */
+/* Creation properties without times: the same contents are the same bytes. */
 static hid_t timeless(hid_t class)
 {
     HELD make = H5Pcreate(class);
     if (make < 0 || H5Pset_obj_track_times(make, false) < 0)
         return -1;
-    hid_t taken = make;
-    make = -1;
-    return taken;
+    return rnnd__hdf_take(&make);
 }
 
 static int create_file(struct rnnd__hdf *file)
@@ -39,7 +38,7 @@ static int create_file(struct rnnd__hdf *file)
     struct stat info;
     RNND_TRY(rnnd__file_target(file->path, &file->target));
     if (!file->target)
-        return rnnd__fail(RNND_EFILE, "%s: %s: it is %s", file->path, unwritten,
+        return rnnd__fail(RNND_EFILE, "%s: %s: is %s", file->path, unwritten,
                           stat(file->path, &info) == 0 && S_ISDIR(info.st_mode)
                               ? "a folder"
                               : "not a regular file");
@@ -47,7 +46,7 @@ static int create_file(struct rnnd__hdf *file)
         file->temp = NULL;
         return rnnd__fail_memory(strlen(file->path), "a file name");
     }
-    /* The system says better than HDF5 what is wrong with a path. */
+    /* The system's message about a path is clearer than HDF5's. */
     int fd = open(file->temp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
     if (fd < 0)
         return fail_system(file, unwritten);
@@ -73,7 +72,7 @@ int rnnd__hdf_create(const char *path, struct rnnd__hdf **out)
     return 0;
 }
 
-/* So that the new name survives too. */
+/* Makes the new name durable. */
 static int sync_folder(const struct rnnd__hdf *file)
 {
     OWNED char *folder = strdup(file->target);
@@ -83,9 +82,9 @@ static int sync_folder(const struct rnnd__hdf *file)
     if (slash)
         slash[slash == folder] = 0;
     int fd = open(slash ? folder : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    /* Some file systems cannot synchronise folders and say EINVAL. */
+    /* EINVAL: a file system that cannot sync folders. */
     bool failed = fd < 0 || (fsync(fd) != 0 && errno != EINVAL);
-    int status = failed ? fail_system(file, "its folder cannot be synchronised") : 0;
+    int status = failed ? fail_system(file, "its folder cannot be synced") : 0;
     if (fd >= 0)
         close(fd);
     return status;
@@ -95,7 +94,7 @@ static int finish_file(struct rnnd__hdf *file)
 {
     GUARD;
     if (file->failed)
-        return rnnd__fail(RNND_EFILE, "%s: not written, since a part of it failed",
+        return rnnd__fail(RNND_EFILE, "%s: not written: an earlier write failed",
                           file->path);
     if (H5Fflush(file->id, H5F_SCOPE_GLOBAL) < 0)
         return rnnd__hdf_fail(file, unwritten);
@@ -113,9 +112,9 @@ int rnnd__hdf_commit(struct rnnd__hdf *file)
         RNND_TRY_GOTO(fail_system(file, unwritten));
     RNND_TRY_GOTO(rnnd__hdf_write_checksum(fd, file->path));
     if (fsync(fd) != 0)
-        RNND_TRY_GOTO(fail_system(file, "cannot be synchronised"));
+        RNND_TRY_GOTO(fail_system(file, "cannot be synced"));
     if (rename(file->temp, file->target) != 0)
-        RNND_TRY_GOTO(fail_system(file, "cannot be given its name"));
+        RNND_TRY_GOTO(fail_system(file, "cannot be renamed"));
     free(file->temp);
     file->temp = NULL;
     RNND_TRY_GOTO(sync_folder(file));
@@ -126,8 +125,8 @@ done:
     return status;
 }
 
-/* Any failure of a write is kept for commit(). */
-static int keep(struct rnnd__hdf *file, int status)
+/* Remembers a failure for commit(). */
+static int note_failure(struct rnnd__hdf *file, int status)
 {
     if (status < 0)
         file->failed = true;
@@ -153,7 +152,7 @@ static hid_t file_type(enum rnnd__hdf_type type)
     return -1;
 }
 
-/* What an array is to be and, if it is written whole, its values. */
+/* An array to be written; data NULL where its rows are written later. */
 struct array {
     hid_t stored, memory;
     int rank;
@@ -162,13 +161,13 @@ struct array {
     const void *data;
 };
 
-/* Up to a GiB is one chunk: its address and size lie in the object header, under the
-   header's own checksum. Larger arrays, and those written by rows, have chunks of
-   about 4 MiB. */
+/* An array of up to 1 GiB is one chunk: its address and size are in the object header,
+   protected by the header's checksum. Larger arrays, and those written by rows, have
+   chunks of about 4 MiB. */
 static herr_t set_chunks(hid_t make, const struct array *a)
 {
     hsize_t chunk[RNND_HDF_MAX_RANK];
-    int64_t row = (int64_t)H5Tget_size(a->stored);
+    int64_t row = (int64_t)H5Tget_size(a->stored); /* bytes */
     for (int d = 0; d < a->rank; d++) {
         chunk[d] = (hsize_t)a->dim[d];
         row *= d ? a->dim[d] : 1;
@@ -180,7 +179,7 @@ static herr_t set_chunks(hid_t make, const struct array *a)
     return H5Pset_chunk(make, a->rank, chunk) < 0 ? -1 : H5Pset_fletcher32(make);
 }
 
-/* The groups on the way to an object. */
+/* The groups in the path of an object. */
 static int make_groups(struct rnnd__hdf *file, const char *object)
 {
     OWNED char *name = strdup(object);
@@ -218,9 +217,9 @@ static int make_array(struct rnnd__hdf *file, const char *object, const struct a
 
 static int close_array(struct rnnd__hdf *file, const char *object, hid_t *set)
 {
-    hid_t id = *set;
-    *set = -1;
-    return H5Dclose(id) < 0 ? rnnd__hdf_fail_object(file, object, unwritten) : 0;
+    return H5Dclose(rnnd__hdf_take(set)) < 0
+               ? rnnd__hdf_fail_object(file, object, unwritten)
+               : 0;
 }
 
 static int write_array(struct rnnd__hdf *file, const char *object,
@@ -245,7 +244,7 @@ int rnnd__hdf_write(struct rnnd__hdf *file, const char *object,
     GUARD;
     struct array a = {
         file_type(type), rnnd__hdf_memory_type(type), rank, dim, checksum, data};
-    return keep(file, write_array(file, object, &a));
+    return note_failure(file, write_array(file, object, &a));
 }
 
 static int write_rows(struct rnnd__hdf *file, const char *object, int64_t first,
@@ -253,22 +252,14 @@ static int write_rows(struct rnnd__hdf *file, const char *object, int64_t first,
 {
     HELD_ARRAY a = NO_ARRAY;
     RNND_TRY(rnnd__hdf_array_of(file, object, &a));
-    if (a.shape.rank < 1 || first < 0 || count < 0 || count > a.shape.dim[0] - first)
-        return rnnd__fail(RNND_EFILE, "%s: %s%s: rows %lld to %lld do not exist",
-                          file->path, AT(object), (long long)first,
-                          (long long)(first + count - 1));
-    hsize_t start[RNND_HDF_MAX_RANK] = {(hsize_t)first};
-    hsize_t size[RNND_HDF_MAX_RANK] = {(hsize_t)count};
-    hsize_t elements = (hsize_t)(count * a.width);
-    if (elements == 0)
+    if (rnnd__hdf_check_rows(file->path, object, a.shape.rank ? a.shape.dim[0] : 0,
+                             first, count) < 0)
+        return RNND_EFILE;
+    if (count * a.width == 0)
         return 0;
-    for (int d = 1; d < a.shape.rank; d++)
-        size[d] = (hsize_t)a.shape.dim[d];
-    HELD memory = H5Screate_simple(1, &elements, NULL);
-    if (memory < 0 ||
-        H5Sselect_hyperslab(a.space, H5S_SELECT_SET, start, NULL, size, NULL) < 0 ||
-        H5Dwrite(a.id, rnnd__hdf_memory_type(type), memory, a.space, H5P_DEFAULT,
-                 data) < 0)
+    HELD memory = rnnd__hdf_select_rows(&a, first, count);
+    if (memory < 0 || H5Dwrite(a.id, rnnd__hdf_memory_type(type), memory, a.space,
+                               H5P_DEFAULT, data) < 0)
         return rnnd__hdf_fail_object(file, object, unwritten);
     return close_array(file, object, &a.id);
 }
@@ -277,10 +268,10 @@ int rnnd__hdf_write_rows(struct rnnd__hdf *file, const char *object, int64_t fir
                          int64_t count, enum rnnd__hdf_type type, const void *data)
 {
     GUARD;
-    return keep(file, write_rows(file, object, first, count, type, data));
+    return note_failure(file, write_rows(file, object, first, count, type, data));
 }
 
-/* ---- texts */
+/* ---- strings */
 
 static hid_t text_type(size_t size)
 {
@@ -289,13 +280,11 @@ static hid_t text_type(size_t size)
         H5Tset_cset(type, H5T_CSET_UTF8) < 0 ||
         (size != H5T_VARIABLE && H5Tset_strpad(type, H5T_STR_NULLPAD) < 0))
         return -1;
-    hid_t taken = type;
-    type = -1;
-    return taken;
+    return rnnd__hdf_take(&type);
 }
 
-/* Fields of one size with a checksum, unless a long text would blow up all the
-   others. */
+/* Fields of one size, with a checksum; of variable length, without one, where the
+   longest string would make the others too large. */
 static int write_texts(struct rnnd__hdf *file, const char *object,
                        const char *const *text, int64_t count)
 {
@@ -313,7 +302,7 @@ static int write_texts(struct rnnd__hdf *file, const char *object,
     OWNED char *field = NULL;
     struct array a = {type, type, 1, &count, fixed, text};
     if (fixed) {
-        RNND_TRY(rnnd__new((size_t)count, longest, "texts", &field));
+        RNND_TRY(rnnd__new((size_t)count, longest, "strings", &field));
         for (int64_t i = 0; i < count; i++)
             memcpy(field + (size_t)i * longest, text[i], strlen(text[i]));
         a.data = field;
@@ -325,7 +314,7 @@ int rnnd__hdf_write_strings(struct rnnd__hdf *file, const char *object,
                             const char *const *text, int64_t count)
 {
     GUARD;
-    return keep(file, write_texts(file, object, text, count));
+    return note_failure(file, write_texts(file, object, text, count));
 }
 
 /* ---- attributes of the root group */
@@ -341,15 +330,15 @@ static int write_attribute(struct rnnd__hdf *file, const char *name, hid_t store
     HELD made = H5Acreate2(file->id, name, stored, space, H5P_DEFAULT, H5P_DEFAULT);
     if (made < 0 || H5Awrite(made, type, value) < 0)
         return rnnd__hdf_fail_attribute(file, name, unwritten);
-    hid_t id = made;
-    made = -1;
-    return H5Aclose(id) < 0 ? rnnd__hdf_fail_attribute(file, name, unwritten) : 0;
+    return H5Aclose(rnnd__hdf_take(&made)) < 0
+               ? rnnd__hdf_fail_attribute(file, name, unwritten)
+               : 0;
 }
 
 static int put_attribute(struct rnnd__hdf *file, const char *name, hid_t stored,
                          hid_t type, const void *value)
 {
-    return keep(file, write_attribute(file, name, stored, type, value));
+    return note_failure(file, write_attribute(file, name, stored, type, value));
 }
 
 int rnnd__hdf_set_int(struct rnnd__hdf *file, const char *name, int64_t value)
@@ -358,13 +347,7 @@ int rnnd__hdf_set_int(struct rnnd__hdf *file, const char *name, int64_t value)
     return put_attribute(file, name, H5T_STD_I64LE, H5T_NATIVE_INT64, &value);
 }
 
-int rnnd__hdf_set_double(struct rnnd__hdf *file, const char *name, double value)
-{
-    GUARD;
-    return put_attribute(file, name, H5T_IEEE_F64LE, H5T_NATIVE_DOUBLE, &value);
-}
-
-/* Of variable length: what h5py gives back as str. */
+/* Of variable length, which h5py reads as str. */
 int rnnd__hdf_set_string(struct rnnd__hdf *file, const char *name, const char *value)
 {
     GUARD;

@@ -9,7 +9,7 @@
 #ifndef RNND_CARRIED_H
 #define RNND_CARRIED_H
 
-#include "checkpoint/checkpoint.h"
+#include "checkpoint/train_state.h"
 #include "data/shard.h"
 
 struct rnnd__carried {

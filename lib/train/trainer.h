@@ -11,8 +11,8 @@
 #ifndef RNND_TRAINER_H
 #define RNND_TRAINER_H
 
-#include "checkpoint/checkpoint.h"
 #include "checkpoint/run_dir.h"
+#include "checkpoint/train_state.h"
 #include "optim/optim.h"
 #include "record/metrics.h"
 #include "record/progress.h"

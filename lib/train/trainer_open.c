@@ -14,6 +14,7 @@
 #include "base/log.h"
 #include "base/signals.h"
 #include "base/status.h"
+#include "checkpoint/checkpoint.h"
 #include "options/options.h"
 #include "train/trainer.h"
 

@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/status.h"
 #include "base/timeline.h"
+#include "checkpoint/checkpoint.h"
 #include "comm/comm.h"
 #include "device/device.h"
 #include "model/params.h"

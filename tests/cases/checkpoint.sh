@@ -44,7 +44,7 @@ said "warning" "$(last scaled)" "made with --normalize"
 # A filter that only h5py has is named.
 python filter "$work/filter.h5" || fault "h5py cannot write filter.h5"
 expect 3 1 train --data "$work/filter.h5" --run-dir "$work/wrong"
-said "filter.h5: /inputs: cannot be read: written through filter 32000"
+said "filter.h5: /inputs: cannot be read: uses filter 32000"
 
 # Parameters of a module arrive to the bit: a step of 1e-30 moves none of them.
 # shellcheck disable=SC2086

@@ -54,7 +54,7 @@ refused 4 empty.h5 "empty"
 refused 4 folder.h5 "folder"
 refused 4 zeros.h5 "not an HDF5 file"
 refused 3 half.h5 "truncated"
-refused 3 short.h5 "cut off"
+refused 3 short.h5 "truncated within its checksum"
 refused 3 flipped.h5 "damaged"
 refused 3 "$model" "rnn_dist-checkpoint" "rnn_dist-data"
 

@@ -63,3 +63,8 @@ with start("null_targets.h5", "tag", num_classes=2) as f:
     f["offsets"] = [0, 2]
     f["inputs"] = np.zeros((2, 2))
     f["targets"] = h5py.Empty("i4")
+
+with start("half_class.h5", "tag", num_classes=2.5) as f:
+    f["offsets"] = [0, 2]
+    f["inputs"] = np.zeros((2, 2))
+    f["targets"] = [0, 1]
