@@ -1,6 +1,6 @@
 #!/bin/sh
 # make_figures.sh [FOLDER] - draws speed.svg, from speed.csv beside this script, and flow.svg,
-# into FOLDER (default: beside this script). tests/check_figures.sh compares them.
+# into FOLDER (default: beside this script). tests/repository/check_figures.sh compares them.
 #
 # Both pictures are 400 units wide and no text is smaller than 12, so that they are legible
 # on a phone. They bring their own background: a viewer's colours need not match the page's.

@@ -9,44 +9,44 @@ AM_TESTS_ENVIRONMENT = \
 
 unit_tests = \
 	tests/cases/test_semantics \
-	tests/test_batch \
-	tests/test_checkpoint \
-	tests/test_comm \
-	tests/test_dataset \
-	tests/test_formats \
-	tests/test_golden \
-	tests/test_hdf \
-	tests/test_kernels \
-	tests/test_metrics \
-	tests/test_optim \
-	tests/test_options \
-	tests/test_plan \
-	tests/test_random \
-	tests/test_shard \
-	tests/test_statedict \
-	tests/test_signals \
-	tests/test_tensorboard
+	tests/kernels/test_kernels \
+	tests/unit/test_batch \
+	tests/unit/test_checkpoint \
+	tests/unit/test_comm \
+	tests/unit/test_dataset \
+	tests/unit/test_formats \
+	tests/unit/test_golden \
+	tests/unit/test_hdf \
+	tests/unit/test_metrics \
+	tests/unit/test_optim \
+	tests/unit/test_options \
+	tests/unit/test_plan \
+	tests/unit/test_random \
+	tests/unit/test_shard \
+	tests/unit/test_signals \
+	tests/unit/test_statedict \
+	tests/unit/test_tensorboard
 
 tests_cases_test_semantics_SOURCES = \
 	tests/cases/data.c \
 	tests/cases/data.h \
 	tests/cases/test_semantics.c
-tests_test_checkpoint_SOURCES = \
-	tests/checkpoint_model.h \
-	tests/test_checkpoint.c \
-	tests/testing.h
-tests_test_statedict_SOURCES = \
-	tests/checkpoint_model.h \
-	tests/test_statedict.c \
-	tests/testing.h
-tests_test_tensorboard_SOURCES = tests/test_tensorboard.c tests/testing.h
-tests_test_dataset_SOURCES = tests/test_dataset.c tests/testing.h
-tests_test_kernels_SOURCES = \
-	tests/kernels_ref.c \
-	tests/kernels_ref.h \
-	tests/kernels_rnn.c \
-	tests/kernels_rnn.h \
-	tests/test_kernels.c
+tests_unit_test_checkpoint_SOURCES = \
+	tests/unit/checkpoint_model.h \
+	tests/unit/test_checkpoint.c \
+	tests/unit/testing.h
+tests_unit_test_statedict_SOURCES = \
+	tests/unit/checkpoint_model.h \
+	tests/unit/test_statedict.c \
+	tests/unit/testing.h
+tests_unit_test_tensorboard_SOURCES = tests/unit/test_tensorboard.c tests/unit/testing.h
+tests_unit_test_dataset_SOURCES = tests/unit/test_dataset.c tests/unit/testing.h
+tests_kernels_test_kernels_SOURCES = \
+	tests/kernels/kernels_ref.c \
+	tests/kernels/kernels_ref.h \
+	tests/kernels/kernels_rnn.c \
+	tests/kernels/kernels_rnn.h \
+	tests/kernels/test_kernels.c
 
 # What scripts run beside rnn_dist: a rank that misbehaves; data, parameters, comparisons.
 test_programs = tests/cases/tool tests/mpi/peer
@@ -69,6 +69,9 @@ unit_scripts = \
 
 # The whole program, and the launchers.
 program_tests = \
+	tests/accuracy/japanese_vowels.sh \
+	tests/accuracy/music.sh \
+	tests/accuracy/shakespeare.sh \
 	tests/cases/checkpoint.sh \
 	tests/cases/failure.sh \
 	tests/cases/gradient.sh \
@@ -81,9 +84,6 @@ program_tests = \
 	tests/cases/resume.sh \
 	tests/cases/signals.sh \
 	tests/cases/uneven.sh \
-	tests/check_japanese_vowels.sh \
-	tests/check_music.sh \
-	tests/check_shakespeare.sh \
 	tests/cli/baddata.sh \
 	tests/cli/convert.sh \
 	tests/cli/examples.sh \
@@ -100,12 +100,12 @@ program_tests = \
 	tests/slurm/launch.sh
 
 repository_tests = \
-	tests/check_figures.sh \
+	tests/repository/check_figures.sh \
+	tests/repository/check_man.sh \
+	tests/repository/check_options.sh \
+	tests/repository/check_ptxas.sh \
 	tests/repository/check_rooms.sh \
-	tests/check_man.sh \
-	tests/check_options.sh \
-	tests/check_ptxas.sh \
-	tests/check_version.sh
+	tests/repository/check_version.sh
 
 # The long ones first, so that none is left to run alone.
 TESTS += $(program_tests)
@@ -113,7 +113,7 @@ if HAVE_CHECK
 check_PROGRAMS += $(unit_tests)
 TESTS += $(unit_scripts) $(unit_tests)
 else
-TESTS += tests/unit_missing.sh
+TESTS += tests/unit/unit_missing.sh
 endif
 include tests/simt/local.mk
 TESTS += $(repository_tests)
@@ -128,8 +128,6 @@ endif
 
 dist_check_SCRIPTS += $(program_tests) $(repository_tests) $(unit_scripts)
 EXTRA_DIST += \
-	tests/repository/same_bits.py \
-	tests/repository/same_bits.sh \
 	tests/bench/bench_kernels.py \
 	tests/bench/buckets.sh \
 	tests/bench/compare.sh \
@@ -143,10 +141,10 @@ EXTRA_DIST += \
 	tests/cases/checkpoint.py \
 	tests/cases/lib.sh \
 	tests/cli/convert.py \
-	tests/device-check.sh \
 	tests/device/bench.c \
 	tests/device/check.c \
 	tests/device/check.h \
+	tests/device/device-check.sh \
 	tests/device/peers.py \
 	tests/golden/golden.h5 \
 	tests/golden/h5py/group_inputs.h5 \
@@ -165,8 +163,10 @@ EXTRA_DIST += \
 	tests/oracle/compare.py \
 	tests/oracle/harness.py \
 	tests/oracle/reference.py \
+	tests/repository/same_bits.py \
+	tests/repository/same_bits.sh \
 	tests/run.sh \
 	tests/slurm/down.sh \
 	tests/slurm/up.sh \
-	tests/unit_missing.sh \
+	tests/unit/unit_missing.sh \
 	tests/wrapper.sh

@@ -43,7 +43,7 @@ step_clang() {
 step_cblas() {
     in_build cblas --with-gemm=cblas
     make -j "$jobs" WERROR=-Werror all
-    make -j "$jobs" WERROR=-Werror check TESTS="tests/test_kernels"
+    make -j "$jobs" WERROR=-Werror check TESTS="tests/kernels/test_kernels"
 }
 
 # The plug-in for all architectures, with its table of registers and spills; PTX. Status 77

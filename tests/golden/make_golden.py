@@ -2,7 +2,7 @@
 """Writes golden.h5: what PyTorch float64 says about small models on ragged data.
 
 Usage: make_golden.py [OUT]. Needs PyTorch, NumPy and h5py. The numbers are seeded: the same
-versions write the same tables. tests/test_golden.c holds the library against them.
+versions write the same tables. tests/unit/test_golden.c holds the library against them.
 
 The file is a set of tables, so that near 190 cases cost little more than their numbers:
   /cases    [C]      names

@@ -3,5 +3,5 @@
 set -eu
 for n in 1 2 3 4 5; do
     echo "== $n ranks"
-    mpirun -np $n tests/test_comm $n
+    mpirun -np $n tests/unit/test_comm $n
 done

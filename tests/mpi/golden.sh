@@ -3,5 +3,5 @@
 set -eu
 for n in 2 3; do
     echo "== $n ranks"
-    mpirun -np $n tests/test_golden
+    mpirun -np $n tests/unit/test_golden
 done

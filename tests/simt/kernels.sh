@@ -6,14 +6,14 @@ set -u
 plugin=$PWD/tests/simt/rnn_dist_cuda_simt.so
 export RNND_CUDA_PLUGIN="${RNND_CUDA_PLUGIN:-$plugin}" CK_FORK=no RNND_TEST_TARGETS=cuda
 [ -r "$RNND_CUDA_PLUGIN" ] || { echo "the emulated GPU is not built"; exit 77; }
-[ -x tests/test_kernels ] || { echo "Check is not here"; exit 77; }
+[ -x tests/kernels/test_kernels ] || { echo "Check is not here"; exit 77; }
 faults=0 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 
 # run NAME=VALUE...: the tests in that environment. $digest is of all that came to the host.
 run() {
     echo "== $*"
-    env RNND_SIMT_DIGEST=1 "$@" tests/test_kernels >"$log" 2>&1 || faults=$((faults + 1))
+    env RNND_SIMT_DIGEST=1 "$@" tests/kernels/test_kernels >"$log" 2>&1 || faults=$((faults + 1))
     cat "$log"
     digest=$(sed -n 's/^simt: digest //p' "$log")
 }

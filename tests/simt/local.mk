@@ -150,7 +150,7 @@ simt-fault:
 	done; \
 	$(simt_shared) -o tests/simt/fault/plugin.so $$objects $(simt_libs)
 
-check-faults: $(simt_plugin) tests/test_kernels bin/rnn_dist
+check-faults: $(simt_plugin) tests/kernels/test_kernels bin/rnn_dist
 	@srcdir='$(abs_srcdir)' RNND_CUDA_PLUGIN=tests/simt/fault/plugin.so MAKEFLAGS= \
 	    RNND_TEST_TIMEOUT=7200 $(SHELL) $(srcdir)/tests/wrapper.sh $(SHELL) $(srcdir)/tests/simt/faults.sh \
 	    '$(MAKE) simt-fault FAULT=$$FAULT FAULTY="$$FAULTY"' \

@@ -15,7 +15,7 @@ on() {
 # kernels TARGET [SMS]: the tests of kernels, on so many multiprocessors.
 kernels() {
     echo "== kernels, $1"
-    (export RNND_TEST_TARGETS="cuda, $1" RNND_SIMT_SMS="${2:-}"; on tests/test_kernels)
+    (export RNND_TEST_TARGETS="cuda, $1" RNND_SIMT_SMS="${2:-}"; on tests/kernels/test_kernels)
 }
 
 # verify OPTIONS...: N ranks as one, this device as the CPU, packed as one by one.

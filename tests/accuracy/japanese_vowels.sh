@@ -2,7 +2,7 @@
 # check_japanese_vowels.sh - who is speaking: the median test accuracy of seeds 1, 2, 3 is at
 # least 0.96. GRU and LSTM on two ranks; LONG=1 adds one rank. (PyTorch: 0.973 and 0.978.)
 # shellcheck source=tests/cases/lib.sh
-. "$(dirname "$0")/cases/lib.sh"
+. "$(dirname "$0")/../cases/lib.sh"
 
 vowels=$srcdir/examples/japanese_vowels
 expect 0 1 pack ts "$vowels/JapaneseVowels_TRAIN.ts" "$work/train.h5"

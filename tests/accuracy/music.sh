@@ -3,7 +3,7 @@
 # is at most 8.6. (PyTorch over 14 seeds: 8.53 on average, 8.46 to 8.64.)
 # LONG=1 only; JSB_CHORALES is the path of jsb_chorales.json.
 # shellcheck source=tests/cases/lib.sh
-. "$(dirname "$0")/cases/lib.sh"
+. "$(dirname "$0")/../cases/lib.sh"
 if [ -z "${LONG:-}" ] || [ ! -f "${JSB_CHORALES:-}" ]; then
     echo "skipped: needs LONG=1 and JSB_CHORALES=.../jsb_chorales.json"
     exit 77

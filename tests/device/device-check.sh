@@ -5,7 +5,7 @@
 # and PyTorch (${PYTHON:-python3}) where they are. No MPI, HDF5, Check or Autotools.
 # Builds in OUT (a temporary folder). Exit 77 without a GPU or nvcc, 1 if a test failed.
 set -u
-cd "$(dirname "$0")/.." || exit 1
+cd "$(dirname "$0")/../.." || exit 1
 PATH=$PATH:/usr/local/cuda/bin
 python=${PYTHON:-python3}
 command -v nvcc >/dev/null 2>&1 || { echo "no nvcc: nothing is checked"; exit 77; }
@@ -37,7 +37,7 @@ wait
 # shellcheck disable=SC2086 # a list
 nvcc -shared -o "$out/plugin.so" $objects -lcublas -lnccl || { cat "$out"/*.log; exit 1; }
 gcc -std=gnu11 -O1 -D_GNU_SOURCE -Itests/device -Ilib -Ikernels -o "$out/test_kernels" \
-    tests/test_kernels.c tests/kernels_ref.c tests/kernels_rnn.c tests/device/check.c -lm -ldl &&
+    tests/kernels/*.c tests/device/check.c -lm -ldl &&
     gcc -std=gnu11 -O1 -D_GNU_SOURCE -Ilib -Ikernels -o "$out/bench" tests/device/bench.c -ldl ||
     exit 1
 export RNND_CUDA_PLUGIN="$out/plugin.so" RNND_TEST_TARGETS=cuda

@@ -2,7 +2,7 @@
 # check_shakespeare.sh - a character model: validation loss at most 1.62 nats (PyTorch: 1.596).
 # LONG=1 only; SHAKESPEARE is the path of a text of about a million characters.
 # shellcheck source=tests/cases/lib.sh
-. "$(dirname "$0")/cases/lib.sh"
+. "$(dirname "$0")/../cases/lib.sh"
 if [ -z "${LONG:-}" ] || [ ! -f "${SHAKESPEARE:-}" ]; then
     echo "skipped: needs LONG=1 and SHAKESPEARE=.../input.txt"
     exit 77

@@ -1,5 +1,5 @@
 /*
- * kernels_rnn.h - the tests of the time loop, for tests/test_kernels.c.
+ * kernels_rnn.h - the tests of the time loop, for tests/kernels/test_kernels.c.
  */
 #ifndef KERNELS_RNN_H
 #define KERNELS_RNN_H
