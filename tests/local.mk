@@ -127,6 +127,7 @@ AM_LDFLAGS += -Wl,--export-dynamic-symbol=dlclose
 endif
 
 dist_check_SCRIPTS += $(program_tests) $(repository_tests) $(unit_scripts)
+noinst_HEADERS += tests/suite.h
 EXTRA_DIST += \
 	tests/bench/bench_kernels.py \
 	tests/bench/buckets.sh \

@@ -152,7 +152,7 @@ static void draw(struct rnnd__meter *m, const struct rnnd__progress_point *at)
     m->drawn = now();
 }
 
-/* ---- */
+/* ---- the meter */
 
 int rnnd__progress_begin(enum rnnd_progress kind,
                          const struct rnnd__progress_work *work,

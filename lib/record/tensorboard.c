@@ -135,7 +135,9 @@ static int write_record(struct rnnd__tensorboard *board, const struct message *e
     return rnnd__file_append(board->fd, board->path, record.byte, record.size);
 }
 
-/* ---- events: Event.wall_time = 1, .step = 2, .file_version = 3, .summary = 5,
+/* ---- events */
+
+/* Event.wall_time = 1, .step = 2, .file_version = 3, .summary = 5,
    .session_log = 7 */
 
 static struct message event_at(int64_t update)

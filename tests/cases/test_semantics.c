@@ -5,13 +5,13 @@
  * Each test names the faults that it excludes (CASE n: numbers of the list of known
  * faults of such systems, kept in tests/cases/README). Uses the public header only.
  */
-#include <check.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "../suite.h"
 #include "data.h"
 #include "options/options.h"
 #include "rnn_dist.h"
@@ -749,13 +749,9 @@ int main(void)
     }
     rnnd_options_clear(&opt);
     snprintf(data_path, sizeof data_path, "%s/data.h5", folder);
-    SRunner *runner = srunner_create(make_suite());
-    srunner_set_fork_status(runner, CK_NOFORK); /* OpenMP does not survive a fork */
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
+    int status = run_suite(make_suite());
     rmdir(folder);
     rnnd_backend_close(backend);
     rnnd_comm_close(comm);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return status;
 }

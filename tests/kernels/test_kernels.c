@@ -3,7 +3,6 @@
  * every back end of the list in kernels_ref.c. The time loop has a file of its own,
  * kernels_rnn.c.
  */
-#include <check.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +11,7 @@
 #include <immintrin.h>
 #endif
 
+#include "../suite.h"
 #include "base/random.h"
 #include "kernels_ref.h"
 #include "kernels_rnn.h"
@@ -782,10 +782,5 @@ int main(void)
     Suite *suite = suite_create("kernels");
     suite_add_tcase(suite, operations());
     suite_add_tcase(suite, kernels_rnn_tests());
-    SRunner *runner = srunner_create(suite);
-    srunner_set_fork_status(runner, CK_NOFORK); /* OpenMP does not survive a fork */
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_suite(suite);
 }

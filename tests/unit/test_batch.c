@@ -4,11 +4,11 @@
  * The data set says what it is: feature f of step s is 100 s + f, so that any misplaced
  * row shows.
  */
-#include <check.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "../suite.h"
 #include "data/batch.h"
 #include "hdf/hdf.h"
 
@@ -265,9 +265,5 @@ int main(void)
     tcase_add_test(t, reserved_memory_stays);
     tcase_add_test(t, only_empty_sequences);
     suite_add_tcase(s, t);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_ENV);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return run_suite(s);
 }

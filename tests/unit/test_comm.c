@@ -7,7 +7,6 @@
  * only by download and upload, and an arena whose ranges the test announces. Sums are
  * of small integers, so that every order gives the same floats, and are compared by ==.
  */
-#include <check.h>
 #include <math.h>
 #include <pthread.h>
 #include <signal.h>
@@ -15,6 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "../suite.h"
 #include "base/random.h"
 #include "base/signals.h"
 #include "comm/comm.h"
@@ -537,10 +537,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "%d ranks instead of %s\n", size, argv[1]);
         return 1;
     }
-    SRunner *runner = srunner_create(comm_suite());
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
+    int status = run_suite(comm_suite());
     rnnd_comm_close(comm);
-    return failed != 0;
+    return status;
 }

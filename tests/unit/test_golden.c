@@ -7,12 +7,12 @@
  * and up to 65535, 65536 and 100000, where others break (CASES 1 and 9). Under mpirun
  * the trainings are shared out over the ranks and must give the same numbers.
  */
-#include <check.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "../suite.h"
 #include "hdf/hdf.h"
 #include "options/options.h"
 #include "rnn_dist.h"
@@ -715,14 +715,9 @@ int main(void)
     tcase_add_loop_test(tests, scores_and_states, 0, cases);
     tcase_add_loop_test(tests, truncated_training, 0, cases);
     suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_set_fork_status(runner,
-                            CK_NOFORK); /* MPI and OpenMP do not survive a fork */
     in_test = true;
-    srunner_run_all(runner, CK_NORMAL);
+    int status = run_suite(suite);
     in_test = false;
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
     close_world();
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return status;
 }

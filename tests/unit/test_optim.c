@@ -4,11 +4,11 @@
  *
  * The optimisers' own arithmetic is compared with PyTorch in test_golden.c.
  */
-#include <check.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "../suite.h"
 #include "base/status.h"
 #include "device/device.h"
 #include "model/params.h"
@@ -245,9 +245,5 @@ int main(void)
     tcase_add_test(t, watch_counts_epochs_without_gain);
     tcase_add_test(t, watch_measures_gains);
     suite_add_tcase(s, t);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_ENV);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return run_suite(s);
 }

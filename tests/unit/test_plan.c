@@ -2,11 +2,11 @@
  * test_plan.c - plans use every sequence once, keep their bounds, and do not know the
  * ranks; shares are balanced and the same on every rank.
  */
-#include <check.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "../suite.h"
 #include "base/random.h"
 #include "rnn_dist.h"
 
@@ -299,9 +299,5 @@ int main(void)
     tcase_add_test(t, longest_first_is_even);
     tcase_add_test(t, nothing_to_share);
     suite_add_tcase(s, t);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_ENV);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return run_suite(s);
 }

@@ -2,10 +2,10 @@
  * test_random.c - Philox against the published answers of Random123, and what is drawn
  * with it.
  */
-#include <check.h>
 #include <math.h>
 #include <stdlib.h>
 
+#include "../suite.h"
 #include "base/random.h"
 
 /* Known answers: Random123's kat_vectors, philox4x32 10 rounds. */
@@ -78,9 +78,5 @@ int main(void)
     tcase_add_test(t, uniform_stays_below_one);
     tcase_add_loop_test(t, dropout_drops_its_share, 0, 3);
     suite_add_tcase(s, t);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_ENV);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return run_suite(s);
 }

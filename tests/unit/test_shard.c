@@ -2,10 +2,10 @@
  * test_shard.c - windows, micro-batches and lanes: every step of every sequence is run
  * once, by one rank, in order.
  */
-#include <check.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "../suite.h"
 #include "data/shard.h"
 
 /* Lengths 7 0 12 3 12 1, as steps of the data set. */
@@ -228,9 +228,5 @@ int main(void)
     tcase_add_loop_test(t, limits_cover_traded_steps, 0, 40);
     tcase_add_test(t, steps_are_charged);
     suite_add_tcase(s, t);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_ENV);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return run_suite(s);
 }

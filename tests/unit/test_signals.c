@@ -3,11 +3,11 @@
  * and nothing else. (oneDNN's products keep their stack on the heap: a handler that ran
  * on it would write its frame over other data.)
  */
-#include <check.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <time.h>
 
+#include "../suite.h"
 #include "backend.h"
 #include "base/signals.h"
 
@@ -85,9 +85,5 @@ int main(void)
     tcase_set_timeout(t, 120);
     tcase_add_loop_test(t, signals_spare_the_heap, 1, 4);
     suite_add_tcase(s, t);
-    SRunner *runner = srunner_create(s);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? 1 : 0;
+    return run_suite(s);
 }

@@ -5,9 +5,9 @@
 #ifndef RNND_TESTING_H
 #define RNND_TESTING_H
 
+#include "../suite.h"
 #include "base/status.h"
 
-#include <check.h>
 #include <dirent.h>
 #include <ftw.h>
 #include <signal.h>
@@ -100,15 +100,6 @@ static inline void flip_where(const char *name, const void *bytes, size_t n)
     at[n - 1] ^= 1;
     rewind(file);
     ck_assert(fwrite(all, 1, size, file) == size && fclose(file) == 0);
-}
-
-static inline int run_suite(Suite *suite)
-{
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? 1 : 0;
 }
 
 #endif
