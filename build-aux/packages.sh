@@ -1,20 +1,30 @@
 #!/bin/sh
-# packages.sh GROUP... - installs what is missing of the Debian packages that the groups (build,
-# test) stand for, and says so. Elsewhere, or without the right to, it names them and lets
-# configure judge.
+# packages.sh GROUP... - installs the Debian packages of these groups that are missing:
+#   build   what the program is built from
+#   check   what make check needs besides
+#   test    what tests/run.sh needs besides
+#   slurm   Slurm's daemons, for tests/slurm; on Debian they are started as services
+# Without apt-get it names them and leaves the rest to configure; without the right to
+# install, it fails.
 set -eu
-
-build="gcc libc6-dev make autoconf automake pkg-config libopenmpi-dev openmpi-bin libhdf5-dev
-    libdnnl-dev libinih-dev libjansson-dev libzip-dev"
-test="check mandoc clang libomp-dev libopenblas-dev shellcheck slurmctld slurmd slurm-client
-    munge python3-h5py"
 
 wanted=
 for group in "$@"; do
     case $group in
-    build) wanted="$wanted $build" ;;
-    test) wanted="$wanted $test" ;;
-    *) echo "packages.sh: unknown group $group" >&2; exit 2 ;;
+    build)
+        wanted="$wanted gcc libc6-dev make autoconf automake pkg-config libopenmpi-dev
+            openmpi-bin libhdf5-dev libdnnl-dev libinih-dev libjansson-dev libzip-dev"
+        ;;
+    check) wanted="$wanted check mandoc" ;;
+    test)
+        wanted="$wanted clang clang-format libomp-dev libopenblas-dev shellcheck
+            python3-h5py"
+        ;;
+    slurm) wanted="$wanted slurmctld slurmd slurm-client munge" ;;
+    *)
+        echo "packages.sh: unknown group $group" >&2
+        exit 2
+        ;;
     esac
 done
 
@@ -29,13 +39,13 @@ done
 [ -n "$missing" ] || exit 0
 
 if ! command -v apt-get >/dev/null; then
-    echo "packages.sh: no apt-get here; needed, under the names of Debian:$missing"
+    echo "packages.sh: no apt-get here; these are needed (names of Debian):$missing"
     exit 0
 fi
 sudo=
 if [ "$(id -u)" != 0 ]; then
     if ! command -v sudo >/dev/null; then
-        echo "packages.sh: neither root nor sudo; please have installed:$missing" >&2
+        echo "packages.sh: neither root nor sudo; please install:$missing" >&2
         exit 1
     fi
     sudo=sudo

@@ -6,7 +6,7 @@
 set -eu
 cd "$(dirname "$0")/.."
 
-sh build-aux/packages.sh build
+sh build-aux/packages.sh build check
 . tests/mpi_env.sh
 
 echo "Building in $PWD/build"

@@ -1,9 +1,17 @@
 #!/bin/sh
-# run.sh [STEP...] - all the tests, or the steps named: builds by gcc and clang without a
-# warning, make check, another GEMM, the CUDA plug-in where nvcc is, faults planted in its
-# kernels, make check under ASan and UBSan, an installed library, make distcheck, the scripts
-# themselves. LONG=1 takes the long counts. Logs and builds are in ./build-tests. The last
-# line counts tests; the exit status is 0 if none failed.
+# run.sh [STEP...] - all tests, or the steps named:
+#   gcc         build without a warning, make check
+#   clang       build without a warning
+#   cblas       build with another matrix library, tests of kernels
+#   cuda        the CUDA plug-in for all architectures, and its PTX, where nvcc is
+#   faults      faults planted in the CUDA kernels are found on the emulated GPU
+#   sanitize    make check under the address and undefined-behaviour sanitizers
+#   install     an installed library, and a program compiled against it
+#   distcheck   make distcheck; all files of the repository are in the release
+#   scripts     shellcheck
+# LONG=1 takes the long counts. Installs the Debian packages that are needed, but not Slurm
+# (sh build-aux/packages.sh slurm), without which its test is skipped. Builds and logs are in
+# ./build-tests. The last line counts tests; the exit status is 0 if none failed.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 top=$PWD
@@ -12,7 +20,7 @@ steps=${*:-$all_steps}
 export LONG="${LONG-}"
 jobs=$(nproc)
 
-sh build-aux/packages.sh build test || exit 1
+sh build-aux/packages.sh build check test || exit 1
 # Tests that need h5py take a Python that has it.
 for PYTHON in "${PYTHON:-python3}" /usr/bin/python3; do
     "$PYTHON" -c 'import h5py' 2>/dev/null && break
@@ -112,16 +120,38 @@ sum_of() {
     sed -n "s/^# $1: *\([0-9]*\)\$/\1/p" "$log" | awk '{ n += $1 } END { print n + 0 }'
 }
 
+# follow LOG PID: while the process runs, what fails as it fails, and a line every 20 s.
+follow() {
+    shown=0 since=$(date +%s) spoke=$(date +%s)
+    while kill -0 "$2" 2>/dev/null; do
+        sleep 1
+        failures=$(grep -c '^\(FAIL\|ERROR\): ' "$1")
+        if [ "$failures" -gt $shown ]; then
+            grep '^\(FAIL\|ERROR\): ' "$1" | tail -n +$((shown + 1)) | sed 's/^/    /'
+            shown=$failures
+        fi
+        now=$(date +%s)
+        [ $((now - spoke)) -lt 20 ] && continue
+        spoke=$now
+        printf '    %4d s, %s tests done: %.60s\n' $((now - since)) \
+            "$(grep -c '^\(PASS\|FAIL\|ERROR\|SKIP\): ' "$1")" \
+            "$(tail -n 1 "$1" | tr -d '\033\r')"
+    done
+}
+
 mkdir -p build-tests
 passed=0 failed=0 skipped=0 begun=$(date +%s)
 for step in $steps; do
     log=$top/build-tests/$step.log
     before=$(date +%s)
-    printf '%-10s ' "$step"
-    (set -e; "step_$step") >"$log" 2>&1 </dev/null
+    echo "$step"
+    : >"$log"
+    (set -e; "step_$step") >"$log" 2>&1 </dev/null &
+    follow "$log" $!
+    wait $!
     status=$?
     good=$(sum_of PASS) bad=$(($(sum_of FAIL) + $(sum_of ERROR))) left=$(sum_of SKIP)
-    # The step itself counts where it is not told by a failed test.
+    # The step itself counts where no failed test tells of it.
     if [ $status = 0 ]; then
         good=$((good + 1)) word=passed
     elif [ $status = 77 ]; then
@@ -131,9 +161,9 @@ for step in $steps; do
         word=FAILED
     fi
     passed=$((passed + good)) failed=$((failed + bad)) skipped=$((skipped + left))
-    printf '%s in %d s (%d passed, %d failed, %d skipped)\n' \
+    printf '%s: %s in %d s (%d passed, %d failed, %d skipped)\n' "$step" \
         $word $(($(date +%s) - before)) "$good" $bad "$left"
-    grep -h '^\(SKIP\|FAIL\|ERROR\): ' "$log" | sed 's/^/    /'
+    grep -h '^SKIP: ' "$log" | sed 's/^/    /'
     if [ $status != 0 ]; then
         suite=$top/build-tests/$step/test-suite.log
         if grep -q '^\(FAIL\|ERROR\): ' "$log" && [ -s "$suite" ]; then
@@ -141,7 +171,7 @@ for step in $steps; do
         else
             tail -n 40 "$log"
         fi
-        echo "    all of it: $log"
+        echo "    the whole log: $log"
     fi
 done
 

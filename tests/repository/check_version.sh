@@ -12,7 +12,7 @@ grep -qF "AC_INIT([rnn_dist], [$version])" "${srcdir:?}/configure.ac" ||
     fault "configure.ac does not say $version"
 news=$(sed -n 's/^\([0-9][0-9.]*\).*/\1/p' "$srcdir/NEWS" | head -n 1)
 [ "$news" = "$version" ] || fault "NEWS opens with '$news', not $version"
-grep -q "^| Version | $version[ ,|]" "$srcdir/README.md" ||
+grep -q "^| Version | ${version}[ ,|]" "$srcdir/README.md" ||
     fault "README.md does not say $version"
 grep -qx "Version: $version" rnn_dist.pc || fault "rnn_dist.pc does not say $version"
 said=$(rnn_dist --version | head -n 1)
