@@ -21,6 +21,7 @@ unit_tests = \
 	tests/unit/test_optim \
 	tests/unit/test_options \
 	tests/unit/test_plan \
+	tests/unit/test_progress \
 	tests/unit/test_random \
 	tests/unit/test_shard \
 	tests/unit/test_signals \

@@ -62,6 +62,17 @@ static inline const char *in_folder(const char *name)
     return path[next];
 }
 
+/* The text of a file in the folder, until the next call. */
+static inline const char *content(const char *name)
+{
+    static char text[1 << 16];
+    FILE *file = fopen(in_folder(name), "r");
+    ck_assert_ptr_nonnull(file);
+    text[fread(text, 1, sizeof text - 1, file)] = '\0';
+    fclose(file);
+    return text;
+}
+
 /* The status text behind the folder's name. */
 static inline const char *rest_of_detail(void)
 {
