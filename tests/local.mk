@@ -21,17 +21,29 @@ unit_tests = \
 	tests/unit/test_optim \
 	tests/unit/test_options \
 	tests/unit/test_plan \
+	tests/unit/test_predict \
 	tests/unit/test_progress \
 	tests/unit/test_random \
+	tests/unit/test_run_dir \
 	tests/unit/test_shard \
 	tests/unit/test_signals \
 	tests/unit/test_statedict \
-	tests/unit/test_tensorboard
+	tests/unit/test_tensorboard \
+	tests/unit/test_timeline \
+	tests/unit/test_trainer
 
 tests_cases_test_semantics_SOURCES = \
 	tests/cases/data.c \
 	tests/cases/data.h \
 	tests/cases/test_semantics.c
+tests_unit_test_predict_SOURCES = \
+	tests/cases/data.c \
+	tests/cases/data.h \
+	tests/unit/test_predict.c
+tests_unit_test_trainer_SOURCES = \
+	tests/cases/data.c \
+	tests/cases/data.h \
+	tests/unit/test_trainer.c
 tests_unit_test_checkpoint_SOURCES = \
 	tests/unit/checkpoint_model.h \
 	tests/unit/test_checkpoint.c \
