@@ -1,15 +1,16 @@
 /*
- * checkpoint.c - all that decides the next update, to HDF5 and back.
+ * checkpoint.c - saves and loads everything that decides the next update, as HDF5.
  *
  *   attributes                format, version, update, epoch, config; task, inputs,
  *                             vocab_size, outputs
  *   /model/NAME               parameters under PyTorch's names
  *   /optimizer/MOMENT/NAME    moments under the same names; /optimizer/step
- *   /state/...                position, schedule, sums of the log line, carried states
- *   /classes                  texts of classes or tokens
+ *   /state/...                position, schedule, sums of the train record under way,
+ *                             carried states
+ *   /classes                  names of classes, or tokens
  *
- * Every array carries a checksum, and so does the file. Files of other tools may have
- * less: a model needs the arrays and a task, a run that goes on needs all.
+ * Every array has a checksum, and so has the file. Files of other tools may have
+ * less: a model needs the arrays and a task, resuming needs everything.
  */
 #include "checkpoint/checkpoint.h"
 
@@ -25,7 +26,7 @@
 #include "optim/optim.h"
 
 enum { VERSION = 1 };
-static const char format[] = "rnn_dist-checkpoint";
+static const char checkpoint_format[] = "rnn_dist-checkpoint";
 
 /* ---- which files are checkpoints */
 
@@ -37,7 +38,7 @@ static int as_damage(int status)
 
 static int check_format(struct rnnd__hdf *f)
 {
-    return as_damage(rnnd__hdf_check_format(f, format, VERSION));
+    return as_damage(rnnd__hdf_check_format(f, checkpoint_format, VERSION));
 }
 
 int rnnd__checkpoint_open(const char *path, struct rnnd__hdf **out)
@@ -52,8 +53,7 @@ int rnnd__checkpoint_open(const char *path, struct rnnd__hdf **out)
     return status;
 }
 
-/* What other tools wrote cannot be told from what was damaged since: the user should
-   know. */
+/* Arrays without a checksum: whether they are damaged cannot be determined. */
 struct unchecked {
     struct rnnd__hdf *file;
     int count;
@@ -68,20 +68,21 @@ static int count_unchecked(void *context, const char *object)
     return 0;
 }
 
-static int note_unchecked(struct rnnd__hdf *f)
+static int report_unchecked(struct rnnd__hdf *f)
 {
     struct unchecked u = {f, 0};
     RNND_TRY(rnnd__hdf_each(f, "/", count_unchecked, &u));
     if (u.count)
         rnnd__log_info(
-            "%s: %d arrays carry no checksum: another tool wrote them, and damage "
-            "would go unseen",
+            "%s: %d arrays have no checksum, as another tool wrote them: damage to "
+            "them goes unnoticed",
             rnnd__hdf_path(f), u.count);
     return 0;
 }
 
-/* ---- arrays under parameters' names */
+/* ---- arenas, as one array per parameter */
 
+/* Returns the rank. */
 static int shape_of(const struct rnnd__param *p, int64_t *dim)
 {
     dim[0] = p->rows;
@@ -89,14 +90,14 @@ static int shape_of(const struct rnnd__param *p, int64_t *dim)
     return p->cols ? 2 : 1;
 }
 
-/* One array a parameter, from an arena. */
 static int save_arena(struct rnnd__hdf *f, const struct rnnd__params *par,
                       const char *group, struct rnnd__buf arena)
 {
     float *host = NULL;
     int status = 0;
-    RNND_TRY(RNND_NEW(&host, par->count, "checkpoint"));
-    RNND_TRY_GOTO(rnnd__device_download(par->be, host, arena, (size_t)par->count * 4));
+    RNND_TRY(RNND_NEW(&host, par->count, "a checkpoint"));
+    RNND_TRY_GOTO(
+        rnnd__device_download(par->be, host, arena, (size_t)par->count * sizeof *host));
     for (int i = 0; i < par->listed; i++) {
         const struct rnnd__param *p = &par->list[i];
         char object[128];
@@ -116,7 +117,7 @@ static int load_arena(struct rnnd__hdf *f, const struct rnnd__params *par,
 {
     float *host = NULL;
     int status = 0;
-    RNND_TRY(RNND_NEW(&host, par->count, "checkpoint"));
+    RNND_TRY(RNND_NEW(&host, par->count, "a checkpoint"));
     for (int i = 0; i < par->listed; i++) {
         const struct rnnd__param *p = &par->list[i];
         struct rnnd__hdf_shape shape;
@@ -128,12 +129,12 @@ static int load_arena(struct rnnd__hdf *f, const struct rnnd__params *par,
         if (shape.rank != rank ||
             memcmp(shape.dim, dim, (size_t)rank * sizeof *dim) != 0)
             RNND_TRY_GOTO(rnnd__fail(RNND_EFILE,
-                                     "%s: %s has not the shape of its parameter",
+                                     "%s: %s: its shape is not that of the parameter",
                                      rnnd__hdf_path(f), object));
         RNND_TRY_GOTO(
             rnnd__hdf_read(f, object, 0, p->rows, RNND_F32, host + p->offset));
     }
-    par->be->ops->upload(par->be, arena, host, (size_t)par->count * 4);
+    par->be->ops->upload(par->be, arena, host, (size_t)par->count * sizeof *host);
     RNND_TRY_GOTO(rnnd__device_sync(par->be));
 done:
     free(host);
@@ -142,21 +143,27 @@ done:
 
 /* ---- optimizer */
 
+enum { GROUP = 64 };
+
+static void moment_group(const struct rnnd_optim *optim, int i, char group[GROUP])
+{
+    snprintf(group, GROUP, "/optimizer/%s", rnnd__optim_moment_name(optim, i));
+}
+
 static int save_optimizer(struct rnnd__hdf *f, const struct rnnd__params *par,
                           const struct rnnd_optim *optim)
 {
     const int64_t one = 1, steps = rnnd__optim_step_count(optim);
     for (int i = 0; i < rnnd__optim_moments(optim); i++) {
-        char group[64];
-        snprintf(group, sizeof group, "/optimizer/%s",
-                 rnnd__optim_moment_name(optim, i));
+        char group[GROUP];
+        moment_group(optim, i, group);
         RNND_TRY(save_arena(f, par, group, rnnd__optim_moment(optim, i)));
     }
     return rnnd__hdf_write(f, "/optimizer/step", RNND_I64, 1, &one, true, &steps);
 }
 
-/* Moments of another optimizer than the run had begin as in a new run, and Adam's bias
-   correction counts from there. */
+/* Where the run had another optimizer, moments start as in a new run, and so does the
+   step count of Adam's bias correction. */
 static int load_optimizer(struct rnnd__hdf *f, const struct rnnd__params *par,
                           struct rnnd_optim *optim)
 {
@@ -165,14 +172,13 @@ static int load_optimizer(struct rnnd__hdf *f, const struct rnnd__params *par,
     RNND_TRY(rnnd__hdf_read(f, "/optimizer/step", 0, 1, RNND_I64, &steps));
     for (int i = 0; i < rnnd__optim_moments(optim); i++) {
         struct rnnd__buf moment = rnnd__optim_moment(optim, i);
-        char group[64];
-        snprintf(group, sizeof group, "/optimizer/%s",
-                 rnnd__optim_moment_name(optim, i));
+        char group[GROUP];
+        moment_group(optim, i, group);
         if (rnnd__hdf_has(f, group)) {
             RNND_TRY(load_arena(f, par, group, moment));
             continue;
         }
-        par->be->ops->zero(par->be, moment, (size_t)par->count * 4);
+        par->be->ops->zero(par->be, moment, (size_t)par->count * sizeof(float));
         fresh = true;
     }
     if (fresh)
@@ -198,7 +204,7 @@ static int save_classes(struct rnnd__hdf *f, const struct rnnd_model *model)
     return status;
 }
 
-/* input.mean and input.std lie beside the parameters. */
+/* input.mean and input.std, beside the parameters. */
 static int save_normalization(struct rnnd__hdf *f, struct rnnd_model *model)
 {
     int64_t inputs = rnnd_model_spec(model)->inputs;
@@ -216,7 +222,7 @@ static int save_attributes(struct rnnd__hdf *f, const struct rnnd_model *model,
 {
     const struct rnnd_model_spec *spec = rnnd_model_spec(model);
     char *config;
-    RNND_TRY(rnnd__hdf_set_string(f, "format", format));
+    RNND_TRY(rnnd__hdf_set_string(f, "format", checkpoint_format));
     RNND_TRY(rnnd__hdf_set_int(f, "version", VERSION));
     RNND_TRY(rnnd__hdf_set_int(f, "update", state ? state->update : 0));
     RNND_TRY(rnnd__hdf_set_int(f, "epoch", state ? state->epoch : 0));
@@ -267,7 +273,6 @@ int rnnd_checkpoint_save_model(const char *path, struct rnnd_model *model,
 
 /* ---- loading */
 
-/* By name, from a file that is open. */
 static int load_parameters(struct rnnd__hdf *f, struct rnnd_model *model)
 {
     struct rnnd__statedict sd;
@@ -285,7 +290,7 @@ int rnnd__checkpoint_load(const char *path, struct rnnd_model *model,
     struct rnnd__hdf *f = NULL;
     int status = 0;
     RNND_TRY_GOTO(rnnd__checkpoint_open(path, &f));
-    RNND_TRY_GOTO(note_unchecked(f));
+    RNND_TRY_GOTO(report_unchecked(f));
     RNND_TRY_GOTO(load_parameters(f, model));
     RNND_TRY_GOTO(as_damage(rnnd__checkpoint_load_state(f, width, state)));
     RNND_TRY_GOTO(as_damage(load_optimizer(f, rnnd__model_params(model), optim)));
@@ -299,17 +304,17 @@ int rnnd__checkpoint_init(const char *path, struct rnnd_model *model)
     struct rnnd__statedict sd;
     RNND_TRY(rnnd__statedict_open(path, &sd));
     if (rnnd__statedict_find(&sd, "input.mean") && !rnnd_model_mean(model))
-        rnnd__log_warn("%s: its model was made with --normalize, this one reads the "
+        rnnd__log_warn("%s: its model was trained with --normalize, this one uses "
                        "features as they are",
                        path);
-    int status = sd.hdf ? note_unchecked(sd.hdf) : 0;
+    int status = sd.hdf ? report_unchecked(sd.hdf) : 0;
     if (status == 0)
         status = rnnd__statedict_load(&sd, model);
     rnnd__statedict_close(&sd);
     return status;
 }
 
-/* Of a file of another tool the missing is 0 or "". */
+/* What a file of another tool lacks is 0 or "". */
 static int take_info(const struct rnnd__statedict *sd, struct rnnd_checkpoint_info *out)
 {
     struct rnnd_checkpoint_info info = {0, 0, NULL};
@@ -317,9 +322,10 @@ static int take_info(const struct rnnd__statedict *sd, struct rnnd_checkpoint_in
         RNND_TRY(rnnd__hdf_get_int(sd->hdf, "update", &info.update));
     if (sd->hdf && rnnd__hdf_has_attribute(sd->hdf, "epoch"))
         RNND_TRY(rnnd__hdf_get_int(sd->hdf, "epoch", &info.epoch));
-    info.config = strdup(sd->config ? sd->config : "");
+    const char *config = sd->config ? sd->config : "";
+    info.config = strdup(config);
     if (!info.config)
-        return rnnd__fail_memory(strlen(sd->config), "options");
+        return rnnd__fail_memory(strlen(config), "options");
     *out = info;
     return 0;
 }
@@ -349,12 +355,12 @@ int rnnd_checkpoint_load_model(const char *path, struct rnnd_backend *be,
     RNND_TRY(as_damage(rnnd__statedict_open(path, &sd)));
     if (sd.hdf && !rnnd__hdf_has_attribute(sd.hdf, "format"))
         RNND_TRY_GOTO(rnnd__fail(RNND_EFILE,
-                                 "%s: named arrays, but no checkpoint (no attribute "
-                                 "format); rnn_dist import makes one of them",
+                                 "%s: not a checkpoint (no attribute format); convert "
+                                 "it with rnn_dist import",
                                  path));
     if (sd.hdf) {
         RNND_TRY_GOTO(check_format(sd.hdf));
-        RNND_TRY_GOTO(note_unchecked(sd.hdf));
+        RNND_TRY_GOTO(report_unchecked(sd.hdf));
     }
     RNND_TRY_GOTO(rnnd__statedict_model(&sd, NULL, be, &model));
     RNND_TRY_GOTO(take_info(&sd, &own));

@@ -1,8 +1,9 @@
 /*
- * checkpoint.h - all that decides the next update, to HDF5 and back.
+ * checkpoint.h - saves and loads everything that decides the next update, as HDF5
+ * (rnn_dist-checkpoint(5)).
  *
  * Knows parameters by name, optimizer moments as flat arrays over the parameter arena,
- * and the trainer's position as the struct below; knows no training loop.
+ * and the position of a run as struct rnnd__train_state.
  */
 #ifndef RNND_CHECKPOINT_H
 #define RNND_CHECKPOINT_H
@@ -10,48 +11,50 @@
 #include "checkpoint/train_state.h"
 #include "rnn_dist.h"
 
-/* Writes PATH whole, atomically: parameters, moments, state, options as text. */
+/* Writes a file atomically: parameters, options as text and, unless state is NULL, the
+   optimizer and the state. EFILE where it cannot be written. */
 RNND_CHECKED int rnnd__checkpoint_save(const char *path, struct rnnd_model *model,
                                        struct rnnd_optim *optim,
                                        const struct rnnd_options *opt,
                                        const struct rnnd__train_state *state);
-/* Options of a checkpoint as text, malloc'ed, and its info; EFILE where it is damaged.
-   A file of another tool may lack them: they are 0, 0 and "" then. */
+/* Position and options of a checkpoint; EFILE where it is damaged. What a file of
+   another tool lacks is 0 or "". out->config is malloc'ed and freed by the caller. */
 RNND_CHECKED int rnnd__checkpoint_read_info(const char *path,
                                             struct rnnd_checkpoint_info *out);
-/* Parameters, moments and state into a model of the same shape; EFILE where the file
-   holds no training state. Moments that the file does not have (another optimizer)
-   start at zero. */
+/* Loads parameters, moments and state into a model of the same shape. Moments that the
+   file lacks, because the run had another optimizer, become zero. EFILE where the file
+   is damaged or has no state, EUSAGE where the model is another. */
 RNND_CHECKED int rnnd__checkpoint_load(const char *path, struct rnnd_model *model,
                                        struct rnnd_optim *optim,
                                        struct rnnd__train_state *state);
-/* Parameters only, from a checkpoint (EFILE if damaged) or a safetensors file, by name;
-   a name or shape that does not fit is EUSAGE with both. */
+/* Loads parameters alone, by name, from a checkpoint, HDF5 or safetensors. EUSAGE where
+   a name or shape does not fit the model, EFILE or EDATA where the file is damaged. */
 RNND_CHECKED int rnnd__checkpoint_init(const char *path, struct rnnd_model *model);
 
-/* The newest checkpoint of a run folder that is intact, NULL if none; damaged ones are
-   named in the log, one that cannot be opened is EFILE. *path is malloc'ed, taken. */
+/* The newest intact checkpoint of a run folder, NULL if there is none. Damaged ones are
+   skipped with a warning; one that cannot be opened is EFILE. *path is malloc'ed and
+   freed by the caller. */
 RNND_CHECKED int rnnd__checkpoint_newest(const char *run_dir, char **path);
-/* Reads all of it; EFILE with file and object where it is damaged. */
+/* Reads all of a file; EFILE, with file and object, where it is damaged. */
 RNND_CHECKED int rnnd__checkpoint_verify(const char *path);
-/* Whether that finds nothing; a damaged file is named in the log. EFILE where nobody
-   can tell, as the file cannot be opened: to pass over it would lose what it holds. */
+/* Whether a file exists and is undamaged; a warning names the damage. EFILE where it
+   cannot be opened: it may be intact, and must not be skipped. */
 RNND_CHECKED int rnnd__checkpoint_is_intact(const char *path, bool *out);
-/* run_dir/ckpt-UUUUUUUUUU.h5, malloc'ed, taken. */
+/* run_dir/ckpt-UUUUUUUUUU.h5; malloc'ed and freed by the caller. */
 RNND_CHECKED int rnnd__checkpoint_path(const char *run_dir, int64_t update,
                                        char **path);
-/* Removes all but the newest `keep` (0 keeps all) and temporary files whose writers
-   ended. To be called after a save: what is numbered above the file written last does
-   not count. */
+/* Removes all checkpoints but the newest `keep` (0: keeps all), and temporary files of
+   processes that have ended. To be called after a save: checkpoints with a number above
+   that of the file written last are neither counted nor removed. */
 RNND_CHECKED int rnnd__checkpoint_prune(const char *run_dir, int64_t keep);
 
-/* ---- the parts (checkpoint*.c) */
+/* ---- shared by the files of the room */
 
 struct rnnd__hdf;
 
-/* An open file that is a checkpoint of a version known here; EFILE where it is not. */
+/* Opens a file that is a checkpoint of a supported version; EFILE where it is not. */
 RNND_CHECKED int rnnd__checkpoint_open(const char *path, struct rnnd__hdf **out);
-/* /state. width: floats of a carried row in this model. */
+/* Writes and reads /state. width: floats per row of carried states in this model. */
 RNND_CHECKED int rnnd__checkpoint_save_state(struct rnnd__hdf *file,
                                              const struct rnnd__train_state *state);
 RNND_CHECKED int rnnd__checkpoint_load_state(struct rnnd__hdf *file, int64_t width,

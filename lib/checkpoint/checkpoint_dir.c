@@ -1,6 +1,6 @@
 /*
- * checkpoint_dir.c - the checkpoints of a run folder: the newest that is intact, the
- * best, and which of them to keep.
+ * checkpoint_dir.c - the checkpoints of a run folder: finds the newest intact one or
+ * the best, and removes old ones.
  */
 #include "checkpoint/checkpoint.h"
 
@@ -19,13 +19,13 @@
 #include "checkpoint/statedict.h"
 #include "hdf/hdf.h"
 
-/* Updates of the checkpoints in a folder, by falling number. */
+/* Updates of the checkpoints in a folder, newest first. */
 struct found {
     int64_t *update;
     size_t count, room;
 };
 
-/* The digits between two texts, ten or more: 0 where a name is made otherwise. */
+/* The update in ckpt-UUUUUUUUUU.h5, of 10 to 18 digits; false for other names. */
 static bool parse_name(const char *name, int64_t *update)
 {
     static const char head[] = "ckpt-", tail[] = ".h5";
@@ -45,7 +45,7 @@ static int falling(const void *a, const void *b)
     return (x < y) - (x > y);
 }
 
-static int remember(struct found *found, int64_t update)
+static int add_found(struct found *found, int64_t update)
 {
     if (found->count == found->room) {
         found->room = found->room ? 2 * found->room : 16;
@@ -67,7 +67,7 @@ static int list(const char *run_dir, struct found *found)
     for (struct dirent *e; status == 0 && (e = readdir(d));) {
         int64_t update;
         if (parse_name(e->d_name, &update))
-            status = remember(found, update);
+            status = add_found(found, update);
     }
     closedir(d);
     if (found->count)
@@ -84,7 +84,7 @@ int rnnd__checkpoint_path(const char *run_dir, int64_t update, char **path)
 
 /* ---- intact or not */
 
-static int read_texts(struct rnnd__hdf *f, const char *object)
+static int read_strings(struct rnnd__hdf *f, const char *object)
 {
     char **text = NULL;
     int64_t count;
@@ -101,23 +101,24 @@ static int read_all(void *context, const char *object)
     int status = 0;
     RNND_TRY(rnnd__hdf_shape(f, object, &shape));
     if (shape.kind == RNND_HDF_STRING)
-        return read_texts(f, object);
+        return read_strings(f, object);
+    enum rnnd__hdf_type type = shape.kind == RNND_HDF_INT ? RNND_I64 : RNND_F64;
     int64_t width = 1, rows = shape.rank ? shape.dim[0] : 1;
     for (int d = 1; d < shape.rank; d++)
         width *= shape.dim[d];
     int64_t block = width ? ((int64_t)1 << 20) / width + 1 : 1;
     if (block > rows)
         block = rows;
-    RNND_TRY(rnnd__new((size_t)(block * width), 8, object, &values));
+    RNND_TRY(
+        rnnd__new((size_t)(block * width), rnnd__hdf_size_of(type), object, &values));
     for (int64_t at = 0; status == 0 && at < rows; at += block)
-        status =
-            rnnd__hdf_read(f, object, at, block < rows - at ? block : rows - at,
-                           shape.kind == RNND_HDF_INT ? RNND_I64 : RNND_F64, values);
+        status = rnnd__hdf_read(f, object, at, block < rows - at ? block : rows - at,
+                                type, values);
     free(values);
     return status;
 }
 
-/* All is read, and it makes a model. */
+/* Reads everything, and checks that it makes a model. */
 static int verify(struct rnnd__hdf *f)
 {
     struct rnnd__statedict sd;
@@ -135,9 +136,8 @@ int rnnd__checkpoint_verify(const char *path)
     RNND_TRY(rnnd__checkpoint_open(path, &f));
     int status = verify(f);
     rnnd__hdf_close(f);
-    if (status == 0 || status == RNND_EDEVICE) /* no memory says nothing of the file */
-        return status;
-    return rnnd__fail(RNND_EFILE, "%s", rnnd_status_detail());
+    /* EDEVICE, out of memory, says nothing about the file */
+    return status == 0 || status == RNND_EDEVICE ? status : RNND_EFILE;
 }
 
 int rnnd__checkpoint_is_intact(const char *path, bool *out)
@@ -153,7 +153,7 @@ int rnnd__checkpoint_is_intact(const char *path, bool *out)
     if (status == RNND_EDEVICE)
         return status;
     if (status < 0)
-        rnnd__log_warn("%s; it is passed over", rnnd_status_detail());
+        rnnd__log_warn("%s; skipping it", rnnd_status_detail());
     *out = status == 0;
     return 0;
 }
@@ -188,7 +188,7 @@ int rnnd_checkpoint_find(const char *model_path, char **path)
         return rnnd__fail(RNND_EFILE, "%s: %s", model_path, strerror(errno));
     if (!S_ISDIR(st.st_mode)) {
         if (!(*path = strdup(model_path)))
-            return rnnd__fail_memory(strlen(model_path), "file name");
+            return rnnd__fail_memory(strlen(model_path), "a file name");
         return 0;
     }
     RNND_TRY(rnnd__run_dir_file(model_path, "best.h5", &found));
@@ -201,15 +201,15 @@ int rnnd_checkpoint_find(const char *model_path, char **path)
     if (!found)
         RNND_TRY(rnnd__checkpoint_newest(model_path, &found));
     if (!found)
-        return rnnd__fail(RNND_EFILE, "%s: holds no intact checkpoint", model_path);
+        return rnnd__fail(RNND_EFILE, "%s: contains no intact checkpoint", model_path);
     *path = found;
     return 0;
 }
 
-/* ---- keeping few */
+/* ---- removing old ones */
 
-/* A file of ours that was being written when its program ended: PATH.tmp-PID. */
-static bool is_left_over(const char *name)
+/* A checkpoint that was being written when its process ended: PATH.tmp-PID. */
+static bool is_leftover(const char *name)
 {
     const char *mark = strstr(name, ".h5.tmp-");
     int64_t update;
@@ -223,7 +223,7 @@ static bool is_left_over(const char *name)
     long pid = strtol(digits, &end, 10);
     if (end == digits || *end || pid <= 0)
         return false;
-    /* Of a live process that is not this one nobody knows what it is about to do. */
+    /* Another live process may still be writing. */
     return pid == (long)getpid() || (kill((pid_t)pid, 0) != 0 && errno == ESRCH);
 }
 
@@ -237,7 +237,7 @@ static int remove_file(char *path)
     return status;
 }
 
-static int remove_left_overs(const char *run_dir)
+static int remove_leftovers(const char *run_dir)
 {
     DIR *d = opendir(run_dir);
     int status = 0;
@@ -245,7 +245,7 @@ static int remove_left_overs(const char *run_dir)
         return rnnd__fail(RNND_EFILE, "%s: %s", run_dir, strerror(errno));
     for (struct dirent *e; status == 0 && (e = readdir(d));) {
         char *file;
-        if (!is_left_over(e->d_name))
+        if (!is_leftover(e->d_name))
             continue;
         status = rnnd__run_dir_file(run_dir, e->d_name, &file);
         if (status == 0)
@@ -260,8 +260,7 @@ static bool is_newer(const struct timespec *a, const struct timespec *b)
     return a->tv_sec != b->tv_sec ? a->tv_sec > b->tv_sec : a->tv_nsec > b->tv_nsec;
 }
 
-/* The place of the file that was written last; of the foremost where that is not
-   plain. */
+/* The index of the file that was written last; of the newest if times are equal. */
 static int written_last(const char *run_dir, const struct found *found, size_t *out)
 {
     struct timespec latest = {0, 0};
@@ -280,13 +279,13 @@ static int written_last(const char *run_dir, const struct found *found, size_t *
     return 0;
 }
 
-/* A run that went on from an older checkpoint, the newer ones being damaged, has those
-   still in its folder; counted, they would push out the intact ones. */
+/* A run that resumed from an older checkpoint, because newer ones were damaged, still
+   has those in its folder. If they counted, intact ones would be removed. */
 int rnnd__checkpoint_prune(const char *run_dir, int64_t keep)
 {
     struct found found;
     size_t last = 0;
-    RNND_TRY(remove_left_overs(run_dir));
+    RNND_TRY(remove_leftovers(run_dir));
     int status = list(run_dir, &found);
     if (status == 0 && keep > 0)
         status = written_last(run_dir, &found, &last);

@@ -1,8 +1,8 @@
 /*
- * checkpoint_state.c - where a run stands, as /state/... of a checkpoint.
+ * checkpoint_state.c - the train state, as /state/... of a checkpoint.
  *
- * One dataset a number, so that others read them by name, and so that each is under a
- * checksum; carried hidden states as arrays. Knows no meaning of any of them.
+ * One dataset per number, so that other tools can read them by name and each has a
+ * checksum; carried hidden states as arrays. Knows the meaning of none of them.
  */
 #include <stddef.h>
 #include <stdlib.h>
@@ -22,7 +22,7 @@ void rnnd__carry_clear(struct rnnd__carry *carry)
 
 /* ---- numbers */
 
-/* Each is a dataset /state/NAME of one element. */
+/* Each is an array /state/NAME of one element. */
 static const struct number {
     const char *name;
     size_t offset;
@@ -109,18 +109,17 @@ static int save_carry(struct rnnd__hdf *file, const struct rnnd__carry *carry)
     return rnnd__hdf_write(file, "/state/carry/c", RNND_F32, 2, dim, true, carry->c);
 }
 
-/* An array [rows, width], the rows being those of the ids. */
+/* An array [count, width], one row per id. */
 static int load_rows(struct rnnd__hdf *file, const char *object,
                      const struct rnnd__carry *carry, float **out)
 {
     struct rnnd__hdf_shape shape;
     RNND_TRY(rnnd__hdf_shape(file, object, &shape));
     if (shape.rank != 2 || shape.dim[0] != carry->count || shape.dim[1] != carry->width)
-        return rnnd__fail(RNND_EFILE, "%s: %s is not of %lld rows of %lld",
+        return rnnd__fail(RNND_EFILE, "%s: %s: expected shape [%lld, %lld]",
                           rnnd__hdf_path(file), object, (long long)carry->count,
                           (long long)carry->width);
-    RNND_TRY(
-        rnnd__new((size_t)(carry->count * carry->width), sizeof(float), object, out));
+    RNND_TRY(RNND_NEW(out, carry->count * carry->width, object));
     return rnnd__hdf_read(file, object, 0, carry->count, RNND_F32, *out);
 }
 
@@ -157,8 +156,8 @@ int rnnd__checkpoint_load_state(struct rnnd__hdf *file, int64_t width,
     struct rnnd__train_state read = {.update = 0};
     if (!rnnd__hdf_has(file, "/state"))
         return rnnd__fail(RNND_EFILE,
-                          "%s: has no /state: a run can start from it (--init), not "
-                          "go on from it",
+                          "%s: has no /state: a run can start from it (--init), but "
+                          "not resume",
                           rnnd__hdf_path(file));
     int status = load_numbers(file, &read);
     if (status == 0)

@@ -1,5 +1,5 @@
 /*
- * run_dir.c - the folder of a run: made, locked, looked into.
+ * run_dir.c - the folder of a run: creates, locks and inspects it.
  */
 #include "checkpoint/run_dir.h"
 
@@ -20,24 +20,19 @@ struct rnnd__run_dir {
     int lock;
 };
 
-static int fail(const char *path, const char *what)
-{
-    return rnnd__fail(RNND_EFILE, "%s: %s: %s", path, what, strerror(errno));
-}
-
 /* mkdir -p. */
 static int make(const char *path)
 {
     char *part = strdup(path);
     int status = 0;
     if (!part)
-        return rnnd__fail_memory(strlen(path), "file name");
+        return rnnd__fail_memory(strlen(path), "a file name");
     for (char *slash = part + 1; status == 0; slash++) {
         slash = strchrnul(slash, '/');
         char was = *slash;
         *slash = 0;
         if (mkdir(part, 0777) != 0 && errno != EEXIST)
-            status = fail(part, "the run folder cannot be made");
+            status = rnnd__file_fail("create run folder", part);
         *slash = was;
         if (!was)
             break;
@@ -57,12 +52,12 @@ int rnnd__run_dir_unused(const char *path)
     DIR *d = opendir(path);
     int status = 0;
     if (!d)
-        return errno == ENOENT ? 0 : fail(path, "the run folder cannot be read");
+        return errno == ENOENT ? 0 : rnnd__file_fail("read run folder", path);
     for (struct dirent *e; status == 0 && (e = readdir(d));)
         if (is_run_file(e->d_name))
             status = rnnd__fail(RNND_EUSAGE,
-                                "%s holds a run already (%s): continue it with "
-                                "--resume, or name another --run-dir",
+                                "%s: already contains a run (%s): continue it with "
+                                "--resume, or use another --run-dir",
                                 path, e->d_name);
     closedir(d);
     return status;
@@ -72,7 +67,7 @@ int rnnd__run_dir_file(const char *path, const char *name, char **out)
 {
     char *file;
     if (asprintf(&file, "%s/%s", path, name) < 0)
-        return rnnd__fail_memory(strlen(path), "file name");
+        return rnnd__fail_memory(strlen(path), "a file name");
     *out = file;
     return 0;
 }
@@ -84,10 +79,9 @@ static int take_lock(struct rnnd__run_dir *dir, const char *path)
     dir->lock = open(file, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
     int status = 0;
     if (dir->lock < 0)
-        status = fail(path, "the run folder cannot be written");
+        status = rnnd__file_fail("write to run folder", path);
     else if (flock(dir->lock, LOCK_EX | LOCK_NB) != 0)
-        status =
-            rnnd__fail(RNND_EFILE, "%s: another run is working in this folder", path);
+        status = rnnd__fail(RNND_EFILE, "%s: another run is using this folder", path);
     free(file);
     return status;
 }
@@ -97,7 +91,7 @@ int rnnd__run_dir_open(const char *path, bool resume, struct rnnd__run_dir **out
     struct rnnd__run_dir *dir = NULL;
     int status = 0;
     RNND_TRY(make(path));
-    RNND_TRY_GOTO(RNND_NEW(&dir, 1, "run folder"));
+    RNND_TRY_GOTO(RNND_NEW(&dir, 1, "a run folder"));
     dir->lock = -1;
     RNND_TRY_GOTO(take_lock(dir, path));
     if (!resume)
@@ -162,7 +156,7 @@ int rnnd__run_dir_read(const char *path, const char *name, char **text)
     FILE *f;
     status = rnnd__file_open(file, &f);
     if (f && getdelim(&all, &room, 0, f) < 0) {
-        status = ferror(f) ? fail(file, "cannot be read") : 0;
+        status = ferror(f) ? rnnd__file_fail("read", file) : 0;
         free(all);
         all = NULL;
     }

@@ -1,33 +1,36 @@
 /*
- * run_dir.h - the folder of a run: made, locked, looked into. Rank 0 only.
+ * run_dir.h - the folder of a run: creates, locks and inspects it. Rank 0 only.
  */
 #ifndef RNND_RUN_DIR_H
 #define RNND_RUN_DIR_H
 
 #include "rnn_dist.h"
 
+/* A locked run folder. */
 struct rnnd__run_dir;
 
-/* EUSAGE where the folder holds a run; writes nothing. A missing folder holds none. */
+/* EUSAGE where the folder contains a run. Writes nothing; a missing folder contains
+   none. */
 RNND_CHECKED int rnnd__run_dir_unused(const char *path);
-/* Makes the folder where it is missing and locks it. EFILE where it cannot be made or
-   written, or is locked by a running job; EUSAGE where it holds a run and resume is
-   false. */
+/* Creates the folder if necessary, and locks it until close. EFILE where it cannot be
+   created or written, or another run has locked it; EUSAGE where it contains a run and
+   resume is false. */
 RNND_CHECKED int rnnd__run_dir_open(const char *path, bool resume,
                                     struct rnnd__run_dir **out);
-/* As that with resume, but makes no folder: NULL where there is none. */
+/* The same with resume, but creates no folder: *out is NULL where there is none. */
 RNND_CHECKED int rnnd__run_dir_open_old(const char *path, struct rnnd__run_dir **out);
+/* Unlocks the folder; NULL is accepted. */
 void rnnd__run_dir_close(struct rnnd__run_dir *dir);
-/* Whether a file is one of those that a run keeps in its folder, which is there. */
+/* Whether a path names one of the files that a run keeps in this folder. */
 bool rnnd__run_dir_keeps(const char *path, const char *file);
 
-/* path/name, malloc'ed, taken. */
+/* path/name; malloc'ed and freed by the caller. */
 RNND_CHECKED int rnnd__run_dir_file(const char *path, const char *name, char **out);
-/* A small text file, atomically. */
+/* Writes a text file atomically. */
 RNND_CHECKED int rnnd__run_dir_write(const char *path, const char *name,
                                      const char *text);
-/* The whole of a text file, malloc'ed, taken; NULL where there is none or it is
-   empty. */
+/* Reads a text file as a whole; malloc'ed and freed by the caller. *text is NULL where
+   the file is missing or empty. */
 RNND_CHECKED int rnnd__run_dir_read(const char *path, const char *name, char **text);
 
 #endif

@@ -1,11 +1,11 @@
 /*
- * safetensors.c - the file format of that name, read.
+ * safetensors.c - reads files in the safetensors format:
  *
  * 8 bytes of little-endian length, a header of that many bytes of JSON, then the
  * elements:
  *   {"NAME": {"dtype": "F32", "shape": [..], "data_offsets": [begin, end]}, ...,
  *    "__metadata__": {text: text}}
- * Metadata of ours tell what model it is (safetensors_write.c).
+ * Metadata written by safetensors_write.c describe the model.
  */
 #include <endian.h>
 #include <errno.h>
@@ -19,27 +19,34 @@
 #include "base/status.h"
 #include "checkpoint/statedict.h"
 
-enum { HEADER_MOST = 100 << 20 };
+enum { HEADER_MOST = 100 << 20 }; /* bytes */
 
 static const struct dtype {
     const char *name;
     enum rnnd__float_type type;
     size_t size;
-} dtypes[] = {{"F32", RNND_TENSOR_F32, 4},   {"F64", RNND_TENSOR_F64, 8},
-              {"F16", RNND_TENSOR_F16, 2},   {"BF16", RNND_TENSOR_BF16, 2},
-              {"I64", RNND_TENSOR_OTHER, 8}, {"U64", RNND_TENSOR_OTHER, 8},
-              {"I32", RNND_TENSOR_OTHER, 4}, {"U32", RNND_TENSOR_OTHER, 4},
-              {"I16", RNND_TENSOR_OTHER, 2}, {"U16", RNND_TENSOR_OTHER, 2},
-              {"I8", RNND_TENSOR_OTHER, 1},  {"U8", RNND_TENSOR_OTHER, 1},
-              {"BOOL", RNND_TENSOR_OTHER, 1}};
+} dtypes[] = {{"F32", RNND_TENSOR_F32, sizeof(float)},
+              {"F64", RNND_TENSOR_F64, sizeof(double)},
+              {"F16", RNND_TENSOR_F16, sizeof(uint16_t)},
+              {"BF16", RNND_TENSOR_BF16, sizeof(uint16_t)},
+              {"I64", RNND_TENSOR_OTHER, sizeof(int64_t)},
+              {"U64", RNND_TENSOR_OTHER, sizeof(uint64_t)},
+              {"I32", RNND_TENSOR_OTHER, sizeof(int32_t)},
+              {"U32", RNND_TENSOR_OTHER, sizeof(uint32_t)},
+              {"I16", RNND_TENSOR_OTHER, sizeof(int16_t)},
+              {"U16", RNND_TENSOR_OTHER, sizeof(uint16_t)},
+              {"I8", RNND_TENSOR_OTHER, sizeof(int8_t)},
+              {"U8", RNND_TENSOR_OTHER, sizeof(uint8_t)},
+              {"BOOL", RNND_TENSOR_OTHER, sizeof(uint8_t)}};
+enum { DTYPES = sizeof dtypes / sizeof *dtypes };
 
 /* ---- reading the header */
 
 static int fail_format(const struct rnnd__statedict *sd, const char *name,
                        const char *what)
 {
-    return rnnd__fail(RNND_EDATA, "%s: not safetensors: %s%s%s", sd->path, name,
-                      name[0] ? ": " : "", what);
+    return rnnd__fail(RNND_EDATA, "%s: invalid safetensors file: %s%s%s", sd->path,
+                      name, name[0] ? ": " : "", what);
 }
 
 static int read_bytes(const struct rnnd__statedict *sd, void *out, size_t bytes,
@@ -51,13 +58,13 @@ static int read_bytes(const struct rnnd__statedict *sd, void *out, size_t bytes,
             continue;
         if (n <= 0)
             return rnnd__fail(RNND_EFILE, "%s: cannot be read: %s", sd->path,
-                              n < 0 ? strerror(errno) : "it ends too early");
+                              n < 0 ? strerror(errno) : "unexpected end of file");
         done += (size_t)n;
     }
     return 0;
 }
 
-/* The product of the shape, -1 where it is none. */
+/* The number of elements of a shape, -1 where it is not a shape. */
 static int64_t elements_of(const json_t *shape)
 {
     int64_t n = 1;
@@ -73,13 +80,13 @@ static int64_t elements_of(const json_t *shape)
 static const struct dtype *dtype_of(const json_t *value)
 {
     const char *name = json_string_value(value);
-    for (size_t i = 0; name && i < sizeof dtypes / sizeof *dtypes; i++)
+    for (size_t i = 0; name && i < DTYPES; i++)
         if (strcmp(dtypes[i].name, name) == 0)
             return &dtypes[i];
     return NULL;
 }
 
-/* Where an array's bytes lie among those of all elements. */
+/* Where an array begins among the elements; false unless it has so many bytes. */
 static bool range_of(const json_t *offsets, int64_t bytes, int64_t *begin)
 {
     const json_t *from = json_array_get(offsets, 0), *to = json_array_get(offsets, 1);
@@ -98,17 +105,18 @@ static int add_tensor(struct rnnd__statedict *sd, const char *name, const json_t
     struct rnnd__tensor t = {.rank = (int)json_array_size(shape)};
     int64_t elements = elements_of(shape);
     if (!json_is_object(entry) || elements < 0)
-        return fail_format(sd, name, "no proper entry");
+        return fail_format(sd, name, "malformed entry");
     if (!dtype)
-        return fail_format(sd, name, "dtype is none of F64, F32, F16, BF16");
+        return fail_format(sd, name, "unsupported dtype");
     if (__builtin_mul_overflow(elements, (int64_t)dtype->size, &t.bytes) ||
         !range_of(json_object_get(entry, "data_offsets"), t.bytes, &t.at))
-        return fail_format(sd, name, "data_offsets do not fit dtype and shape");
+        return fail_format(sd, name, "data_offsets do not match dtype and shape");
     if (t.at + t.bytes > room)
-        return rnnd__fail(RNND_EFILE,
-                          "%s: truncated: %s ends at byte %lld of the elements, "
-                          "%lld are there",
-                          sd->path, name, (long long)(t.at + t.bytes), (long long)room);
+        return rnnd__fail(
+            RNND_EFILE,
+            "%s: truncated: %s ends at byte %lld of the elements, of which "
+            "there are %lld",
+            sd->path, name, (long long)(t.at + t.bytes), (long long)room);
     t.type = dtype->type;
     t.at += data;
     if (t.rank == 1 || t.rank == 2) {
@@ -134,9 +142,9 @@ static int copy_text(const json_t *text, char **out)
 
 static int take_metadata(struct rnnd__statedict *sd, const json_t *meta)
 {
-    const char *classes = json_string_value(json_object_get(meta, RNND_TOLD_CLASSES));
-    RNND_TRY(copy_text(json_object_get(meta, RNND_TOLD_TASK), &sd->task));
-    RNND_TRY(copy_text(json_object_get(meta, RNND_TOLD_CONFIG), &sd->config));
+    const char *classes = json_string_value(json_object_get(meta, RNND_KEY_CLASSES));
+    RNND_TRY(copy_text(json_object_get(meta, RNND_KEY_TASK), &sd->task));
+    RNND_TRY(copy_text(json_object_get(meta, RNND_KEY_CONFIG), &sd->config));
     return classes ? rnnd__statedict_take_classes(sd, classes) : 0;
 }
 
@@ -146,7 +154,7 @@ static int take_header(struct rnnd__statedict *sd, json_t *header, int64_t data,
     const char *name;
     json_t *entry;
     if (!json_is_object(header))
-        return fail_format(sd, "", "the header is no object");
+        return fail_format(sd, "", "the header is not a JSON object");
     json_object_foreach(header, name, entry)
     {
         if (strcmp(name, "__metadata__") == 0)
@@ -164,8 +172,8 @@ static int by_place(const void *a, const void *b)
                           : (x->bytes > y->bytes) - (x->bytes < y->bytes);
 }
 
-/* The format wants the arrays to cover all bytes behind the header, each byte once: so
-   that no file says one thing to one reader and another to the next. Sorts them. */
+/* The format requires that the arrays cover all bytes after the header exactly once, so
+   that all readers see the same file. Sorts the arrays by place. */
 static int check_cover(struct rnnd__statedict *sd, int64_t data, int64_t room)
 {
     int64_t end = data;
@@ -174,18 +182,48 @@ static int check_cover(struct rnnd__statedict *sd, int64_t data, int64_t room)
     for (int i = 0; i < sd->count; i++) {
         const struct rnnd__tensor *t = &sd->tensor[i];
         if (t->at < end)
-            return fail_format(sd, t->name, "its bytes are those of another array too");
+            return fail_format(sd, t->name, "overlaps another array");
         if (t->at > end)
             return rnnd__fail(RNND_EDATA,
-                              "%s: not safetensors: %s: %lld bytes before it belong to "
-                              "no array",
+                              "%s: invalid safetensors file: %s: %lld bytes before it "
+                              "belong to no array",
                               sd->path, t->name, (long long)(t->at - end));
         end += t->bytes;
     }
     if (end < data + room)
         return rnnd__fail(
-            RNND_EDATA, "%s: not safetensors: %lld bytes at the end belong to no array",
+            RNND_EDATA,
+            "%s: invalid safetensors file: %lld bytes at the end belong to no array",
             sd->path, (long long)(data + room - end));
+    return 0;
+}
+
+/* The length of the header. */
+static int read_length(const struct rnnd__statedict *sd, int64_t size, uint64_t *out)
+{
+    uint64_t length;
+    if (size < (int64_t)sizeof length)
+        return rnnd__fail(
+            RNND_EDATA, "%s: neither a checkpoint nor a safetensors file (%lld bytes)",
+            sd->path, (long long)size);
+    RNND_TRY(read_bytes(sd, &length, sizeof length, 0));
+    if (memcmp(&length, "PK\3\4", 4) == 0)
+        return rnnd__fail(RNND_EDATA,
+                          "%s: is a ZIP archive, as torch.save writes; save it with "
+                          "safetensors.torch.save_file(model.state_dict(), FILE)",
+                          sd->path);
+    length = le64toh(length);
+    if (length > HEADER_MOST)
+        return rnnd__fail(RNND_EDATA, "%s: neither a checkpoint nor a safetensors file",
+                          sd->path);
+    if (length > (uint64_t)size - sizeof length)
+        return rnnd__fail(
+            RNND_EFILE,
+            "%s: truncated: the header has %llu bytes, of which there are "
+            "%llu",
+            sd->path, (unsigned long long)length,
+            (unsigned long long)((uint64_t)size - sizeof length));
+    *out = length;
     return 0;
 }
 
@@ -200,34 +238,17 @@ int rnnd__safetensors_open(struct rnnd__statedict *sd)
     if (fstat(sd->fd, &info) != 0)
         return rnnd__fail(RNND_EFILE, "%s: %s", sd->path, strerror(errno));
     if (S_ISDIR(info.st_mode))
-        return rnnd__fail(RNND_EFILE, "%s: a folder, not a file of parameters",
+        return rnnd__fail(RNND_EFILE, "%s: is a folder, not a file of parameters",
                           sd->path);
     if (!S_ISREG(info.st_mode)) /* arrays are read out of order */
         return rnnd__fail(RNND_EFILE, "%s: not a regular file", sd->path);
-    if (info.st_size < 8)
-        return rnnd__fail(RNND_EDATA,
-                          "%s: neither a checkpoint nor safetensors: %lld bytes",
-                          sd->path, (long long)info.st_size);
-    RNND_TRY(read_bytes(sd, &length, sizeof length, 0));
-    if (memcmp(&length, "PK\3\4", 4) == 0)
-        return rnnd__fail(RNND_EDATA,
-                          "%s: a ZIP archive, as torch.save writes: safetensors.torch."
-                          "save_file(model.state_dict(), FILE) writes what can be read",
-                          sd->path);
-    length = le64toh(length);
-    if (length > HEADER_MOST)
-        return rnnd__fail(RNND_EDATA, "%s: neither a checkpoint nor safetensors",
-                          sd->path);
-    if ((int64_t)length > info.st_size - 8)
-        return rnnd__fail(
-            RNND_EFILE, "%s: truncated: the header has %llu bytes, %lld are there",
-            sd->path, (unsigned long long)length, (long long)info.st_size - 8);
-    RNND_TRY_GOTO(rnnd__new(length, 1, "header of safetensors", &text));
-    RNND_TRY_GOTO(read_bytes(sd, text, length, 8));
+    RNND_TRY(read_length(sd, info.st_size, &length));
+    RNND_TRY_GOTO(RNND_NEW(&text, length, "the header of a safetensors file"));
+    RNND_TRY_GOTO(read_bytes(sd, text, length, sizeof length));
     header = json_loadb(text, length, JSON_REJECT_DUPLICATES, &error);
     if (!header)
         RNND_TRY_GOTO(fail_format(sd, "header", error.text));
-    int64_t data = 8 + (int64_t)length, room = info.st_size - data;
+    int64_t data = (int64_t)(sizeof length + length), room = info.st_size - data;
     RNND_TRY_GOTO(take_header(sd, header, data, room));
     RNND_TRY_GOTO(check_cover(sd, data, room));
 done:
@@ -257,7 +278,7 @@ static float from_half(uint16_t h)
     return sign ? -tiny : tiny;
 }
 
-/* The first element that no float can hold; count if all fit. */
+/* Returns the first element that does not fit a float; count if all do. */
 static size_t convert(enum rnnd__float_type type, const unsigned char *raw,
                       size_t count, float *out)
 {
@@ -269,32 +290,40 @@ static size_t convert(enum rnnd__float_type type, const unsigned char *raw,
         switch (type) {
         case RNND_TENSOR_F16:
         case RNND_TENSOR_BF16:
-            memcpy(&half, raw + 2 * i, 2);
+            memcpy(&half, raw + i * sizeof half, sizeof half);
             half = le16toh(half);
             out[i] = type == RNND_TENSOR_F16 ? from_half(half)
                                              : from_bits((uint32_t)half << 16);
             break;
         case RNND_TENSOR_F64:
-            memcpy(&wide, raw + 8 * i, 8);
+            memcpy(&wide, raw + i * sizeof wide, sizeof wide);
             wide = le64toh(wide);
-            memcpy(&x, &wide, 8);
+            memcpy(&x, &wide, sizeof x);
             out[i] = (float)x;
             if (isfinite(x) && !isfinite(out[i]))
                 return i;
             break;
         default:
-            memcpy(&word, raw + 4 * i, 4);
+            memcpy(&word, raw + i * sizeof word, sizeof word);
             out[i] = from_bits(le32toh(word));
         }
     }
     return count;
 }
 
+static size_t size_of(enum rnnd__float_type type)
+{
+    size_t i = 0;
+    while (i + 1 < DTYPES && dtypes[i].type != type)
+        i++;
+    return dtypes[i].size;
+}
+
 int rnnd__safetensors_read(const struct rnnd__statedict *sd,
                            const struct rnnd__tensor *t, float *out)
 {
     enum { BLOCK = 1 << 16 };
-    size_t size = t->type == RNND_TENSOR_F64 ? 8 : t->type == RNND_TENSOR_F32 ? 4 : 2;
+    size_t size = size_of(t->type);
     int64_t total = t->rows * (t->cols ? t->cols : 1);
     unsigned char *raw = NULL;
     int status = 0;

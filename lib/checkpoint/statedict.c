@@ -1,9 +1,9 @@
 /*
- * statedict.c - from named arrays to the parameters of a model, and back to a file.
+ * statedict.c - loads named arrays into the parameters of a model, and exports them.
  *
- * Takes arrays whose names are settled (statedict_names.c) and the model they make
- * (statedict_spec.c); knows of HDF5 and safetensors only how to open and read an array.
- * Nothing of a model changes unless all of it fits.
+ * Takes arrays that have their names (statedict_names.c) and the model they make
+ * (statedict_spec.c). Knows of HDF5 and safetensors only how to open a file and read an
+ * array. A model stays unchanged unless everything fits.
  */
 #include "checkpoint/statedict.h"
 
@@ -45,7 +45,7 @@ int rnnd__statedict_of(struct rnnd__hdf *file, struct rnnd__statedict *out)
     return status;
 }
 
-/* HDF5 files begin with this; safetensors with a length that is never that large. */
+/* By HDF5's signature; safetensors begin with a length, never as large as that. */
 static bool looks_like_hdf(int fd)
 {
     static const char signature[8] = "\211HDF\r\n\032\n";
@@ -94,38 +94,30 @@ void rnnd__statedict_close(struct rnnd__statedict *sd)
 
 /* ---- parameters */
 
-static void describe(int64_t rows, int64_t cols, char text[64])
+/* Parameter i of a model, as an array; false past the last. */
+static bool parameter_at(const struct rnnd_model *model, int i, const char **name,
+                         struct rnnd__tensor *out)
 {
-    if (cols)
-        snprintf(text, 64, "[%lld, %lld]", (long long)rows, (long long)cols);
-    else
-        snprintf(text, 64, "[%lld]", (long long)rows);
+    if (!rnnd_model_parameter(model, i, name, &out->rows, &out->cols))
+        return false;
+    out->rank = out->cols ? 2 : 1;
+    return true;
 }
 
 static int fail_names(const struct rnnd__statedict *sd, const struct rnnd_model *model,
-                      const char *verb, const char *name)
+                      const char *problem, const char *name)
 {
-    char found[900], wanted[700] = "", one[96];
+    char found[900], wanted[700] = "";
     const char *next;
-    int64_t rows, cols;
-    size_t n = 0;
+    struct rnnd__tensor want;
     rnnd__statedict_list(sd, found, sizeof found);
-    for (int i = 0; rnnd_model_parameter(model, i, &next, &rows, &cols); i++) {
-        char shape[64];
-        describe(rows, cols, shape);
-        snprintf(one, sizeof one, "%s%s %s", i ? ", " : "", next, shape);
-        if (n + strlen(one) + sizeof ", ..." > sizeof wanted) {
-            strcpy(wanted + n, ", ...");
-            break;
-        }
-        strcpy(wanted + n, one);
-        n += strlen(one);
-    }
-    return rnnd__fail(RNND_EUSAGE, "%s: %s %s; it holds %s; the model needs %s",
-                      sd->path, verb, name, found, wanted);
+    for (int i = 0; parameter_at(model, i, &next, &want); i++)
+        rnnd__statedict_list_add(wanted, sizeof wanted, next, &want);
+    return rnnd__fail(RNND_EUSAGE, "%s: %s %s; the file has %s; the model needs %s",
+                      sd->path, problem, name, found, wanted);
 }
 
-/* Of a tied matrix one name is enough. */
+/* A tied matrix may have either of its names. */
 static const struct rnnd__tensor *find_for(const struct rnnd__statedict *sd,
                                            const struct rnnd_model *model,
                                            const char *name)
@@ -145,40 +137,38 @@ static bool is_normalization(const char *name)
 }
 
 static int check_one(const struct rnnd__statedict *sd, const struct rnnd__tensor *t,
-                     const char *name, int64_t rows, int64_t cols)
+                     const char *name, const struct rnnd__tensor *want)
 {
-    char want[64], got[64];
-    describe(rows, cols, want);
-    describe(t->rows, t->cols, got);
-    if (t->rank != (cols ? 2 : 1))
-        return rnnd__fail(RNND_EUSAGE, "%s: %s has %d dimensions, the model's %s is %s",
-                          sd->path, t->name, t->rank, name, want);
-    if (t->rows != rows || t->cols != cols)
+    char expected[64], found[64];
+    rnnd__statedict_shape(want, expected);
+    rnnd__statedict_shape(t, found);
+    if (t->rank != want->rank || t->rows != want->rows || t->cols != want->cols)
         return rnnd__fail(RNND_EUSAGE, "%s: %s is %s, the model's %s is %s", sd->path,
-                          t->name, got, name, want);
+                          t->name, found, name, expected);
     if (t->type == RNND_TENSOR_OTHER)
-        return rnnd__fail(RNND_EUSAGE, "%s: %s is no array of floating-point numbers",
-                          sd->path, t->name);
+        return rnnd__fail(RNND_EUSAGE,
+                          "%s: %s is not an array of floating-point numbers", sd->path,
+                          t->name);
     return 0;
 }
 
 static int check_all(const struct rnnd__statedict *sd, const struct rnnd_model *model)
 {
     const char *name;
-    int64_t rows, cols;
-    for (int i = 0; rnnd_model_parameter(model, i, &name, &rows, &cols); i++) {
+    struct rnnd__tensor want;
+    for (int i = 0; parameter_at(model, i, &name, &want); i++) {
         const struct rnnd__tensor *t = find_for(sd, model, name);
         if (!t && is_normalization(name))
             continue;
         if (!t)
             return fail_names(sd, model, "has no", name);
-        RNND_TRY(check_one(sd, t, name, rows, cols));
+        RNND_TRY(check_one(sd, t, name, &want));
     }
     const struct rnnd__params *par = rnnd__model_params(model);
     for (int i = 0; i < sd->count; i++) {
         const struct rnnd__tensor *t = &sd->tensor[i];
         if (!rnnd__params_find(par, t->ours) && !is_normalization(t->ours))
-            return fail_names(sd, model, "the model has no place for", t->name);
+            return fail_names(sd, model, "the model has no parameter", t->name);
     }
     return 0;
 }
@@ -196,7 +186,7 @@ static int read_tensor(const struct rnnd__statedict *sd, const struct rnnd__tens
     return status;
 }
 
-/* The second name of a tied matrix must not hold another one. */
+/* Where a tied matrix has both names, the arrays must be equal. */
 static int check_tied(const struct rnnd__statedict *sd, const struct rnnd__params *par,
                       const float *host)
 {
@@ -248,19 +238,21 @@ done:
     return status;
 }
 
-/* What features are shifted and divided by; --init does without, since these are
-   measured anew there. */
+/* Mean and standard deviation must be usable. Not for --init, which measures them
+   again. */
 static int check_moments(const struct rnnd__statedict *sd, struct rnnd_model *model)
 {
     const float *mean = rnnd_model_mean(model), *std = rnnd_model_std(model);
     for (int64_t i = 0; mean && i < rnnd_model_spec(model)->inputs; i++) {
         if (!isfinite(mean[i]))
-            return rnnd__fail(RNND_EDATA, "%s: input.mean: element %lld is %g",
+            return rnnd__fail(RNND_EDATA,
+                              "%s: input.mean: element %lld is %g, expected a finite "
+                              "number",
                               sd->path, (long long)i, (double)mean[i]);
         if (!isfinite(std[i]) || !(std[i] > 0))
             return rnnd__fail(RNND_EDATA,
-                              "%s: input.std: element %lld is %g, not finite and "
-                              "positive",
+                              "%s: input.std: element %lld is %g, expected a finite "
+                              "positive number",
                               sd->path, (long long)i, (double)std[i]);
     }
     return 0;
@@ -270,8 +262,7 @@ static int take_classes(const struct rnnd__statedict *sd, struct rnnd_model *mod
 {
     int64_t outputs = rnnd_model_spec(model)->outputs;
     if (sd->classes && sd->class_count != outputs)
-        rnnd__log_warn("%s: names %lld classes, its model has %lld outputs: the names "
-                       "are left out",
+        rnnd__log_warn("%s: has %lld class names for %lld outputs: ignoring them",
                        sd->path, (long long)sd->class_count, (long long)outputs);
     return sd->classes ? rnnd_model_set_classes(model, (const char *const *)sd->classes,
                                                 sd->class_count)
@@ -296,7 +287,7 @@ done:
     return status;
 }
 
-/* ---- and back */
+/* ---- export */
 
 bool rnnd__statedict_is_hdf(const char *path)
 {

@@ -1,11 +1,11 @@
 /*
- * statedict.h - named arrays of a file against the parameters of a model.
+ * statedict.h - named arrays of a file, matched with the parameters of a model.
  *
  * A file is a checkpoint (/model/NAME), HDF5 with the arrays at its root, or
- * safetensors. Names are our own, which are PyTorch's for a module with `embed`, `rnn`
- * and `head`, or those of another module where it is plain which array is which
- * ("lstm.weight_ih_l0", "encoder.weight", "decoder.bias"). What PyTorch's wrappers put
- * before all names ("module.") counts nothing.
+ * safetensors. Names are ours, which are PyTorch's for a module with `embed`, `rnn` and
+ * `head`, or those of another module where it is unambiguous which array is which
+ * ("lstm.weight_ih_l0", "encoder.weight", "decoder.bias"). Prefixes that PyTorch's
+ * wrappers add to all names ("module.") are ignored.
  */
 #ifndef RNND_STATEDICT_H
 #define RNND_STATEDICT_H
@@ -14,10 +14,11 @@
 
 struct rnnd__hdf;
 
-/* Under which keys an exported file tells of its model. */
-#define RNND_TOLD_TASK    "rnn_dist.task"
-#define RNND_TOLD_CONFIG  "rnn_dist.config"
-#define RNND_TOLD_CLASSES "rnn_dist.classes"
+/* Keys of the texts that describe the model in an exported file: metadata of
+   safetensors, attributes of HDF5. */
+#define RNND_KEY_TASK    "rnn_dist.task"
+#define RNND_KEY_CONFIG  "rnn_dist.config"
+#define RNND_KEY_CLASSES "rnn_dist.classes"
 
 enum rnnd__float_type {
     RNND_TENSOR_OTHER,
@@ -27,106 +28,126 @@ enum rnnd__float_type {
     RNND_TENSOR_BF16
 };
 
+/* An array of a file. */
 struct rnnd__tensor {
-    /* in the file */
+    /* in the file; owned */
     char *name;
-    /* here; "" = not understood */
+    /* the parameter that it is; "" = none */
     char ours[48];
     int rank;
-    /* cols 0: a vector. Of other ranks both are 0 */
+    /* of a vector cols is 0; where rank is neither 1 nor 2 both are 0 */
     int64_t rows, cols;
-    /* safetensors: what its elements are */
+    /* of the elements */
     enum rnnd__float_type type;
-    /* safetensors: where they lie in the file */
+    /* safetensors: place in the file, in bytes */
     int64_t at, bytes;
 };
 
+/* All arrays of a file, and what the file says about its model. */
 struct rnnd__statedict {
+    /* owned */
     char *path;
     /* NULL: safetensors, open as fd */
     struct rnnd__hdf *hdf;
-    /* hdf is the caller's */
+    /* hdf belongs to the caller */
     bool borrowed;
-    /* where its arrays lie, with a slash behind */
+    /* HDF5 group of the arrays, with a slash at the end */
     const char *group;
+    /* -1 = closed */
     int fd;
-    /* [count] */
+    /* [count] owned */
     struct rnnd__tensor *tensor;
     int count;
-    /* what the file says of its model, or NULL */
+    /* name of the task, options as text; owned, NULL where the file has none */
     char *task, *config;
-    /* one block, or NULL */
+    /* [class_count] owned, one block; NULL where the file has none */
     char **classes;
     int64_t class_count;
 };
 
-/* The arrays of a file of either kind. EFILE where it cannot be read, EDATA where it is
-   neither, EUSAGE where several arrays could be the same parameter. */
+/* Opens a file of any kind and lists its arrays; no values are read. EFILE where it
+   cannot be read, EDATA where it is of no kind, EUSAGE where it is ambiguous which
+   array is which parameter. */
 RNND_CHECKED int rnnd__statedict_open(const char *path, struct rnnd__statedict *out);
-/* Those of a file that is open; borrowed. */
+/* The same for an open HDF5 file, which is borrowed. */
 RNND_CHECKED int rnnd__statedict_of(struct rnnd__hdf *file,
                                     struct rnnd__statedict *out);
 void rnnd__statedict_close(struct rnnd__statedict *sd);
 
-/* What a file says of the training of its model, and over it what opt was given (may
-   be NULL), into out, which has its defaults. */
+/* Train options of the model in a file: defaults (which out has already), then the
+   file's options, then those given in opt (may be NULL). EDATA where the file's are
+   invalid. */
 RNND_CHECKED int rnnd__statedict_options(const struct rnnd__statedict *sd,
                                          const struct rnnd_options *opt,
                                          struct rnnd_options *out);
-/* The model that a file holds: widths from its arrays, the rest from what it says and,
-   over that, from what opt was given (may be NULL). EDATA where the arrays make no
-   model, EUSAGE where the task is not told or does not fit them. */
+/* The model in a file: widths from its arrays, the rest from these options. EDATA
+   where the arrays make no model, EUSAGE where the task is unknown or options in opt
+   do not fit the arrays. */
 RNND_CHECKED int rnnd__statedict_spec(const struct rnnd__statedict *sd,
                                       const struct rnnd_options *opt,
                                       struct rnnd_model_spec *out);
-/* All parameters of the model; every array must have its place there and the same
-   shape, else EUSAGE with both. input.mean and input.std may be missing, or left
-   over. */
+/* Loads all parameters of a model. EUSAGE, and an unchanged model, unless parameters
+   and arrays match one to one, with equal shapes; input.mean and input.std may be
+   missing or superfluous. EDATA where a value does not fit a float. */
 RNND_CHECKED int rnnd__statedict_load(struct rnnd__statedict *sd,
                                       struct rnnd_model *model);
-/* Both; classes too. */
+/* Makes the model in a file, with parameters and class names; freed by
+   rnnd_model_free. */
 RNND_CHECKED int rnnd__statedict_model(struct rnnd__statedict *sd,
                                        const struct rnnd_options *opt,
                                        struct rnnd_backend *be,
                                        struct rnnd_model **out);
 
-/* The parameters, and what makes a model of them again, as HDF5 where path ends in .h5,
-   .hdf5 or .hdf, else as safetensors; atomic, and the same bytes each time. opt may be
-   NULL. */
+/* Writes parameters and texts that describe the model, as HDF5 if path ends in .h5,
+   .hdf5 or .hdf, else as safetensors. Atomic; the same model gives the same bytes. opt
+   may be NULL. */
 RNND_CHECKED int rnnd__statedict_export(const char *path, struct rnnd_model *model,
                                         const struct rnnd_options *opt);
 
-/* Train options as text, with those that shape the model as it is; malloc'ed, taken.
-   opt may be NULL: the defaults. */
+/* Train options as text, those that shape the model being as they are in it. opt NULL:
+   the others are defaults. *text is malloc'ed and freed by the caller. */
 RNND_CHECKED int rnnd__statedict_config(const struct rnnd_model *model,
                                         const struct rnnd_options *opt, char **text);
 
-/* Whether that is HDF5, by its name. */
+/* Whether export writes HDF5 to this path. */
 bool rnnd__statedict_is_hdf(const char *path);
 
-/* ---- the parts (lib/statedict*.c, lib/safetensors*.c) */
+/* ---- shared by the files of the room */
 
-/* Gives every array its name here. */
+/* Sets `ours` of every array. */
 RNND_CHECKED int rnnd__statedict_name(struct rnnd__statedict *sd);
-/* NULL where there is none. */
+/* The array that is this parameter; NULL where there is none. */
 const struct rnnd__tensor *rnnd__statedict_find(const struct rnnd__statedict *sd,
                                                 const char *ours);
-/* "name [rows, cols], ..." of the arrays of a file, cut at size. */
-void rnnd__statedict_list(const struct rnnd__statedict *sd, char *text, size_t size);
-/* Adds an array; takes name. */
+/* Appends an array; its name is owned by sd from then on, unless it fails. */
 RNND_CHECKED int rnnd__statedict_add(struct rnnd__statedict *sd,
                                      const struct rnnd__tensor *t);
-/* Classes as one text, a list in JSON; malloc'ed, taken; NULL where there are none. */
-RNND_CHECKED int rnnd__statedict_classes_text(const struct rnnd_model *model,
-                                              char **out);
+
+/* "[rows, cols]", "[rows]" or "of 3 dimensions". */
+void rnnd__statedict_shape(const struct rnnd__tensor *t, char text[64]);
+/* Appends "name SHAPE" to a list separated by commas, in text [size]; at its end, "..."
+   once it is full. */
+void rnnd__statedict_list_add(char *text, size_t size, const char *name,
+                              const struct rnnd__tensor *t);
+/* The list of all arrays, or "no arrays". */
+void rnnd__statedict_list(const struct rnnd__statedict *sd, char *text, size_t size);
+
+/* Calls put for each text that describes a model in an exported file: task, options,
+   and classes if it has any. */
+RNND_CHECKED int rnnd__statedict_describe(
+    const struct rnnd_model *model, const struct rnnd_options *opt,
+    int (*put)(void *context, const char *key, const char *text), void *context);
+/* Takes class names from their text, a JSON list. */
 RNND_CHECKED int rnnd__statedict_take_classes(struct rnnd__statedict *sd,
                                               const char *text);
 
-/* The arrays of sd->hdf, named, and what the file tells. */
+/* Lists the arrays of sd->hdf, and reads what the file says about its model. */
 RNND_CHECKED int rnnd__statedict_hdf_read(struct rnnd__statedict *sd);
 RNND_CHECKED int rnnd__statedict_hdf_write(const char *path, struct rnnd_model *model,
                                            const struct rnnd_options *opt);
+/* The same for the safetensors file that is open as sd->fd. */
 RNND_CHECKED int rnnd__safetensors_open(struct rnnd__statedict *sd);
+/* The values of an array of 1 or 2 dimensions, [rows, cols]. */
 RNND_CHECKED int rnnd__safetensors_read(const struct rnnd__statedict *sd,
                                         const struct rnnd__tensor *t, float *out);
 RNND_CHECKED int rnnd__safetensors_write(const char *path, struct rnnd_model *model,

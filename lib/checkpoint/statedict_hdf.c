@@ -2,8 +2,8 @@
  * statedict_hdf.c - named arrays in HDF5: below /model, as in a checkpoint, or at the
  * root, as a script writes a state_dict ("for name, x in state.items(): f[name] = x").
  *
- * What is written here is of the second kind, so that the same loop reads it. What
- * makes a model of it again stands in attributes of the root group.
+ * Files written here are of the second kind, so the reverse loop reads them. The texts
+ * that describe the model are attributes of the root group.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -57,9 +57,9 @@ static int read_checkpoint(struct rnnd__statedict *sd)
 static int read_export(struct rnnd__statedict *sd)
 {
     char *classes = NULL;
-    RNND_TRY(get_text(sd->hdf, RNND_TOLD_TASK, &sd->task));
-    RNND_TRY(get_text(sd->hdf, RNND_TOLD_CONFIG, &sd->config));
-    RNND_TRY(get_text(sd->hdf, RNND_TOLD_CLASSES, &classes));
+    RNND_TRY(get_text(sd->hdf, RNND_KEY_TASK, &sd->task));
+    RNND_TRY(get_text(sd->hdf, RNND_KEY_CONFIG, &sd->config));
+    RNND_TRY(get_text(sd->hdf, RNND_KEY_CLASSES, &classes));
     int status = classes ? rnnd__statedict_take_classes(sd, classes) : 0;
     free(classes);
     return status;
@@ -69,7 +69,7 @@ int rnnd__statedict_hdf_read(struct rnnd__statedict *sd)
 {
     bool checkpoint = rnnd__hdf_has(sd->hdf, "/model");
     if (!checkpoint && rnnd__hdf_has_attribute(sd->hdf, "format"))
-        return rnnd__fail(RNND_EDATA, "%s: has no /model: not a checkpoint", sd->path);
+        return rnnd__fail(RNND_EDATA, "%s: not a checkpoint: has no /model", sd->path);
     sd->group = checkpoint ? in_checkpoint : at_root;
     RNND_TRY(rnnd__hdf_each(sd->hdf, checkpoint ? "/model" : at_root, add_array, sd));
     RNND_TRY(checkpoint ? read_checkpoint(sd) : read_export(sd));
@@ -78,22 +78,9 @@ int rnnd__statedict_hdf_read(struct rnnd__statedict *sd)
 
 /* ---- writing */
 
-static int write_told(struct rnnd__hdf *f, const struct rnnd_model *model,
-                      const struct rnnd_options *opt)
+static int put_text(void *file, const char *key, const char *text)
 {
-    char *config = NULL, *classes = NULL;
-    int status = 0;
-    RNND_TRY_GOTO(rnnd__statedict_config(model, opt, &config));
-    RNND_TRY_GOTO(rnnd__statedict_classes_text(model, &classes));
-    RNND_TRY_GOTO(rnnd__hdf_set_string(f, RNND_TOLD_TASK,
-                                       rnnd_task_name(rnnd_model_spec(model)->task)));
-    RNND_TRY_GOTO(rnnd__hdf_set_string(f, RNND_TOLD_CONFIG, config));
-    if (classes)
-        RNND_TRY_GOTO(rnnd__hdf_set_string(f, RNND_TOLD_CLASSES, classes));
-done:
-    free(config);
-    free(classes);
-    return status;
+    return rnnd__hdf_set_string(file, key, text);
 }
 
 static int write_arrays(struct rnnd__hdf *f, struct rnnd_model *model)
@@ -121,7 +108,7 @@ int rnnd__statedict_hdf_write(const char *path, struct rnnd_model *model,
 {
     struct rnnd__hdf *f;
     RNND_TRY(rnnd__hdf_create(path, &f));
-    int status = write_told(f, model, opt);
+    int status = rnnd__statedict_describe(model, opt, put_text, f);
     if (status == 0)
         status = write_arrays(f, model);
     if (status < 0) {

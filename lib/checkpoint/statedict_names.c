@@ -1,11 +1,11 @@
 /*
- * statedict_names.c - which array of a file is which parameter.
+ * statedict_names.c - decides which array of a file is which parameter.
  *
- * What PyTorch's wrappers put before all names is left out of it. Our own names stand
- * for themselves. Of what they leave open, the recurrent layers are
- * what shares a prefix with the one "weight_ih_l0"; the head is the one other module
- * with weight and bias; the embedding is the one weight without a bias. Where two could
- * be meant, nothing is guessed.
+ * Prefixes that PyTorch's wrappers add to all names are ignored. Arrays with our own
+ * names are what they say. Of the others: the recurrent layers are the arrays that
+ * share the prefix of the only "weight_ih_l0"; the head is the only other module with
+ * weight and bias; the embedding is the only weight without a bias. Nothing is
+ * guessed where there are several candidates.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -29,43 +29,48 @@ const struct rnnd__tensor *rnnd__statedict_find(const struct rnnd__statedict *sd
     return NULL;
 }
 
-void rnnd__statedict_list(const struct rnnd__statedict *sd, char *text, size_t size)
+void rnnd__statedict_shape(const struct rnnd__tensor *t, char text[64])
 {
-    size_t n = 0;
-    text[0] = 0;
-    for (int i = 0; i < sd->count; i++) {
-        const struct rnnd__tensor *t = &sd->tensor[i];
-        char one[160];
-        if (t->rank == 2)
-            snprintf(one, sizeof one, "%s%.80s [%lld, %lld]", i ? ", " : "", t->name,
-                     (long long)t->rows, (long long)t->cols);
-        else if (t->rank == 1)
-            snprintf(one, sizeof one, "%s%.80s [%lld]", i ? ", " : "", t->name,
-                     (long long)t->rows);
-        else
-            snprintf(one, sizeof one, "%s%.80s (%d dimensions)", i ? ", " : "", t->name,
-                     t->rank);
-        if (n + strlen(one) + sizeof ", ..." > size) {
-            strcpy(text + n, ", ...");
-            return;
-        }
-        strcpy(text + n, one);
-        n += strlen(one);
-    }
+    if (t->rank == 2)
+        snprintf(text, 64, "[%lld, %lld]", (long long)t->rows, (long long)t->cols);
+    else if (t->rank == 1)
+        snprintf(text, 64, "[%lld]", (long long)t->rows);
+    else
+        snprintf(text, 64, "of %d dimensions", t->rank);
 }
 
-static int fail_listing(const struct rnnd__statedict *sd, const char *what)
+void rnnd__statedict_list_add(char *text, size_t size, const char *name,
+                              const struct rnnd__tensor *t)
+{
+    static const char more[] = ", ...";
+    size_t n = strlen(text);
+    char shape[64], one[160];
+    if (n >= strlen(more) && strcmp(text + n - strlen(more), more) == 0)
+        return;
+    rnnd__statedict_shape(t, shape);
+    snprintf(one, sizeof one, "%s%.80s %s", n ? ", " : "", name, shape);
+    bool fits = n + strlen(one) + sizeof more <= size;
+    strcpy(text + n, fits ? one : more);
+}
+
+void rnnd__statedict_list(const struct rnnd__statedict *sd, char *text, size_t size)
+{
+    snprintf(text, size, "%s", sd->count ? "" : "no arrays");
+    for (int i = 0; i < sd->count; i++)
+        rnnd__statedict_list_add(text, size, sd->tensor[i].name, &sd->tensor[i]);
+}
+
+static int fail_listing(const struct rnnd__statedict *sd, const char *problem)
 {
     char found[1200];
     rnnd__statedict_list(sd, found, sizeof found);
-    return rnnd__fail(RNND_EUSAGE, "%s: %s; it holds %s", sd->path, what,
-                      sd->count ? found : "no arrays");
+    return rnnd__fail(RNND_EUSAGE, "%s: %s; the file has %s", sd->path, problem, found);
 }
 
 /* ---- parts of names */
 
-/* Whether a name is PREFIX + tail, the prefix being empty or ending in a dot (or a
-   slash, of a group in HDF5); its length. */
+/* Whether a name is PREFIX + tail, with a prefix that is empty or ends in a dot, or a
+   slash where modules are HDF5 groups. *prefix: its length. */
 static bool ends_in(const char *name, const char *tail, size_t *prefix)
 {
     size_t n = strlen(name), m = strlen(tail);
@@ -85,8 +90,8 @@ static bool all_begin_with(const struct rnnd__statedict *sd, size_t at,
     return sd->count > 0;
 }
 
-/* Length of what DataParallel, a module that holds the model, and torch.compile put
-   before every name. */
+/* Length of the prefixes that DataParallel, an enclosing module and torch.compile add
+   to every name. */
 static size_t wrapping(const struct rnnd__statedict *sd)
 {
     static const char *const wrappers[] = {"module.", "model.", "_orig_mod."};
@@ -95,7 +100,7 @@ static size_t wrapping(const struct rnnd__statedict *sd)
     for (int i = 0; i < COUNT; i++)
         if (all_begin_with(sd, n, wrappers[i])) {
             n += strlen(wrappers[i]);
-            i = -1; /* they may stand in any order */
+            i = -1; /* they come in any order */
         }
     return n;
 }
@@ -115,17 +120,17 @@ static bool is_ours(const char *name)
     return strncmp(name, "rnn.", 4) == 0 && is_recurrent(name + 4);
 }
 
-static void call(struct rnnd__tensor *t, const char *ours)
+static void set_name(struct rnnd__tensor *t, const char *ours)
 {
     snprintf(t->ours, sizeof t->ours, "%s", ours);
 }
 
-static bool is_free(const struct rnnd__tensor *t)
+static bool is_unnamed(const struct rnnd__tensor *t)
 {
     return t->ours[0] == 0;
 }
 
-/* ---- one kind after the other */
+/* ---- recurrent layers, head, embedding */
 
 static int name_recurrent(struct rnnd__statedict *sd)
 {
@@ -136,13 +141,12 @@ static int name_recurrent(struct rnnd__statedict *sd)
             continue;
         if (first)
             return fail_listing(sd,
-                                "several recurrent modules, and none of them is `rnn`");
+                                "several recurrent modules, none of them named rnn");
         first = sd->tensor[i].name;
         prefix = n;
     }
     if (!first)
-        return fail_listing(sd,
-                            "no recurrent layers (a name that ends in weight_ih_l0)");
+        return fail_listing(sd, "no recurrent layers (no name ends in weight_ih_l0)");
     for (int i = 0; i < sd->count; i++) {
         struct rnnd__tensor *t = &sd->tensor[i];
         if (strncmp(t->name, first, prefix) == 0 && is_recurrent(t->name + prefix) &&
@@ -159,7 +163,7 @@ static struct rnnd__tensor *weight_beside(struct rnnd__statedict *sd, const char
     for (int i = 0; i < sd->count; i++) {
         struct rnnd__tensor *t = &sd->tensor[i];
         size_t n;
-        if (is_free(t) && t->rank == 2 && t->rows == rows &&
+        if (is_unnamed(t) && t->rank == 2 && t->rows == rows &&
             ends_in(t->name, "weight", &n) && n == prefix &&
             strncmp(t->name, name, n) == 0)
             return t;
@@ -167,7 +171,7 @@ static struct rnnd__tensor *weight_beside(struct rnnd__statedict *sd, const char
     return NULL;
 }
 
-/* A tied head may have kept its bias only. */
+/* A tied head may have only its bias. */
 static int name_head(struct rnnd__statedict *sd)
 {
     struct rnnd__tensor *weight = NULL, *bias = NULL, *lone = NULL;
@@ -175,7 +179,7 @@ static int name_head(struct rnnd__statedict *sd)
     for (int i = 0; i < sd->count; i++) {
         struct rnnd__tensor *t = &sd->tensor[i];
         size_t prefix;
-        if (!is_free(t) || t->rank != 1 || !ends_in(t->name, "bias", &prefix))
+        if (!is_unnamed(t) || t->rank != 1 || !ends_in(t->name, "bias", &prefix))
             continue;
         struct rnnd__tensor *beside = weight_beside(sd, t->name, prefix, t->rows);
         if (beside) {
@@ -188,14 +192,13 @@ static int name_head(struct rnnd__statedict *sd)
         }
     }
     if (modules > 1)
-        return fail_listing(sd,
-                            "several modules could be the head, and none of them is "
-                            "`head`");
+        return fail_listing(sd, "several modules could be the head, none of them named "
+                                "head");
     if (weight) {
-        call(weight, "head.weight");
-        call(bias, "head.bias");
+        set_name(weight, "head.weight");
+        set_name(bias, "head.bias");
     } else if (lone_biases == 1) {
-        call(lone, "head.bias");
+        set_name(lone, "head.bias");
     }
     return 0;
 }
@@ -206,16 +209,16 @@ static int name_embedding(struct rnnd__statedict *sd)
     for (int i = 0; i < sd->count; i++) {
         struct rnnd__tensor *t = &sd->tensor[i];
         size_t prefix;
-        if (!is_free(t) || t->rank != 2 || !ends_in(t->name, "weight", &prefix))
+        if (!is_unnamed(t) || t->rank != 2 || !ends_in(t->name, "weight", &prefix))
             continue;
         if (found)
             return fail_listing(
-                sd, "several arrays could be the embedding, and none of them "
-                    "is `embed.weight`");
+                sd, "several arrays could be the embedding, none of them named "
+                    "embed.weight");
         found = t;
     }
     if (found)
-        call(found, "embed.weight");
+        set_name(found, "embed.weight");
     return 0;
 }
 
@@ -226,7 +229,7 @@ int rnnd__statedict_name(struct rnnd__statedict *sd)
         struct rnnd__tensor *t = &sd->tensor[i];
         const char *name = t->name + skipped;
         if (is_ours(name) && strlen(name) < sizeof t->ours)
-            call(t, name);
+            set_name(t, name);
     }
     if (!rnnd__statedict_find(sd, "rnn.weight_ih_l0"))
         RNND_TRY(name_recurrent(sd));

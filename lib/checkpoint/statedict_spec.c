@@ -1,7 +1,8 @@
 /*
- * statedict_spec.c - what model named arrays make, and what a file tells of it besides.
+ * statedict_spec.c - derives a model from named arrays and from what a file says
+ * about it.
  *
- * Widths come from the arrays; task, cell, pooling and the rest from what the file says
+ * Widths come from the arrays; task, cell, pooling and the rest from the file's texts
  * and from options. Reads no values.
  */
 #include "checkpoint/statedict.h"
@@ -15,7 +16,7 @@
 #include "device/device.h"
 #include "options/options.h"
 
-/* ---- what the arrays may be */
+/* ---- shapes */
 
 static bool ends_with(const char *text, const char *tail)
 {
@@ -23,8 +24,8 @@ static bool ends_with(const char *text, const char *tail)
     return n >= m && strcmp(text + n - m, tail) == 0;
 }
 
-/* Matrices have both dimensions, vectors one, and none is empty or beyond what a BLAS
-   can count: products of them cannot overflow then. */
+/* Matrices have two dimensions, vectors one; none is empty or larger than a BLAS can
+   count, so products of them cannot overflow. */
 static int check_shape(const struct rnnd__statedict *sd, const struct rnnd__tensor *t)
 {
     bool vector = ends_with(t->ours, ".bias") ||
@@ -35,16 +36,10 @@ static int check_shape(const struct rnnd__statedict *sd, const struct rnnd__tens
     if (t->rank == rank && t->rows >= 1 && t->rows <= INT32_MAX &&
         (vector || (t->cols >= 1 && t->cols <= INT32_MAX)))
         return 0;
-    if (t->rank == 2)
-        snprintf(shape, sizeof shape, "is [%lld, %lld]", (long long)t->rows,
-                 (long long)t->cols);
-    else if (t->rank == 1)
-        snprintf(shape, sizeof shape, "is [%lld]", (long long)t->rows);
-    else
-        snprintf(shape, sizeof shape, "has %d dimensions", t->rank);
-    return rnnd__fail(RNND_EDATA, "%s: %s %s: %s, each from 1 to %d, is what %s may be",
-                      sd->path, t->name, shape,
-                      vector ? "one dimension" : "two dimensions", INT32_MAX, t->ours);
+    rnnd__statedict_shape(t, shape);
+    return rnnd__fail(
+        RNND_EDATA, "%s: %s is %s, expected %s from 1 to %d for %s", sd->path, t->name,
+        shape, vector ? "one dimension" : "two dimensions, each", INT32_MAX, t->ours);
 }
 
 static int check_shapes(const struct rnnd__statedict *sd)
@@ -55,8 +50,9 @@ static int check_shapes(const struct rnnd__statedict *sd)
     return 0;
 }
 
-/* Mean and deviation come in a pair, and are for features. */
-static int check_moments(const struct rnnd__statedict *sd, bool said, bool tokens)
+/* Mean and standard deviation come in pairs, and are for features. normalize: the
+   file's option. */
+static int check_moments(const struct rnnd__statedict *sd, bool normalize, bool tokens)
 {
     bool mean = rnnd__statedict_find(sd, "input.mean") != NULL;
     bool std = rnnd__statedict_find(sd, "input.std") != NULL;
@@ -68,7 +64,7 @@ static int check_moments(const struct rnnd__statedict *sd, bool said, bool token
                           "%s: has input.mean and input.std, which are for features, "
                           "but its model reads tokens",
                           sd->path);
-    if (said && !mean)
+    if (normalize && !mean)
         return rnnd__fail(RNND_EDATA,
                           "%s: says normalize = yes, but has no input.mean and "
                           "input.std",
@@ -76,15 +72,15 @@ static int check_moments(const struct rnnd__statedict *sd, bool said, bool token
     return 0;
 }
 
-/* ---- widths and words */
+/* ---- widths and options */
 
-/* What options say wrongly is a matter of usage, what the file says is not. */
+/* The status for a bad option: EUSAGE if the user gave it, EDATA if the file did. */
 static int blame(const struct rnnd_options *opt, const char *name)
 {
     return opt && rnnd__options_given(opt, name) ? RNND_EUSAGE : RNND_EDATA;
 }
 
-/* The embedding; of a tied matrix the head's name may be the only one that is kept. */
+/* The embedding; a tied matrix may have the head's name alone. */
 static const struct rnnd__tensor *find_embedding(const struct rnnd__statedict *sd,
                                                  const struct rnnd_options *o,
                                                  const struct rnnd__tensor *ih)
@@ -109,7 +105,7 @@ static int measure(const struct rnnd__statedict *sd, const struct rnnd_options *
         return rnnd__fail(
             RNND_EDATA,
             "%s: a model needs at least rnn.weight_ih_l0 [G*H, I], "
-            "rnn.weight_hh_l0 [G*H, H] and head.bias [O]; the file holds %s",
+            "rnn.weight_hh_l0 [G*H, H] and head.bias [O]; the file has %s",
             sd->path, found);
     }
     const struct rnnd__tensor *embed = find_embedding(sd, o, ih);
@@ -141,10 +137,12 @@ static int settle_cell(const struct rnnd__statedict *sd, const struct rnnd_optio
     if (!rnnd__options_given(o, "cell"))
         cell = gates == 4 ? RNND_LSTM : gates == 3 ? RNND_GRU : RNND_RNN_TANH;
     if (rnnd__cell_gates(cell) != gates)
-        return rnnd__fail(blame(opt, "cell"),
-                          "%s: arrays of %d gates, but %s otherwise", sd->path, gates,
-                          opt && rnnd__options_given(opt, "cell") ? "--cell says"
-                                                                  : "its options say");
+        return rnnd__fail(blame(opt, "cell"), "%s: its arrays have %d gates, %s has %d",
+                          sd->path, gates,
+                          opt && rnnd__options_given(opt, "cell")
+                              ? "--cell"
+                              : "the cell in its options",
+                          rnnd__cell_gates(cell));
     *out = cell;
     return 0;
 }
@@ -158,13 +156,13 @@ static int settle_task(const struct rnnd__statedict *sd, const struct rnnd_optio
     if (o->task < 0 && !fits)
         return rnnd__fail(
             RNND_EUSAGE,
-            "%s: does not say what task its model is for; rnn_dist import "
-            "--task TASK makes a checkpoint of it that does",
+            "%s: does not name the task of its model; convert it with rnn_dist import "
+            "--task TASK",
             sd->path);
     if (task == RNND_LM && !fits)
         return rnnd__fail(blame(opt, "task"),
                           "%s: task lm needs an embedding, one direction, and as many "
-                          "outputs as tokens: it has %lld tokens, %d directions, %lld "
+                          "outputs as tokens; it has %lld tokens, %d directions, %lld "
                           "outputs",
                           sd->path, (long long)spec->vocab, spec->bidirectional ? 2 : 1,
                           (long long)spec->outputs);
@@ -172,8 +170,7 @@ static int settle_task(const struct rnnd__statedict *sd, const struct rnnd_optio
     return 0;
 }
 
-/* One matrix where that is said, or where no head.weight stands beside the
-   embedding. */
+/* Tied if the options say so, or if a language model does not have both matrices. */
 static int settle_tie(const struct rnnd__statedict *sd, const struct rnnd_options *opt,
                       const struct rnnd_options *o, struct rnnd_model_spec *spec)
 {
@@ -181,14 +178,14 @@ static int settle_tie(const struct rnnd__statedict *sd, const struct rnnd_option
                 rnnd__statedict_find(sd, "head.weight");
     if (o->tie_weights && spec->task != RNND_LM)
         return rnnd__fail(blame(opt, "tie-weights"),
-                          "%s: --tie-weights is for task lm, and this is %s", sd->path,
+                          "%s: --tie-weights is for task lm, its task is %s", sd->path,
                           rnnd_task_name(spec->task));
     spec->tie_weights = o->tie_weights || (spec->task == RNND_LM && !both);
     if (spec->tie_weights && spec->embed != spec->hidden)
         return rnnd__fail(
             blame(opt, "tie-weights"),
-            "%s: embedding and output layer as one matrix need an "
-            "embedding as wide as the hidden state: it has %lld, and %lld",
+            "%s: tied weights need an embedding as wide as the hidden state; the "
+            "widths are %lld and %lld",
             sd->path, (long long)spec->embed, (long long)spec->hidden);
     return 0;
 }
@@ -202,13 +199,13 @@ int rnnd__statedict_options(const struct rnnd__statedict *sd,
     int status = 0;
     if (sd->config)
         status = rnnd__options_read_record(out, sd->config, sd->path);
-    if (status == RNND_EUSAGE) /* nobody wrote that on a command line */
-        return rnnd__fail(RNND_EDATA, "%s", rnnd_status_detail());
+    if (status == RNND_EUSAGE) /* not on a command line */
+        return RNND_EDATA;
     if (status < 0 || !sd->task || task_given)
         return status;
     status = rnnd__options_set(out, "task", sd->task, RNND_FROM_FILE);
     if (status == RNND_EUSAGE)
-        return rnnd__fail(RNND_EDATA, "%s: what it is for: %s", sd->path,
+        return rnnd__fail(RNND_EDATA, "%s: its task: %s", sd->path,
                           rnnd_status_detail());
     return status;
 }
@@ -265,9 +262,9 @@ int rnnd__statedict_config(const struct rnnd_model *model,
     return status;
 }
 
-/* ---- texts of classes: a list as JSON, where a file has room for one text only */
+/* ---- class names, as one text */
 
-static bool are_texts(const json_t *list)
+static bool are_strings(const json_t *list)
 {
     for (size_t k = 0; k < json_array_size(list); k++)
         if (!json_is_string(json_array_get(list, k)))
@@ -278,9 +275,9 @@ static bool are_texts(const json_t *list)
 int rnnd__statedict_take_classes(struct rnnd__statedict *sd, const char *text)
 {
     json_t *list = json_loads(text, 0, NULL);
-    if (!are_texts(list)) {
+    if (!are_strings(list)) {
         rnnd__log_warn(
-            "%s: its texts of classes are no list of texts, and are left out",
+            "%s: its class names are not a JSON list of strings: ignoring them",
             sd->path);
         json_decref(list);
         return 0;
@@ -299,8 +296,9 @@ int rnnd__statedict_take_classes(struct rnnd__statedict *sd, const char *text)
     return status;
 }
 
-/* Texts that are not UTF-8 are left out: JSON has no way to say them. */
-int rnnd__statedict_classes_text(const struct rnnd_model *model, char **out)
+/* A JSON list; NULL where there are no names, or names that are not UTF-8, which JSON
+   cannot represent. malloc'ed. */
+static int classes_text(const struct rnnd_model *model, char **out)
 {
     json_t *list = json_array();
     const char *text;
@@ -311,7 +309,26 @@ int rnnd__statedict_classes_text(const struct rnnd_model *model, char **out)
     char *all = some ? json_dumps(list, JSON_COMPACT) : NULL;
     json_decref(list);
     if (some && !all)
-        return rnnd__fail_memory(0, "classes as text");
+        return rnnd__fail_memory(0, "class names");
     *out = all;
     return 0;
+}
+
+int rnnd__statedict_describe(
+    const struct rnnd_model *model, const struct rnnd_options *opt,
+    int (*put)(void *context, const char *key, const char *text), void *context)
+{
+    char *config = NULL, *classes = NULL;
+    int status = 0;
+    RNND_TRY_GOTO(rnnd__statedict_config(model, opt, &config));
+    RNND_TRY_GOTO(classes_text(model, &classes));
+    RNND_TRY_GOTO(
+        put(context, RNND_KEY_TASK, rnnd_task_name(rnnd_model_spec(model)->task)));
+    RNND_TRY_GOTO(put(context, RNND_KEY_CONFIG, config));
+    if (classes)
+        RNND_TRY_GOTO(put(context, RNND_KEY_CLASSES, classes));
+done:
+    free(config);
+    free(classes);
+    return status;
 }

@@ -1,6 +1,6 @@
 /*
- * train_state.h - the position of a training run, and the hidden states it carries: what
- * train updates and a checkpoint stores.
+ * train_state.h - the position of a training run, and the hidden states it carries:
+ * what train updates and a checkpoint stores.
  */
 #ifndef RNND_TRAIN_STATE_H
 #define RNND_TRAIN_STATE_H

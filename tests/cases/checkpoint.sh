@@ -39,7 +39,7 @@ said "no /state"
 train scaled 1 --data "$work/some.h5" --batch 4 $model --epochs 1 --normalize
 # shellcheck disable=SC2086
 train unscaled 1 --data "$work/some.h5" --batch 4 $model --epochs 1 --init "$(last scaled)"
-said "warning" "$(last scaled)" "made with --normalize"
+said "warning" "$(last scaled)" "trained with --normalize"
 
 # A filter that only h5py has is named.
 python filter "$work/filter.h5" || fault "h5py cannot write filter.h5"

@@ -54,7 +54,7 @@ expect 2 1 train --resume --run-dir "$work/moved" --data "$work/other.h5"
 start alone 1 --data "$work/many.h5" --batch 3 --hidden 12 --epochs 100000
 wait_for alone 3
 expect 4 1 train --resume --run-dir "$work/alone"
-said "another run is working"
+said "another run is using this folder"
 ! grep -q "starts anew" "$work/err" || fault "a running run is looked into: $(cat "$work/err")"
 kill -KILL "$job"
 wait "$job" 2>/dev/null || true

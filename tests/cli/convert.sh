@@ -129,8 +129,8 @@ refuse 4 "none/x" export "$work/relu" "$work/none/x"
 refuse 2 "a checkpoint is HDF5" import "$work/relu-export.h5" "$work/none.safetensors"
 refuse 2 "read and would be overwritten" import "$work/bare.h5" "$work/bare.h5" --task tag
 refuse 4 "No such file" import "$work/nothing" "$work/none.h5"
-refuse 2 "does not say what task its model is for" import "$work/bare.h5" "$work/none.h5"
-refuse 2 "arrays of 3 gates" import "$work/bare.h5" "$work/none.h5" --task tag --cell lstm
+refuse 2 "does not name the task of its model" import "$work/bare.h5" "$work/none.h5"
+refuse 2 "its arrays have 3 gates, --cell has 4" import "$work/bare.h5" "$work/none.h5" --task tag --cell lstm
 refuse 2 "task lm needs an embedding" import "$work/bare.h5" "$work/none.h5" --task lm
 refuse 2 "--tie-weights is for task lm" \
     import "$work/bare.h5" "$work/none.h5" --task tag --tie-weights
@@ -138,14 +138,14 @@ refuse 2 "--vocab-from: task classify" \
     import "$work/bare.h5" "$work/none.h5" --task classify --vocab-from "$work/words.h5"
 refuse 3 "the model has 4 outputs" \
     import "$work/bare.h5" "$work/none.h5" --task tag --classes-from "$work/values.h5"
-refuse 2 "wide as the hidden state: it has 5, and 6" \
+refuse 2 "wide as the hidden state; the widths are 5 and 6" \
     import "$work/open-export.h5" "$work/none.h5" --tie-weights
 refuse 4 "not a regular file" import "$work/pipe" "$work/none.h5"
 lm="rnn.weight_ih_l0=16x3:0.1 rnn.weight_hh_l0=16x4:0.2 rnn.bias_ih_l0=16:0
     rnn.bias_hh_l0=16:0 head.bias=7:0.5"
 # shellcheck disable=SC2086
 "$TOOL" params "$work/narrow.h5" $lm embed.weight=7x3:1
-refuse 3 "as wide as the hidden state: it has 3, and 4" \
+refuse 3 "as wide as the hidden state; the widths are 3 and 4" \
     import "$work/narrow.h5" "$work/none.h5"
 # shellcheck disable=SC2086
 "$TOOL" params "$work/narrow.h5" $lm embed.weight=7x3:1 head.weight=7x4:1
@@ -168,14 +168,14 @@ refuse 3 "head.weight is [4, 6], the model's head.weight is [4, 5]" \
     import "$work/wrong.h5" "$work/none.h5" --task classify
 # shellcheck disable=SC2086
 "$TOOL" params "$work/more.h5" $bare head.weight=4x5:1 rnn.weight_hr_l0=4x5:0
-refuse 3 "has no place for rnn.weight_hr_l0" \
+refuse 3 "has no parameter rnn.weight_hr_l0" \
     import "$work/more.h5" "$work/none.h5" --task classify
 "$TOOL" params "$work/few.h5" rnn.weight_ih_l0=15x3:1 rnn.weight_hh_l0=15x5:1
 refuse 3 "a model needs at least" import "$work/few.h5" "$work/none.h5" --task classify
 refuse 3 "not a checkpoint" import "$work/series.h5" "$work/none.h5"
 printf 'PK\003\004 and so on' >"$work/model.pt"
 refuse 3 "as torch.save writes" import "$work/model.pt" "$work/none.h5"
-refuse 4 "rnn_dist import makes one" eval "$work/relu-export.h5" --data "$work/values.h5"
+refuse 4 "convert it with rnn_dist import" eval "$work/relu-export.h5" --data "$work/values.h5"
 
 # ---- PyTorch: few calls, since it takes long to start
 python() {

@@ -266,8 +266,8 @@ START_TEST(arrays_at_the_root)
     rnnd_model_free(m);
     must_fail(RNND_EFILE, rnnd_checkpoint_load_model(in_folder("b"), be, &m, NULL));
     ck_assert_str_eq(rest_of_detail(),
-                     "b: named arrays, but no checkpoint (no attribute format); "
-                     "rnn_dist import makes one of them");
+                     "b: not a checkpoint (no attribute format); convert it with "
+                     "rnn_dist import");
 
     struct rnnd__hdf *f;
     struct rnnd__statedict sd;
@@ -393,7 +393,7 @@ START_TEST(what_does_not_fit_is_named)
 
     write_safetensors("a", &f32, ours, 5);
     refuse(&features, RNND_EUSAGE,
-           "a: has no head.bias; it holds rnn.weight_ih_l0 [12, 2], "
+           "a: has no head.bias; the file has rnn.weight_ih_l0 [12, 2], "
            "rnn.weight_hh_l0 [12, 3], rnn.bias_ih_l0 [12], rnn.bias_hh_l0 [12], "
            "head.weight "
            "[4, 3]; " MODEL_NEEDS);
@@ -402,7 +402,7 @@ START_TEST(what_does_not_fit_is_named)
     a[6] = (struct array){"rnn.weight_ih_l1", 12, 3, 0};
     write_safetensors("a", &f32, a, 7);
     refuse(&features, RNND_EUSAGE,
-           "a: the model has no place for rnn.weight_ih_l1; it holds "
+           "a: the model has no parameter rnn.weight_ih_l1; the file has "
            "rnn.weight_ih_l0 [12, 2], rnn.weight_hh_l0 [12, 3], rnn.bias_ih_l0 [12], "
            "rnn.bias_hh_l0 [12], head.weight [4, 3], head.bias [4], rnn.weight_ih_l1 "
            "[12, 3]; " MODEL_NEEDS);
@@ -411,22 +411,23 @@ START_TEST(what_does_not_fit_is_named)
     a[6] = (struct array){"other.weight", 4, 3, 0};
     a[7] = (struct array){"other.bias", 4, 0, 0};
     write_safetensors("a", &f32, a, 8);
-    refuse(&features, RNND_EUSAGE,
-           "a: several modules could be the head, and none of them is "
-           "`head`; it holds net.lstm.weight_ih_l0 [12, 2], net.lstm.weight_hh_l0 [12, "
-           "3], "
-           "net.lstm.bias_ih_l0 [12], net.lstm.bias_hh_l0 [12], net.fc.weight [4, 3], "
-           "net.fc.bias [4], other.weight [4, 3], other.bias [4]");
+    refuse(
+        &features, RNND_EUSAGE,
+        "a: several modules could be the head, none of them named "
+        "head; the file has net.lstm.weight_ih_l0 [12, 2], net.lstm.weight_hh_l0 [12, "
+        "3], "
+        "net.lstm.bias_ih_l0 [12], net.lstm.bias_hh_l0 [12], net.fc.weight [4, 3], "
+        "net.fc.bias [4], other.weight [4, 3], other.bias [4]");
 
     a[0] = (struct array){"x", 1, 0, 0};
     write_safetensors("a", &f32, a, 1);
     refuse(&features, RNND_EUSAGE,
-           "a: no recurrent layers (a name that ends in weight_ih_l0); "
-           "it holds x [1]");
+           "a: no recurrent layers (no name ends in weight_ih_l0); "
+           "the file has x [1]");
 
     write_safetensors("a", &i64, ours, 6);
     refuse(&features, RNND_EUSAGE,
-           "a: head.weight is no array of floating-point numbers");
+           "a: head.weight is not an array of floating-point numbers");
 }
 END_TEST
 
@@ -464,8 +465,9 @@ START_TEST(broken_files_are_refused)
               "12]}}",
               "12345678", 8);
     must_fail(RNND_EFILE, rnnd__statedict_open(in_folder("a"), &sd));
-    ck_assert_str_eq(rest_of_detail(), "a: truncated: a ends at byte 12 of the "
-                                       "elements, 8 are there");
+    ck_assert_str_eq(rest_of_detail(),
+                     "a: truncated: a ends at byte 12 of the elements, "
+                     "of which there are 8");
     ck_assert_int_eq(mkfifo(in_folder("pipe"), 0600), 0);
     must_fail(RNND_EFILE, rnnd__statedict_open(in_folder("pipe"), &sd));
     ck_assert_str_eq(rest_of_detail(), "pipe: not a regular file");
@@ -492,16 +494,16 @@ START_TEST(all_bytes_belong_to_one_array)
                    16) ", " ARRAY("b", "0", 8, 8) ", " ARRAY("a", "2", 0, 8) "}",
          NULL},
         {"{" ARRAY("a", "3", 0, 12) "}",
-         "a: not safetensors: 4 bytes at the end belong to no array"},
-        {"{}", "a: not safetensors: 16 bytes at the end belong to no array"},
+         "a: invalid safetensors file: 4 bytes at the end belong to no array"},
+        {"{}", "a: invalid safetensors file: 16 bytes at the end belong to no array"},
         {"{" ARRAY("a", "2", 0, 8) ", " ARRAY("b", "1", 12, 16) "}",
-         "a: not safetensors: b: 4 bytes before it belong to no array"},
+         "a: invalid safetensors file: b: 4 bytes before it belong to no array"},
         {"{" ARRAY("a", "3", 4, 16) "}",
-         "a: not safetensors: a: 4 bytes before it belong to no array"},
+         "a: invalid safetensors file: a: 4 bytes before it belong to no array"},
         {"{" ARRAY("a", "3", 0, 12) ", " ARRAY("b", "2", 8, 16) "}",
-         "a: not safetensors: b: its bytes are those of another array too"},
+         "a: invalid safetensors file: b: overlaps another array"},
         {"{" ARRAY("a", "4", 0, 16) ", " ARRAY("b", "2", 4, 12) "}",
-         "a: not safetensors: b: its bytes are those of another array too"},
+         "a: invalid safetensors file: b: overlaps another array"},
         {"{" ARRAY("b", "4", 0, 16) ", " ARRAY("a", "4", 0, 16) "}", NULL},
     };
 #undef ARRAY
@@ -518,7 +520,7 @@ START_TEST(all_bytes_belong_to_one_array)
         if (files[i].detail)
             ck_assert_str_eq(rest_of_detail(), files[i].detail);
         else /* which of two equal ones is named does not matter */
-            ck_assert_ptr_nonnull(strstr(rest_of_detail(), "those of another array"));
+            ck_assert_ptr_nonnull(strstr(rest_of_detail(), "overlaps another array"));
     }
 }
 END_TEST
@@ -592,8 +594,8 @@ START_TEST(a_model_of_bare_arrays)
     must(rnnd__statedict_open(in_folder("a"), &sd));
     must_fail(RNND_EUSAGE, rnnd__statedict_model(&sd, &opt, be, &m));
     ck_assert_str_eq(rest_of_detail(),
-                     "a: does not say what task its model is for; rnn_dist import "
-                     "--task TASK makes a checkpoint of it that does");
+                     "a: does not name the task of its model; convert it with "
+                     "rnn_dist import --task TASK");
     must(rnnd__options_set(&opt, "task", "classify", RNND_FROM_COMMAND_LINE));
     must(rnnd__statedict_model(&sd, &opt, be, &m));
     same_specs(&features, rnnd_model_spec(m));
@@ -729,9 +731,10 @@ START_TEST(cells_by_their_gates)
     refuse_import("task", "tag", RNND_EDATA, "no cell has 2 gates (an LSTM with proj");
     refuse_import("cell", "gru", RNND_EDATA, "no cell has 2 gates");
     write_safetensors("a", &f32, ours, 6);
-    refuse_import("cell", "gru", RNND_EUSAGE, "arrays of 4 gates, but --cell says");
+    refuse_import("cell", "gru", RNND_EUSAGE, "its arrays have 4 gates, --cell has 3");
     write_told("a", &f32, ours, 6, "\"rnn_dist.config\": \"cell = gru\"");
-    refuse_import("task", "tag", RNND_EDATA, "arrays of 4 gates, but its options say");
+    refuse_import("task", "tag", RNND_EDATA,
+                  "its arrays have 4 gates, the cell in its options has 3");
 }
 END_TEST
 
@@ -786,15 +789,16 @@ START_TEST(shapes_are_sane)
     static const struct {
         const char *name, *shape, *words;
     } odd[] = {
-        {"embed.weight", "0, 3", "embed.weight is [0, 3]: two dimensions, each from 1"},
+        {"embed.weight", "0, 3",
+         "embed.weight is [0, 3], expected two dimensions, each from 1"},
         {"embed.weight", "5, 0", "embed.weight is [5, 0]"},
         {"embed.weight", "0", "embed.weight is [0]"},
-        {"embed.weight", "1, 0, 1", "embed.weight has 3 dimensions"},
+        {"embed.weight", "1, 0, 1", "embed.weight is of 3 dimensions"},
         {"embed.weight", "4611686018427387904, 0", "is [4611686018427387904, 0]"},
         {"rnn.weight_ih_l0", "0, 4611686018427387904", "is [0, 4611686018427387904]"},
         {"rnn.weight_hh_l0", "0, 1099511627776", "is [0, 1099511627776]"},
         {"head.weight", "0", "head.weight is [0]"},
-        {"head.bias", "0", "head.bias is [0]: one dimension"},
+        {"head.bias", "0", "head.bias is [0], expected one dimension"},
         {"head.bias", "0, 4", "head.bias is [0, 4]"},
         {"rnn.bias_ih_l0", "0, 1", "rnn.bias_ih_l0 is [0, 1]"},
     };
