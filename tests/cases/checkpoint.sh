@@ -3,6 +3,7 @@
 # parameters come from a PyTorch module as they are.
 # shellcheck source=tests/cases/lib.sh
 . "$(dirname "$0")/lib.sh"
+command -v "${PYTHON:-python3}" >/dev/null || { echo "SKIP: there is no Python here"; exit 77; }
 python() {
     "${PYTHON:-python3}" "$srcdir/tests/cases/checkpoint.py" "$@"
 }
