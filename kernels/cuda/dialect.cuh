@@ -45,10 +45,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Test builds plant faults: `#if RNND_FAULT == 3` beside the right line. */
+/* Faults to be planted by test builds, one at a time: true where RNND_FAULT is n, else a
+   constant false that leaves no code. `what` says what is wrong then;
+   tests/simt/faults.sh finds the numbers and the words here, and wants each fault found
+   by a test. */
 #ifndef RNND_FAULT
 #define RNND_FAULT 0
 #endif
+#define PLANTED(n, what) (RNND_FAULT == (n))
 
 typedef __nv_bfloat16 bf16;
 

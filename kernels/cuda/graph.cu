@@ -56,9 +56,8 @@ void rnnd__graphs_close(struct rnnd__cuda *cuda)
 static bool is_key_of(const struct rnnd__graph *g, const int64_t *key)
 {
     size_t bytes = sizeof g->key;
-#if RNND_FAULT == 17 /* a graph is replayed for other buffers than its own */
-    bytes = 8 * sizeof *key;
-#endif
+    if (PLANTED(17, "a graph is replayed for other buffers than its own"))
+        bytes = 8 * sizeof *key;
     return g->used > 0 && memcmp(g->key, key, bytes) == 0;
 }
 

@@ -5,14 +5,17 @@
 cuda_sources = \
 	kernels/cuda/backend.cu \
 	kernels/cuda/comm_nccl.cu \
-	kernels/cuda/ends.cu \
+	kernels/cuda/dropout.cu \
+	kernels/cuda/embed.cu \
 	kernels/cuda/graph.cu \
+	kernels/cuda/loss.cu \
 	kernels/cuda/matrix.cu \
+	kernels/cuda/pool.cu \
 	kernels/cuda/rnn.cu \
 	kernels/cuda/rnn_persistent.cu \
+	kernels/cuda/rnn_plan.cu \
 	kernels/cuda/rnn_small.cu \
-	kernels/cuda/vector.cu \
-	kernels/cuda/vocab.cu
+	kernels/cuda/vector.cu
 
 cuda_headers = \
 	kernels/cuda/comm_nccl.h \
@@ -20,7 +23,8 @@ cuda_headers = \
 	kernels/cuda/dialect.cuh \
 	kernels/cuda/plugin.h \
 	kernels/cuda/rnn.cuh \
-	kernels/cuda/rnn_cells.cuh
+	kernels/cuda/rnn_cells.cuh \
+	kernels/cuda/rnn_persistent.cuh
 # What they depend on besides.
 cuda_depends = $(cuda_headers) kernels/backend.h kernels/cell.h lib/base/random.h \
 	lib/rnn_dist_enums.h

@@ -92,9 +92,8 @@ __global__ void __launch_bounds__(RNND__BLOCK)
             few += x[r * s.ld + col];
         sum += few;
     }
-#if RNND_FAULT == 5 /* the last lane writes beyond its array */
-    lane_sum[lane + 1][threadIdx.x % TILE] = sum;
-#endif
+    if (PLANTED(5, "the last lane writes beyond its array"))
+        lane_sum[lane + 1][threadIdx.x % TILE] = sum;
     lane_sum[lane][threadIdx.x % TILE] = sum;
     __syncthreads();
     if (lane > 0 || col >= s.cols)

@@ -1,7 +1,6 @@
 /*
  * rnn.cu - the time loop of one recurrent layer in one direction, forward beside
- * backward: its stepwise path, which takes any cell, size and precision, and the choice
- * between paths.
+ * backward: its stepwise path, which takes any cell, size and precision.
  *
  * A step is one product of cuBLAS over the rows alive and one kernel with the cells.
  * The host knows how many rows those are, so nothing waits inside the loop; loops of
@@ -253,10 +252,9 @@ __global__ void __launch_bounds__(RNND__BLOCK)
     for (int64_t i = thread_index(); i < s.R * s.H; i += thread_count()) {
         rnnd__place p = place_of(i, s.H);
         int64_t t = step_of_row(s.off, s.T, p.row), j = p.row - __ldg(s.off + t);
-        int64_t from = s.reverse ? t + 1 : t - 1;
-#if RNND_FAULT == 6 /* weights' gradients take the states of the step itself */
-        from = t;
-#endif
+        int64_t from = step_before(s.reverse, t);
+        if (PLANTED(6, "weights' gradients take the states of the step itself"))
+            from = t;
         bool old = s.reverse ? from < s.T && j < __ldg(s.n + from) : from >= 0;
         if (old)
             out[i] = s.y[(__ldg(s.off + from) + j) * s.ldy + p.col];
@@ -375,101 +373,12 @@ static void stepwise(struct rnnd_backend *be, const struct rnnd__rnn *r, bool ba
         steps(be, r);
 }
 
-/* ---- which path */
-
-/* What the planner decides, and says. */
-struct rnnd__loop_plan {
-    enum rnnd_rnn_path path;
-    rnnd__persistent_plan persistent;
-    char why[160];
-};
-
-/* Beyond so many rows a product of cuBLAS is worth its launch: planned, not measured
-   yet. */
-static int64_t most_rows(const struct rnnd__cuda *cuda)
-{
-    return cuda->precision == RNND_BF16 ? 256 : 128;
-}
-
-static rnnd__loop_plan small_plan(enum rnnd_cell cell, int64_t H)
-{
-    rnnd__loop_plan p = {RNND_PATH_SMALL, {}, ""};
-    snprintf(p.why, sizeof p.why,
-             "small: the weights of %lld units (of up to %lld) stay in "
-             "one multiprocessor",
-             (long long)H, (long long)rnnd__small_units(cell));
-    return p;
-}
-
-static rnnd__loop_plan stepwise_plan(const char *why)
-{
-    rnnd__loop_plan p = {RNND_PATH_STEPWISE, {}, ""};
-    snprintf(p.why, sizeof p.why, "stepwise: %s", why);
-    return p;
-}
-
-static rnnd__loop_plan persistent_plan(const rnnd__persistent_plan &persistent,
-                                       int64_t H)
-{
-    rnnd__loop_plan p = {RNND_PATH_PERSISTENT, persistent, ""};
-    snprintf(p.why, sizeof p.why,
-             "persistent: %d blocks hold the weights of %lld units, %d "
-             "group%s of rows%s",
-             persistent.members, (long long)H, persistent.groups,
-             persistent.groups == 1 ? "" : "s",
-             persistent.apart ? ", gates apart" : "");
-    return p;
-}
-
-static rnnd__loop_plan plan_for(const struct rnnd__cuda *cuda, enum rnnd_cell cell,
-                                int64_t H, int64_t N, int directions)
-{
-    bool small = H <= rnnd__small_units(cell), any = cuda->path == RNND_PATH_AUTO;
-    char why[96];
-    if (cuda->path == RNND_PATH_STEPWISE)
-        return stepwise_plan("as asked for");
-    if (small && cuda->path != RNND_PATH_PERSISTENT)
-        return small_plan(cell, H);
-    snprintf(why, sizeof why,
-             "%lld units, of which one multiprocessor holds the weights of "
-             "%lld",
-             (long long)H, (long long)rnnd__small_units(cell));
-    if (cuda->path == RNND_PATH_SMALL)
-        return stepwise_plan(why);
-    rnnd__persistent_plan persistent =
-        rnnd__persistent_plan_for(cuda, cell, H, N, directions);
-    if (persistent.groups == 0)
-        return stepwise_plan(persistent.why);
-    if (any && N > most_rows(cuda))
-        return stepwise_plan("many rows make a product of cuBLAS worth its launch");
-    return persistent_plan(persistent, H);
-}
-
-void rnnd__cuda_rnn_explain(struct rnnd_backend *be, enum rnnd_cell cell, int64_t H,
-                            int64_t N, char *text)
-{
-    rnnd__loop_plan p = plan_for(rnnd__cuda_of(be), cell, H, N, 1);
-    memcpy(text, p.why, sizeof p.why);
-    if (p.path != RNND_PATH_PERSISTENT)
-        return;
-    int groups = p.persistent.groups;
-    p = plan_for(rnnd__cuda_of(be), cell, H, N, 2);
-    size_t end = strlen(text);
-    if (p.persistent.directions == 1)
-        snprintf(text + end, sizeof p.why - end,
-                 "; of two directions one after the other, as "
-                 "both do not fit");
-    else if (p.persistent.groups < groups)
-        snprintf(text + end, sizeof p.why - end,
-                 "; of two directions at once %d group%s each", p.persistent.groups,
-                 p.persistent.groups == 1 ? "" : "s");
-}
-
 /* ---- entries */
 
 static rnnd__loop_plan plan_of(struct rnnd_backend *be, const struct rnnd__rnn *r)
 {
-    return plan_for(rnnd__cuda_of(be), r->cell, r->H, r->batch->N, r->other ? 2 : 1);
+    return rnnd__loop_plan_for(rnnd__cuda_of(be), r->cell, r->H, r->batch->N,
+                               r->other ? 2 : 1);
 }
 
 void rnnd__cuda_rnn_forward(struct rnnd_backend *be, const struct rnnd__rnn *r)

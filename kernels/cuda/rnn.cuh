@@ -42,6 +42,38 @@ static inline rnnd__before rnnd__before_step(const struct rnnd__rnn *r, int64_t 
     return t > 0 ? rnnd__before{b->off[t - 1], b->n[t]} : rnnd__before{0, 0};
 }
 
+/* ---- loops on the device */
+
+/* What a launch takes: a loop with its sizes and the direction of the first row of the
+   grid, and the direction of the second, where there is one. */
+template <class Loop> struct rnnd__both_directions {
+    Loop loop;
+    decltype(Loop::d) other;
+};
+
+/* The loop of this block's row of the grid. A copy: an index that is known at run time
+   would cost a trip to memory at each use. */
+template <class Loop>
+__device__ __forceinline__ Loop own_direction(const rnnd__both_directions<Loop> &both)
+{
+    Loop p = both.loop;
+    if (blockIdx.y == 1 && !PLANTED(16, "both directions of a layer are the first"))
+        p.d = both.other;
+    return p;
+}
+
+/* The i-th step of T, from the last one to the first where it falls. */
+__device__ __forceinline__ int64_t nth_step(bool falls, int64_t i, int64_t T)
+{
+    return falls ? T - 1 - i : i;
+}
+
+/* The step whose states a direction reads at step t; -1 or T before its first. */
+__device__ __forceinline__ int64_t step_before(bool reverse, int64_t t)
+{
+    return reverse ? t + 1 : t - 1;
+}
+
 /* ---- rnn_small.cu: few units, any precision asked for */
 
 /* The most units that a block holds the weights of. */
@@ -51,7 +83,7 @@ int64_t rnnd__small_units(enum rnnd_cell cell);
 void rnnd__small_forward(struct rnnd_backend *, const struct rnnd__rnn *);
 void rnnd__small_backward(struct rnnd_backend *, const struct rnnd__rnn *);
 
-/* ---- rnn_persistent.cu: bf16 and tf32, where the weights fit into shared memory -- */
+/* ---- rnn_persistent.cu: bf16 and tf32, where the weights fit into shared memory */
 
 enum { RNND__MOST_BLOCKS = 1024 };
 
@@ -78,5 +110,18 @@ void rnnd__persistent_forward(struct rnnd_backend *, const struct rnnd__rnn *,
                               const rnnd__persistent_plan &);
 void rnnd__persistent_backward(struct rnnd_backend *, const struct rnnd__rnn *,
                                const rnnd__persistent_plan &);
+
+/* ---- rnn_plan.cu: which path a layer takes */
+
+struct rnnd__loop_plan {
+    enum rnnd_rnn_path path;
+    rnnd__persistent_plan persistent;
+    /* in words */
+    char why[160];
+};
+
+/* For a layer of H units in so many directions, and batches of N sequences. */
+rnnd__loop_plan rnnd__loop_plan_for(const struct rnnd__cuda *cuda, enum rnnd_cell cell,
+                                    int64_t H, int64_t N, int directions);
 
 #endif

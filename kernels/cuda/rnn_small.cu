@@ -18,9 +18,8 @@ enum { MOST_ROWS = 8, UNITS_STEP = 16 };
 
 /* Threads of a block for K units: beyond 112 there are at most three gates. A second
    block on a multiprocessor would cost registers, of which the weights take K. At K =
-   112, 14 warps of 128 registers, some 26 values a thread lie in local memory: read
-   once a step, which is little beside the launches that the stepwise path would
-   take. */
+   112, 14 warps of 128 registers, some 26 values a thread are in local memory, which
+   costs little beside the launches of the stepwise path. */
 constexpr int most_threads(int K)
 {
     return K <= 112 ? 4 * K : 3 * K;
@@ -41,25 +40,6 @@ struct rnnd__small {
     const int32_t *n, *len;
     rnnd__small_direction d;
 };
-
-/* What a launch takes: a direction for each row of its grid. */
-struct rnnd__small_layer {
-    rnnd__small s;
-    rnnd__small_direction other;
-};
-
-/* A copy: an index that is known at run time would cost a trip to memory at each
-   use. */
-__device__ __forceinline__ rnnd__small own_direction(const rnnd__small_layer &layer)
-{
-    rnnd__small s = layer.s;
-#if RNND_FAULT == 16 /* both directions of a layer are the first */
-#else
-    if (blockIdx.y == 1)
-        s.d = layer.other;
-#endif
-    return s;
-}
 
 /* The sequences of this block: first .. first+count-1, of which the first is the
    longest. */
@@ -156,9 +136,8 @@ __device__ __forceinline__ float small_unit(const rnnd__small &s, const float *s
     int64_t at = row * H + k;
     if (s.cell == RNND_LSTM) {
         rnnd__lstm cell = {sum[k], sum[H + k], sum[2 * H + k], sum[3 * H + k]};
-#if RNND_FAULT == 7 /* gates in another order than PyTorch's */
-        cell = {sum[k], sum[H + k], sum[3 * H + k], sum[2 * H + k]};
-#endif
+        if (PLANTED(7, "gates in another order than PyTorch's"))
+            cell = {sum[k], sum[H + k], sum[3 * H + k], sum[2 * H + k]};
         float h = rnnd__lstm_forward(&cell, c);
         gates[0] = cell.i;
         gates[H] = cell.f;
@@ -210,10 +189,8 @@ __device__ __forceinline__ void small_step(const rnnd__small &s,
     for (int j = 0; j < live && g < GH; j++)
         m.sum[j * GH + g] =
             product(w, m.h + j * K) + bias + (apart ? 0 : x[j * GH + g]);
-#if RNND_FAULT == 1 /* sums are read without a barrier behind their writing */
-#else
-    __syncthreads();
-#endif
+    if (!PLANTED(1, "sums are read without a barrier after they are written"))
+        __syncthreads();
     for (int i = g; i < live * H; i += (int)blockDim.x) {
         int j = i / H, k = i % H;
         float h = small_unit(s, m.sum + j * GH, x + j * GH, m.h[j * K + k], m.c + i,
@@ -226,10 +203,10 @@ __device__ __forceinline__ void small_step(const rnnd__small &s,
 
 template <int K>
 __global__ void __launch_bounds__(most_threads(K), 1)
-    small_forward(rnnd__small_layer layer)
+    small_forward(rnnd__both_directions<rnnd__small> both)
 {
     SHARED_DYN(float, memory);
-    const rnnd__small s = own_direction(layer);
+    const rnnd__small s = own_direction(both);
     int H = (int)s.H, GH = s.G * H, g = (int)threadIdx.x;
     rnnd__small_block b = own_block(s);
     rnnd__small_forward_memory m = {memory, memory + s.rows * K,
@@ -242,18 +219,16 @@ __global__ void __launch_bounds__(most_threads(K), 1)
     load_states(m.h, K, s.d.h0, s, b);
     load_states(m.c, H, s.d.c0, s, b);
     if (b.steps > 0)
-        fetch_inputs(s, b, m.x, s.d.reverse ? b.steps - 1 : 0);
+        fetch_inputs(s, b, m.x, nth_step(s.d.reverse, 0, b.steps));
     __syncthreads();
     for (int64_t i = 0; i < b.steps; i++) {
-        int64_t t = s.d.reverse ? b.steps - 1 - i : i;
+        int64_t t = nth_step(s.d.reverse, i, b.steps);
         float *x = m.x + (i % 2) * s.rows * GH,
               *next = m.x + ((i + 1) % 2) * s.rows * GH;
-#if RNND_FAULT == 4 /* copies that are still on their way are used */
-#else
-        copy_wait<0>();
-#endif
+        if (!PLANTED(4, "copies that have not arrived are used"))
+            copy_wait<0>();
         if (i + 1 < b.steps)
-            fetch_inputs(s, b, next, s.d.reverse ? t - 1 : t + 1);
+            fetch_inputs(s, b, next, nth_step(s.d.reverse, i + 1, b.steps));
         small_step<K>(s, b, m, w, bias, x, t);
     }
     store_states(s.d.hn, m.h, K, s, b);
@@ -276,7 +251,7 @@ __device__ __forceinline__ float state_before(const rnnd__small &s,
                                               const float *initial, int64_t t, int j,
                                               int k)
 {
-    int64_t from = s.d.reverse ? t + 1 : t - 1;
+    int64_t from = step_before(s.d.reverse, t);
     bool old = s.d.reverse ? from < s.T && b.first + j < __ldg(s.n + from) : from >= 0;
     if (old)
         return rows[(row_at(s, b, from) + j) * ld + k];
@@ -346,10 +321,10 @@ __device__ __forceinline__ void small_step_backward(
 
 template <int K>
 __global__ void __launch_bounds__(most_threads(K), 1)
-    small_backward(rnnd__small_layer layer)
+    small_backward(rnnd__both_directions<rnnd__small> both)
 {
     SHARED_DYN(float, memory);
-    const rnnd__small s = own_direction(layer);
+    const rnnd__small s = own_direction(both);
     int H = (int)s.H, GH = s.G * H, g = (int)threadIdx.x;
     rnnd__small_block b = own_block(s);
     rnnd__small_backward_memory m = {memory, memory + s.rows * s.G * K,
@@ -366,7 +341,7 @@ __global__ void __launch_bounds__(most_threads(K), 1)
     load_states(m.dc, H, s.d.dcn, s, b);
     __syncthreads();
     for (int64_t i = 0; i < b.steps; i++)
-        small_step_backward<K>(s, b, m, w, s.d.reverse ? i : b.steps - 1 - i);
+        small_step_backward<K>(s, b, m, w, nth_step(!s.d.reverse, i, b.steps));
     __syncthreads();
     store_states(s.d.dh0, m.dh, H, s, b);
     store_states(s.d.dc0, m.dc, H, s, b);
@@ -374,7 +349,7 @@ __global__ void __launch_bounds__(most_threads(K), 1)
 
 /* ---- launching */
 
-typedef void small_kernel(rnnd__small_layer);
+typedef void small_kernel(rnnd__both_directions<rnnd__small>);
 
 /* For up to 16, 32, … 128 units. */
 static small_kernel *const forward_kernels[] = {
@@ -409,7 +384,7 @@ static rnnd__small_direction direction_of(const struct rnnd__rnn *r)
             rnnd__floats(r->dc0)};
 }
 
-static rnnd__small_layer layer_of(const struct rnnd__rnn *r, int rows)
+static rnnd__both_directions<rnnd__small> both_of(const struct rnnd__rnn *r, int rows)
 {
     const struct rnnd__packed *b = r->batch;
     rnnd__small s = {r->cell,
@@ -450,7 +425,7 @@ static void launch_small(struct rnnd_backend *be, const struct rnnd__rnn *r,
                   launch(kernels[(r->H - 1) / UNITS_STEP],
                          dim3((unsigned)rnnd__ratio_up(N, rows), directions),
                          dim3(threads), (size_t)rows * row_bytes, cuda->stream,
-                         layer_of(r, rows)),
+                         both_of(r, rows)),
                   "a small recurrent layer");
 }
 

@@ -53,9 +53,8 @@ int rnnd__cuda_sum_sq(struct rnnd_backend *be, int64_t n, double *result,
                                       cudaMemcpyDeviceToHost, cuda->stream),
                       "norm");
     int status = rnnd__cuda_sync(be);
-#if RNND_FAULT == 10 /* the host reads the device's memory */
-    *cuda->answer = *cuda->partial;
-#endif
+    if (PLANTED(10, "the host reads the device's memory"))
+        *cuda->answer = *cuda->partial;
     if (status == 0)
         *result = *cuda->answer;
     return status;

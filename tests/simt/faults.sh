@@ -1,35 +1,50 @@
 #!/bin/sh
-# faults.sh BUILD SUITE FILE... - the net itself is tested: every fault that is planted in the
-# kernels must make the suite fail.
+# faults.sh BUILD SUITE FILE... - tests the tests: every fault that the kernels declare must
+# make the suite fail.
 #
-# A fault is a block `#if RNND_FAULT == n` in one of the files, with a comment on that line that
-# says what it is. For each n the command BUILD makes a plug-in (FAULT=n, and in FAULTY the .cu
-# files that hold it: all, if a header does), then the command SUITE runs under some schedules
+# A fault is a condition PLANTED(n, "what is wrong") in one of the files. For each n the command
+# BUILD makes a plug-in (FAULT=n, and in FAULTY the .cu files to compile again: those that hold
+# it, or that include a header that does), then the command SUITE runs under some schedules
 # until it fails. A suite that cannot run (77) proves nothing and is a failure here. Ends with a
 # table of what found which: the last line "== TEST" that the suite printed.
 set -u
 build=$1 suite=$2
 shift 2
-log=$(mktemp) table=$(mktemp)
-trap 'rm -f "$log" "$table"' EXIT
+log=$(mktemp) table=$(mktemp) planted=$(mktemp)
+trap 'rm -f "$log" "$table" "$planted"' EXIT
 
-numbers=$(cat "$@" | sed -n 's/^#.*RNND_FAULT == \([0-9][0-9]*\).*/\1/p' | sort -n -u)
-sources=$(for f in "$@"; do case $f in *.cu) echo "$f" ;; esac; done)
+# A line for each: NUMBER FILE WHAT. A call may be broken over lines.
+for file in "$@"; do
+    tr -s ' \n' '  ' <"$file" | grep -o 'PLANTED([0-9][0-9]*, "[^"]*")' |
+        sed "s,^PLANTED(\([0-9]*\)\, \"\(.*\)\")\$,\1 $file \2,"
+done >"$planted"
+numbers=$(cut -d' ' -f1 "$planted" | sort -n -u)
 
-# holders N: the .cu files to compile for fault N.
+# includers FILE...: the .cu files among all, and those that include one of the headers among
+# them, directly or not.
+includers() {
+    for one in "$@"; do
+        case $one in
+        *.cu) echo "$one" ;;
+        *)
+            # shellcheck disable=SC2046,SC2086 # lists of files
+            set -- $(grep -l "include \"\(.*/\)\?$(basename "$one")\"" $files)
+            [ $# = 0 ] || includers "$@"
+            ;;
+        esac
+    done
+}
+files=$*
+
+# holders N: the .cu files to compile for fault N, each once.
 holders() {
-    files=$(grep -l "^#.*RNND_FAULT == $1\\>" "$@")
-    case $files in
-    *.cuh* | *.h*) echo "$sources" ;;
-    *) echo "$files" ;;
-    esac
+    # shellcheck disable=SC2046 # a list of files
+    includers $(sed -n "s,^$1 \([^ ]*\) .*,\1,p" "$planted" | sort -u) | sort -u
 }
 
-# what_is N: the comment beside it.
+# what_is N: in words.
 what_is() {
-    n=$1
-    shift
-    sed -n "s,^#.*RNND_FAULT == $n  */\\* *\\([^*]*\\).*,\\1,p" "$@" | head -n 1
+    sed -n "s,^$1 [^ ]* ,,p" "$planted" | head -n 1
 }
 
 # what_was_said: what tells the fault, of the test that ended the suite.
@@ -48,8 +63,8 @@ row() {
 missed=0 count=0
 for FAULT in $numbers; do
     count=$((count + 1))
-    FAULTY=$(holders "$FAULT" "$@" 2>/dev/null | tr '\n' ' ')
-    what=$(what_is "$FAULT" "$@" | sed 's/ *$//')
+    FAULTY=$(holders "$FAULT" | tr '\n' ' ')
+    what=$(what_is "$FAULT")
     export FAULT FAULTY
     if ! sh -c "$build" >"$log" 2>&1 </dev/null; then
         echo "fault $FAULT ($what): cannot be built"
