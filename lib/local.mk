@@ -1,6 +1,6 @@
 # lib/local.mk - the library: every room, and the kernels of kernels/local.mk.
 lib_LIBRARIES += librnn_dist.a
-include_HEADERS += lib/rnn_dist.h lib/rnn_dist_enums.h
+include_HEADERS += lib/rnn_dist.h lib/rnn_dist_enums.h lib/rnn_dist_options.h
 
 # automake does not see that these are objects to build first.
 librnn_dist_a_LIBADD =

@@ -1,6 +1,6 @@
 /*
- * chart.c - draws curves: finds the ranges, lays a grid at round numbers, and writes
- * SVG.
+ * chart.c - draws curves as SVG: finds the ranges, draws a grid at round numbers and
+ * the curves.
  */
 #include "record/chart.h"
 #include "base/list.h"
@@ -15,12 +15,12 @@ struct point {
 
 struct rnnd__chart {
     const char *title, *axis;
-    /* struct rnnd__list of struct point */
+    /* list of struct rnnd__list, each of struct point */
     struct rnnd__list curve;
 };
 
 enum { WIDTH = 460, HEIGHT = 260, LEFT = 62, RIGHT = 12, TOP = 8, BOTTOM = 34 };
-enum { LINES = 5, POINTS = 600 }; /* about, of the grid; at most, of a curve */
+enum { LINES = 5, POINTS = 600 }; /* grid lines (about); points of a curve (at most) */
 
 const char *rnnd__chart_colour(int i)
 {
@@ -64,7 +64,7 @@ void rnnd__chart_free(struct rnnd__chart *chart)
 /* ---- ranges */
 
 struct range {
-    /* of the grid */
+    /* low and high are grid lines */
     double low, high, step;
 };
 
@@ -76,8 +76,8 @@ static void widen(struct range *r, double value)
         r->high = value;
 }
 
-/* 1, 2 or 5 times a power of ten, for about LINES lines; the range begins and ends on
-   one. */
+/* Sets the step to 1, 2 or 5 times a power of ten, for about LINES lines, and extends
+   the range to multiples of it. */
 static void round_out(struct range *r)
 {
     if (r->high - r->low < 1e-9 * fmax(fabs(r->low), fabs(r->high)) ||
@@ -95,7 +95,7 @@ static void round_out(struct range *r)
     r->high = ceil(r->high / r->step * (1 - 1e-12)) * r->step;
 }
 
-/* False where there is nothing to draw. */
+/* Ranges of all finite points; false where there are none. */
 static bool ranges(const struct rnnd__chart *chart, struct range *x, struct range *y)
 {
     *x = *y = (struct range){NAN, NAN, 0};
@@ -133,7 +133,7 @@ static int lines_of(const struct range *r)
     return (int)lround((r->high - r->low) / r->step);
 }
 
-/* Zero is zero, whatever rounding left of it. */
+/* Exactly 0 where rounding errors leave a tiny number. */
 static double grid_value(const struct range *r, int i)
 {
     double value = r->low + i * r->step;
@@ -158,7 +158,7 @@ static void put_grid(const struct range *x, const struct range *y, FILE *out)
     }
 }
 
-/* The mean of count points; not finite where one is. */
+/* The mean of count points; not finite if any of them is not. */
 static struct point mean(const struct point *p, int64_t count)
 {
     struct point sum = {0, 0};
@@ -187,7 +187,7 @@ static void put_curve(const struct rnnd__list *curve, int number, const struct r
             fprintf(out, "%s%.1f %.1f", pen ? "L" : "M", place_x(x, at.x),
                     place_y(y, at.y));
         if (there && !pen)
-            fputs("h0", out); /* a point of its own is seen as one */
+            fputs("h0", out); /* makes a single point visible */
         pen = there;
     }
     fputs("\"/>\n", out);
@@ -205,7 +205,7 @@ void rnnd__chart_put(const struct rnnd__chart *chart, FILE *out)
     put_grid(&x, &y, out);
     fprintf(out, "<text x=%d y=%d text-anchor=end>%s</text>\n", WIDTH - RIGHT,
             HEIGHT - 4, chart->axis);
-    for (int64_t i = chart->curve.count; i-- > 0;) /* the thin ones below theirs */
+    for (int64_t i = chart->curve.count; i-- > 0;) /* thin curves below the others */
         put_curve(curve_of(chart, i), (int)i, &x, &y, out);
     fputs("</svg></figure>\n", out);
 }

@@ -8,19 +8,19 @@
 
 struct rnnd__chart;
 
-/* title and axis are kept by reference. */
+/* title and axis are borrowed. Freed by rnnd__chart_free. */
 RNND_CHECKED int rnnd__chart_new(const char *title, const char *axis,
                                  struct rnnd__chart **out);
-/* A point of curve 2 i, or of its thin companion 2 i + 1, both in the colour of i. A y
-   that is not finite makes a gap. */
+/* Appends a point to curve 2 i, or to the thin curve 2 i + 1, both in the colour of
+   i. A y that is not finite makes a gap. EDEVICE where there is no memory. */
 RNND_CHECKED int rnnd__chart_add(struct rnnd__chart *chart, int curve, double x,
                                  double y);
-/* A <figure>; nothing where there is no point. Long curves are thinned out: then a
-   point is the mean of some. */
+/* Writes a <figure>, or nothing where there are no points. Of a long curve, several
+   points are drawn as their mean. Write errors are left to the stream. */
 void rnnd__chart_put(const struct rnnd__chart *chart, FILE *out);
 void rnnd__chart_free(struct rnnd__chart *chart);
 
-/* As CSS has it. */
+/* The colour of curve i, in CSS notation. */
 const char *rnnd__chart_colour(int i);
 
 #endif

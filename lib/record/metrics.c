@@ -1,8 +1,8 @@
 /*
- * metrics.c - writes metrics.jsonl, cuts it back for a resumed run, and finds its
- * result.
+ * metrics.c - writes metrics.jsonl, removes records before a run resumes, and reads
+ * them.
  *
- * Lines that stay are copied as they are, so a cut changes no byte of them.
+ * Records that remain are copied byte for byte.
  */
 #include "record/metrics.h"
 #include "base/file.h"
@@ -34,7 +34,7 @@ static json_t *number(double value)
     return isfinite(value) ? json_real(value) : json_null();
 }
 
-/* A path may hold bytes that are no UTF-8, which JSON does not know. */
+/* In a path that is not UTF-8, which JSON requires, other bytes become '?'. */
 static json_t *text(const char *value)
 {
     json_t *string = json_string(value);
@@ -53,12 +53,12 @@ static json_t *text(const char *value)
 static int add_option(void *context, const char *name, enum rnnd__option_kind kind,
                       const char *value)
 {
-    json_t *member = kind == RNND_SWITCH    ? json_boolean(!strcmp(value, "yes"))
+    json_t *member = kind == RNND_SWITCH    ? json_boolean(strcmp(value, "yes") == 0)
                      : kind == RNND_INTEGER ? json_integer(strtoll(value, NULL, 10))
                      : kind == RNND_REAL    ? number(strtod(value, NULL))
                                             : text(value);
     if (json_object_set_new(context, name, member) < 0)
-        return rnnd__fail_memory(strlen(value), "a record");
+        return rnnd__fail_memory(strlen(value), "a metrics record");
     return 0;
 }
 
@@ -68,7 +68,7 @@ static int add_result(json_t *record, const struct rnnd_metrics *result)
                 json_object_set_new(record, "targets", json_integer(result->targets));
     if (result->metric)
         fault |= json_object_set_new(record, result->metric, number(result->value));
-    return fault ? rnnd__fail_memory(0, "a record") : 0;
+    return fault ? rnnd__fail_memory(0, "a metrics record") : 0;
 }
 
 /* ---- the log */
@@ -82,7 +82,7 @@ int rnnd__metrics_open(const char *run_dir, struct rnnd__metrics_log **out)
         free(log);
         return status;
     }
-    /* not to wait for the reader of a pipe */
+    /* O_NONBLOCK: do not wait for the reader of a pipe */
     log->fd =
         open(log->path, O_WRONLY | O_APPEND | O_CREAT | O_NONBLOCK | O_CLOEXEC, 0666);
     if (log->fd < 0) {
@@ -104,15 +104,15 @@ void rnnd__metrics_close(struct rnnd__metrics_log *log)
     free(log);
 }
 
-/* Appends a record, and takes it. */
+/* Appends a record, and releases it. */
 static int append(struct rnnd__metrics_log *log, json_t *record)
 {
     char *line = record ? json_dumps(record, JSON_STYLE) : NULL;
     json_decref(record);
     if (!line)
-        return rnnd__fail_memory(0, "a record");
+        return rnnd__fail_memory(0, "a metrics record");
     size_t length = strlen(line);
-    line[length] = '\n'; /* in the place of the end */
+    line[length] = '\n'; /* instead of the terminating 0 */
     int status = rnnd__file_append(log->fd, log->path, line, length + 1);
     free(line);
     return status;
@@ -122,12 +122,12 @@ int rnnd__metrics_start(struct rnnd__metrics_log *log,
                         const struct rnnd__start_record *r)
 {
     json_t *config = json_object(), *devices = json_array();
-    int status = config && devices ? 0 : rnnd__fail_memory(0, "a record");
+    int status = config && devices ? 0 : rnnd__fail_memory(0, "a metrics record");
     if (status == 0)
         status = rnnd__options_each(r->opt, add_option, config);
     for (int rank = 0; rank < r->ranks && status == 0; rank++)
         if (json_array_append_new(devices, text(r->devices[rank])) < 0)
-            status = rnnd__fail_memory(0, "a record");
+            status = rnnd__fail_memory(0, "a metrics record");
     if (status < 0) {
         json_decref(config);
         json_decref(devices);
@@ -191,30 +191,26 @@ int rnnd__metrics_end(struct rnnd__metrics_log *log, int status, int64_t updates
                                  number(seconds)));
 }
 
-/* ---- reading it */
+/* ---- removing records */
 
-static bool is_event(const json_t *record, const char *event)
-{
-    const char *name = json_string_value(json_object_get(record, "event"));
-    return name && !strcmp(name, event);
-}
-
-/* What of a run a checkpoint knows. */
+/* What a checkpoint includes of a run. */
 struct known {
     int64_t update, validated;
 };
 
-/* Whether a line belongs to that. A line cut short by a crash does not. */
-static bool belongs(const char *line, size_t length, const struct known *known)
+/* Whether a line stays. Incomplete lines, as after a crash, do not. */
+static bool stays(const char *line, size_t length, const struct known *known)
 {
     json_t *record = json_loadb(line, length, 0, NULL);
     if (!record)
         return false;
-    bool end = is_event(record, "end"), valid = is_event(record, "valid");
+    bool end = rnnd__metrics_is(record, "end"),
+         valid = rnnd__metrics_is(record, "valid");
     const json_t *at = json_object_get(record, end ? "updates" : "update");
     int64_t update = json_integer_value(at);
-    bool keep = is_event(record, "start") || !at || update <= known->update;
-    if (is_event(record, "train") && json_is_true(json_object_get(record, "partial")))
+    bool keep = rnnd__metrics_is(record, "start") || !at || update <= known->update;
+    if (rnnd__metrics_is(record, "train") &&
+        json_is_true(json_object_get(record, "partial")))
         keep = false;
     if (valid && update > known->validated)
         keep = false;
@@ -222,28 +218,24 @@ static bool belongs(const char *line, size_t length, const struct known *known)
     return keep;
 }
 
-static int copy_lines(FILE *from, FILE *to, const char *to_path,
-                      const struct known *known)
+/* Write errors show when `to` is committed. */
+static int copy_lines(FILE *from, FILE *to, const char *path, const struct known *known)
 {
     char *line = NULL;
     size_t room = 0;
     ssize_t length;
-    bool whole = true;
-    while (whole && (length = getline(&line, &room, from)) > 0) {
-        if (!belongs(line, (size_t)length, known))
+    while ((length = getline(&line, &room, from)) > 0) {
+        if (!stays(line, (size_t)length, known))
             continue;
-        whole = fwrite(line, 1, (size_t)length, to) == (size_t)length;
-        if (whole && line[length - 1] != '\n')
-            whole = putc('\n', to) != EOF;
+        fwrite(line, 1, (size_t)length, to);
+        if (line[length - 1] != '\n')
+            putc('\n', to);
     }
     free(line);
-    if (ferror(from))
-        return rnnd__file_fail("read what goes to", to_path);
-    whole = whole && fflush(to) == 0 && fsync(fileno(to)) == 0;
-    return whole ? 0 : rnnd__file_fail("write", to_path);
+    return ferror(from) ? rnnd__file_fail("read", path) : 0;
 }
 
-/* A rename is safe once the folder is written. */
+/* Makes a rename durable. */
 static int sync_folder(const char *run_dir)
 {
     int fd = open(run_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -257,18 +249,14 @@ static int sync_folder(const char *run_dir)
 static int rewrite(const char *run_dir, FILE *from, const char *path,
                    const struct known *known)
 {
-    char *temp;
-    RNND_TRY(rnnd__run_dir_file(run_dir, "metrics.jsonl.tmp", &temp));
-    FILE *to = fopen(temp, "w");
-    int status = to ? copy_lines(from, to, temp, known) : rnnd__file_fail("open", temp);
-    if (to && fclose(to) != 0 && status == 0)
-        status = rnnd__file_fail("write", temp);
-    if (status == 0 && rename(temp, path) < 0)
-        status = rnnd__file_fail("replace", path);
-    if (status < 0 && to)
-        unlink(temp);
-    free(temp);
-    RNND_TRY(status);
+    struct rnnd__file to;
+    RNND_TRY(rnnd__file_create(path, &to));
+    int status = copy_lines(from, to.stream, path, known);
+    if (status < 0) {
+        rnnd__file_drop(&to);
+        return status;
+    }
+    RNND_TRY(rnnd__file_commit(&to));
     return sync_folder(run_dir);
 }
 
@@ -287,50 +275,74 @@ int rnnd__metrics_cut(const char *run_dir, int64_t update, int64_t validated)
     return status;
 }
 
-/* ---- results */
+/* ---- reading */
 
-/* The last record of each of two events; NULL where there is none. */
-static void find_last(FILE *from, const char *const event[2], json_t *last[2])
+bool rnnd__metrics_is(const json_t *record, const char *event)
 {
-    char *line = NULL;
+    const char *name = json_string_value(json_object_get(record, "event"));
+    return name && strcmp(name, event) == 0;
+}
+
+int rnnd__metrics_each(const char *run_dir,
+                       void (*visit)(void *context, json_t *record), void *context)
+{
+    char *path, *line = NULL;
     size_t room = 0;
     ssize_t length;
-    last[0] = last[1] = NULL;
-    while ((length = getline(&line, &room, from)) > 0) {
+    FILE *file;
+    RNND_TRY(rnnd__run_dir_file(run_dir, "metrics.jsonl", &path));
+    int status = rnnd__file_open(path, &file);
+    if (status == 0 && !file)
+        status = rnnd__fail(RNND_EFILE, "%s: missing: not a run folder", path);
+    while (status == 0 && (length = getline(&line, &room, file)) > 0) {
         json_t *record = json_loadb(line, (size_t)length, 0, NULL);
-        for (int i = 0; i < 2; i++)
-            if (is_event(record, event[i])) {
-                json_decref(last[i]);
-                last[i] = json_incref(record);
-            }
+        if (record)
+            visit(context, record);
         json_decref(record);
     }
+    if (status == 0 && ferror(file))
+        status = rnnd__file_fail("read", path);
+    if (file)
+        fclose(file);
     free(line);
+    free(path);
+    return status;
+}
+
+/* ---- results */
+
+/* The last record of each event. */
+struct last {
+    json_t *end, *valid;
+};
+
+static void keep_last(void *context, json_t *record)
+{
+    struct last *last = context;
+    json_t **kept = rnnd__metrics_is(record, "end")     ? &last->end
+                    : rnnd__metrics_is(record, "valid") ? &last->valid
+                                                        : NULL;
+    if (!kept)
+        return;
+    json_decref(*kept);
+    *kept = json_incref(record);
 }
 
 int rnnd__metrics_result(const char *run_dir, char **json)
 {
-    static const char *const events[2] = {"end", "valid"};
-    char *path, *line = NULL;
-    FILE *from = NULL;
-    json_t *last[2] = {NULL, NULL};
-    RNND_TRY(rnnd__run_dir_file(run_dir, "metrics.jsonl", &path));
-    int status = rnnd__file_open(path, &from);
-    if (status == 0 && from)
-        find_last(from, events, last);
-    if (status == 0 && !last[0])
-        status = rnnd__fail(RNND_EFILE, "%s has no end record", path);
-    if (status == 0 && last[1])
-        json_object_set(last[0], "valid", last[1]);
-    if (status == 0 && !(line = json_dumps(last[0], JSON_STYLE)))
-        status = rnnd__fail_memory(0, "a record");
+    struct last last = {NULL, NULL};
+    char *line = NULL;
+    int status = rnnd__metrics_each(run_dir, keep_last, &last);
+    if (status == 0 && !last.end)
+        status = rnnd__fail(RNND_EFILE, "%s/metrics.jsonl: has no end record", run_dir);
+    if (status == 0 && last.valid)
+        json_object_set(last.end, "valid", last.valid);
+    if (status == 0 && !(line = json_dumps(last.end, JSON_STYLE)))
+        status = rnnd__fail_memory(0, "a metrics record");
     if (status == 0)
         *json = line;
-    json_decref(last[0]);
-    json_decref(last[1]);
-    if (from)
-        fclose(from);
-    free(path);
+    json_decref(last.end);
+    json_decref(last.valid);
     return status;
 }
 

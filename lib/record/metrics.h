@@ -1,34 +1,41 @@
 /*
- * metrics.h - metrics.jsonl, the record of a run: one JSON object a line.
+ * metrics.h - metrics.jsonl, the record of a run: one JSON object per line
+ * (rnn_dist-checkpoint(5)).
  *
- * Takes small structs from the trainer, writes each as one line by one write.
- * Non-finite numbers are null. Used on rank 0 only; knows no model and no communicator.
+ * Each record is one small struct, written as one line by one write. Numbers that are
+ * not finite become null. Rank 0 only; knows no model and no communicator.
  */
 #ifndef RNND_METRICS_H
 #define RNND_METRICS_H
 
 #include "rnn_dist.h"
 
+struct json_t;
+
+/* An open metrics.jsonl. */
 struct rnnd__metrics_log;
 
-/* Opens run_dir/metrics.jsonl for appending, made if it is not there. */
+/* Opens run_dir/metrics.jsonl for appending, and creates it if it is missing. EFILE
+   where that fails. */
 RNND_CHECKED int rnnd__metrics_open(const char *run_dir,
                                     struct rnnd__metrics_log **out);
-/* Before opening it on resume: drops what the checkpoint of `update` does not know:
-   records after it, `valid` records after `validated` (a validation that was made after
-   it is made again), and `train` records that were written only because the run ended
-   there (partial). Atomic. A file that is not there is no failure. */
+/* Before a run resumes: removes the records that its checkpoint, of `update`, does
+   not include, since they will be written again: those after `update`, `valid`
+   records after the update `validated`, and `train` records that were written only
+   because the run ended (partial). Atomic; a missing file is accepted. EFILE on
+   failure. */
 RNND_CHECKED int rnnd__metrics_cut(const char *run_dir, int64_t update,
                                    int64_t validated);
+/* NULL is accepted. */
 void rnnd__metrics_close(struct rnnd__metrics_log *log);
 
 struct rnnd__start_record {
-    /* written as an object of the options in force */
+    /* options in force */
     const struct rnnd_options *opt;
-    /* where this start goes on; 0 = from the beginning */
+    /* the update that this start resumes from, 0 = a new run */
     int64_t update;
     int ranks;
-    /* [ranks] */
+    /* [ranks] name of each rank's device */
     const char *const *devices;
     int64_t parameters;
 };
@@ -36,16 +43,17 @@ struct rnnd__start_record {
 struct rnnd__train_record {
     /* epoch counts from 1, in all records */
     int64_t update, epoch;
-    /* mean over the targets since the last record */
+    /* mean over the targets since the last record, and their number */
     double loss;
     int64_t targets;
-    /* of all ranks */
+    /* time steps of all ranks per second */
     double steps_per_s;
     /* of the last update */
     double lr, grad_norm;
+    /* fraction of the time spent waiting; load imbalance, max/mean over ranks */
     double idle, straggler;
-    /* written only because the run ends here: a resumed run writes it whole; its sums
-       stay in the checkpoint */
+    /* written only because the run ends: its sums stay in the checkpoint, and a resumed
+       run writes the complete record */
     bool partial;
 };
 
@@ -54,27 +62,36 @@ struct rnnd__valid_record {
     struct rnnd_metrics result;
 };
 
-/* Each appends one line; EFILE where that fails. */
+/* Each appends one record. EFILE where it cannot be written. */
 RNND_CHECKED int rnnd__metrics_start(struct rnnd__metrics_log *log,
                                      const struct rnnd__start_record *record);
 RNND_CHECKED int rnnd__metrics_train(struct rnnd__metrics_log *log,
                                      const struct rnnd__train_record *record);
 RNND_CHECKED int rnnd__metrics_valid(struct rnnd__metrics_log *log,
                                      const struct rnnd__valid_record *record);
-/* file: the checkpoint's name, its folder left out. */
+/* file: name of the checkpoint, without its folder. */
 RNND_CHECKED int rnnd__metrics_save(struct rnnd__metrics_log *log, int64_t update,
                                     const char *file);
 RNND_CHECKED int rnnd__metrics_skip(struct rnnd__metrics_log *log, int64_t update,
                                     const char *reason);
-/* status: what the program exits with, 0 or positive; seconds: of the whole run. */
+/* status: exit status of the program; seconds: duration of this run or resumption. */
 RNND_CHECKED int rnnd__metrics_end(struct rnnd__metrics_log *log, int status,
                                    int64_t updates, double seconds);
 
-/* The last `end` record, with the last `valid` one in it as "valid", as one line of
-   JSON without its newline; malloc'ed, taken. */
+/* Calls visit for each record of a run, in order; lines that are not JSON, as after a
+   crash, are skipped. record is borrowed. EFILE where the file is missing or cannot be
+   read. */
+RNND_CHECKED int rnnd__metrics_each(const char *run_dir,
+                                    void (*visit)(void *context, struct json_t *record),
+                                    void *context);
+/* Whether a record, or NULL, is of this event. */
+bool rnnd__metrics_is(const struct json_t *record, const char *event);
+/* The last `end` record, with the last `valid` record as its member "valid": JSON on
+   one line without a newline, malloc'ed and freed by the caller. EFILE where there is
+   no end record. */
 RNND_CHECKED int rnnd__metrics_result(const char *run_dir, char **json);
-/* The result of an evaluation: loss, targets and the metric, as "name value" lines or
-   as one JSON object; malloc'ed, taken. */
+/* The result of an evaluation, as "name value" lines for loss, targets and metric, or
+   as one JSON object; malloc'ed and freed by the caller. */
 RNND_CHECKED int rnnd__metrics_text(const struct rnnd_metrics *result, bool json,
                                     char **text);
 

@@ -1,11 +1,12 @@
 /*
- * progress.c - draws the bar, or writes lines.
+ * progress.c - draws a progress bar, or writes lines.
  *
- * The bar is one line of the terminal, never longer than its width, redrawn a few times
- * a second. What else goes to standard error through log.c takes it away first; it
- * comes back with the next update.
+ * The bar is one line of the terminal, never longer than its width, redrawn a few
+ * times a second. Other messages on standard error (log.c) erase it first; the next
+ * update draws it again.
  */
 #include "record/progress.h"
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/status.h"
 #include "options/options.h"
@@ -15,31 +16,23 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <time.h>
 #include <unistd.h>
 
 struct rnnd__meter {
-    /* else lines */
+    /* a bar, else lines */
     bool bar;
     struct rnnd__progress_work work;
-    /* clock */
+    /* rnnd__clock() of the start, and of the last drawing (-1 = none) */
     double begun, drawn;
-    /* the bar stands on the terminal */
+    /* the bar is on the terminal */
     bool shown;
 };
 
 enum { CELLS = 12 }; /* of the bar */
 
-static struct rnnd__meter *on_terminal; /* the meter whose bar may stand there */
+static struct rnnd__meter *on_terminal; /* the meter that draws a bar, or NULL */
 
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-static void take_away(void)
+static void erase(void)
 {
     if (!on_terminal || !on_terminal->shown)
         return;
@@ -47,7 +40,7 @@ static void take_away(void)
     on_terminal->shown = false;
 }
 
-/* ---- words */
+/* ---- formatting */
 
 /* "950", "12.3k", "4.56M" */
 static void short_number(double value, char text[16])
@@ -60,7 +53,7 @@ static void short_number(double value, char text[16])
     snprintf(text, 16, "%.*f%.*s", digits, value, i > 0, unit + i);
 }
 
-/* "1:05", "2:03:04"; "?" where it is not known */
+/* "1:05", "2:03:04"; "?" if unknown */
 static void duration(double seconds, char text[24])
 {
     if (!(seconds >= 0 && seconds < 1e8)) {
@@ -74,33 +67,34 @@ static void duration(double seconds, char text[24])
         snprintf(text, 24, "%ld:%02ld:%02ld", s / 3600, s / 60 % 60, s % 60);
 }
 
-/* Work left over work done since the start; NaN where not known. */
-static double left_over_fresh(double total, double before, double at)
+/* Work left over work done since the start; NaN if unknown. */
+static double work_ratio(double total, double before, double at)
 {
     if (total <= 0 || at <= before)
         return NAN;
     return (total > at ? total - at : 0) / (at - before);
 }
 
-/* Seconds to go, to the nearer of the ends; NaN where not known. */
+/* Seconds until the first of the limits is reached; NaN if unknown. */
 static double time_left(const struct rnnd__meter *m,
                         const struct rnnd__progress_point *at)
 {
     const struct rnnd__progress_work *w = &m->work;
-    double by_steps = left_over_fresh(w->steps, w->steps_done, at->steps);
-    double by_updates = left_over_fresh((double)w->updates, (double)w->updates_done,
-                                        (double)at->update);
-    return fmin(by_steps, by_updates) * (now() - m->begun); /* fmin passes NaN over */
+    double by_steps = work_ratio(w->steps, w->steps_done, at->steps);
+    double by_updates =
+        work_ratio((double)w->updates, (double)w->updates_done, (double)at->update);
+    return fmin(by_steps, by_updates) *
+           (rnnd__clock() - m->begun); /* fmin ignores NaN */
 }
 
-/* How much of the run is done, 0 to 1; negative where not known. */
-static double share_done(const struct rnnd__meter *m,
-                         const struct rnnd__progress_point *at)
+/* Fraction of the run that is done, 0 to 1; negative if unknown. */
+static double fraction_done(const struct rnnd__meter *m,
+                            const struct rnnd__progress_point *at)
 {
-    double share = m->work.steps > 0 ? at->steps / m->work.steps : -1;
+    double fraction = m->work.steps > 0 ? at->steps / m->work.steps : -1;
     if (m->work.updates > 0)
-        share = fmax(share, (double)at->update / (double)m->work.updates);
-    return fmin(share, 1);
+        fraction = fmax(fraction, (double)at->update / (double)m->work.updates);
+    return fmin(fraction, 1);
 }
 
 static void describe(const struct rnnd__meter *m, const struct rnnd__progress_point *at,
@@ -126,30 +120,30 @@ static int terminal_width(void)
     return size.ws_col;
 }
 
-/* "[=====>    ]  42% ": nothing where the share is not known. */
-static int draw_cells(double share, char text[CELLS + 16])
+/* "[=====>    ]  42%  ", or nothing if the fraction is unknown. Returns its length. */
+static int draw_cells(double fraction, char text[CELLS + 16])
 {
-    if (share < 0)
+    if (fraction < 0)
         return 0;
-    int full = (int)(share * CELLS);
+    int full = (int)(fraction * CELLS);
     char *to = text;
     *to++ = '[';
     for (int i = 0; i < CELLS; i++)
         *to++ = i < full ? '=' : i == full ? '>' : ' ';
-    return (int)(to - text) + snprintf(to, 15, "] %3d%%  ", (int)(100 * share));
+    return (int)(to - text) + snprintf(to, 15, "] %3d%%  ", (int)(100 * fraction));
 }
 
 static void draw(struct rnnd__meter *m, const struct rnnd__progress_point *at)
 {
     char line[512], words[256];
-    int n = draw_cells(share_done(m, at), line);
+    int n = draw_cells(fraction_done(m, at), line);
     describe(m, at, words, sizeof words);
     snprintf(line + n, sizeof line - (size_t)n, "%s", words);
-    /* one column stays free: a full line would wrap */
+    /* leaves a column free: a full line would wrap */
     fprintf(stderr, "\r%.*s\033[K", terminal_width() - 1, line);
     fflush(stderr);
     m->shown = true;
-    m->drawn = now();
+    m->drawn = rnnd__clock();
 }
 
 /* ---- the meter */
@@ -163,9 +157,9 @@ int rnnd__progress_begin(enum rnnd_progress kind,
                (kind == RNND_PROGRESS_AUTO && isatty(STDERR_FILENO));
     if (kind != RNND_PROGRESS_NONE) {
         RNND_TRY(RNND_NEW(&m, 1, "progress"));
-        *m = (struct rnnd__meter){bar, *work, now(), -1, false};
+        *m = (struct rnnd__meter){bar, *work, rnnd__clock(), -1, false};
         on_terminal = bar ? m : NULL;
-        rnnd__log_before(bar ? take_away : NULL);
+        rnnd__log_before(bar ? erase : NULL);
     }
     *out = m;
     return 0;
@@ -177,7 +171,7 @@ void rnnd__progress_update(struct rnnd__meter *m, const struct rnnd__progress_po
     if (!m)
         return;
     if (m->bar) {
-        if (now() - m->drawn >= 0.2)
+        if (rnnd__clock() - m->drawn >= 0.2)
             draw(m, at);
     } else if (logged) {
         char line[256];
@@ -191,7 +185,7 @@ void rnnd__progress_valid(struct rnnd__meter *m, int64_t update, int64_t epoch,
 {
     if (!m)
         return;
-    take_away();
+    erase();
     fprintf(stderr, "epoch %" PRId64 "  update %" PRId64 "  validation loss %.6g",
             epoch, update, result->loss);
     if (result->metric)
@@ -203,7 +197,7 @@ void rnnd__progress_end(struct rnnd__meter *m)
 {
     if (!m)
         return;
-    take_away();
+    erase();
     if (on_terminal == m) {
         on_terminal = NULL;
         rnnd__log_before(NULL);

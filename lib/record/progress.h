@@ -1,9 +1,9 @@
 /*
- * progress.h - how far a training is, on standard error: a bar on a terminal, lines
+ * progress.h - progress of a training run on standard error: a bar on a terminal, lines
  * elsewhere.
  *
- * Takes numbers, draws; rank 0 only. Every function accepts a NULL meter, which is that
- * of the other ranks and of "none".
+ * Rank 0 only. Every function accepts a NULL meter, as other ranks and --progress none
+ * have.
  */
 #ifndef RNND_PROGRESS_H
 #define RNND_PROGRESS_H
@@ -12,40 +12,41 @@
 
 struct rnnd__meter;
 
+/* Where a run is. */
 struct rnnd__progress_point {
     /* updates done */
     int64_t update;
-    /* under way, from 1; of how many */
+    /* current epoch, from 1; number of epochs */
     int64_t epoch, epochs;
-    /* time steps done, of those given to begin */
+    /* time steps done, out of work.steps */
     double steps;
-    /* mean of late */
+    /* mean since the last train record */
     double loss;
-    /* of all ranks */
+    /* time steps of all ranks per second */
     double steps_per_s;
     double lr;
 };
 
-/* The work of a whole run, and what of it was done before this start. Time goes by
-   steps; where the run is to end at a number of updates, by them, if that is sooner.
-   0 = not known, no bound. */
+/* The work of a run: its limits in time steps and in updates (0 = none, or unknown),
+   and how much was done before this start. The run ends at the limit that it reaches
+   first. */
 struct rnnd__progress_work {
     double steps, steps_done;
     int64_t updates, updates_done;
 };
 
-/* *out is NULL for "none". */
+/* work is copied. *out is NULL for RNND_PROGRESS_NONE; freed by rnnd__progress_end. */
 RNND_CHECKED int rnnd__progress_begin(enum rnnd_progress kind,
                                       const struct rnnd__progress_work *work,
                                       struct rnnd__meter **out);
-/* After each update; it draws a few times a second. logged: a train record was written,
-   which is when lines appear. */
+/* To be called after each update. A bar is redrawn at most five times a second; a
+   line is written where logged says that a train record was. */
 void rnnd__progress_update(struct rnnd__meter *meter,
                            const struct rnnd__progress_point *at, bool logged);
-/* The result of a validation, one line. */
+/* Writes the result of a validation as a line. */
 void rnnd__progress_valid(struct rnnd__meter *meter, int64_t update, int64_t epoch,
                           const struct rnnd_metrics *result);
-/* Takes the bar away, and frees the meter. */
+/* Erases the bar and frees the meter. */
 void rnnd__progress_end(struct rnnd__meter *meter);
 
 #endif

@@ -1,17 +1,15 @@
 /*
- * report.c - reads the records of runs, and writes the page: a table of results, a
- * chart for each quantity with a curve for each run, a table of options.
+ * report.c - reads the records of runs and writes an HTML page: a table of results, a
+ * chart per quantity with a curve per run, a table of options.
  *
- * Takes what metrics.jsonl says and computes nothing but the best and the last of it.
- * Lines that a crash cut short are left out, as on resume.
+ * Shows what metrics.jsonl says, and of the losses the last and the best.
  */
 #include "record/report.h"
 #include "base/file.h"
 #include "base/status.h"
-#include "checkpoint/run_dir.h"
 #include "record/chart.h"
+#include "record/metrics.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <jansson.h>
 #include <math.h>
@@ -22,40 +20,33 @@
 struct history {
     /* the folder, as given */
     const char *name;
-    /* the last of each; end NULL = it has not ended */
+    /* the last of each; end NULL = the run has not ended */
     json_t *start, *end;
-    /* arrays */
+    /* arrays of all */
     json_t *train, *valid, *skip;
 };
 
 /* ---- reading */
 
-/* The array that keeps events of this name; NULL = they are not kept. */
-static json_t *kept(const struct history *h, const char *event)
+/* Keeps a record. A run that starts again, as resumed, has not ended. */
+static void keep(void *context, json_t *record)
 {
-    return !strcmp(event, "train")   ? h->train
-           : !strcmp(event, "valid") ? h->valid
-           : !strcmp(event, "skip")  ? h->skip
-                                     : NULL;
-}
-
-/* Takes a record. A run that goes on has not ended. */
-static void keep(struct history *h, json_t *record)
-{
-    const char *event = json_string_value(json_object_get(record, "event"));
-    json_t *array = event ? kept(h, event) : NULL;
-    if (event && !strcmp(event, "start")) {
+    struct history *h = context;
+    if (rnnd__metrics_is(record, "start")) {
         json_decref(h->start);
         json_decref(h->end);
         h->start = json_incref(record);
         h->end = NULL;
-    } else if (event && !strcmp(event, "end")) {
+    } else if (rnnd__metrics_is(record, "end")) {
         json_decref(h->end);
         h->end = json_incref(record);
-    } else if (array) {
-        json_array_append(array, record);
+    } else if (rnnd__metrics_is(record, "train")) {
+        json_array_append(h->train, record);
+    } else if (rnnd__metrics_is(record, "valid")) {
+        json_array_append(h->valid, record);
+    } else if (rnnd__metrics_is(record, "skip")) {
+        json_array_append(h->skip, record);
     }
-    json_decref(record);
 }
 
 static void clear(struct history *h)
@@ -69,33 +60,16 @@ static void clear(struct history *h)
 
 static int read_history(const char *run, struct history *h)
 {
-    char *path = NULL, *line = NULL;
-    size_t room = 0;
-    ssize_t length;
     *h = (struct history){run, NULL, NULL, json_array(), json_array(), json_array()};
-    RNND_TRY(rnnd__run_dir_file(run, "metrics.jsonl", &path));
-    FILE *file;
-    int status = rnnd__file_open(path, &file);
-    if (status == 0 && !file)
-        status =
-            rnnd__fail(RNND_EFILE, "%s: there is none; a run folder has one", path);
-    while (status == 0 && (length = getline(&line, &room, file)) > 0)
-        keep(h, json_loadb(line, (size_t)length, 0, NULL));
-    if (status == 0 && ferror(file))
-        status = rnnd__fail(RNND_EFILE, "%s: %s", path, strerror(errno));
-    if (status == 0 && !h->start)
-        status =
-            rnnd__fail(RNND_EDATA, "%s has no start record: it tells of no run", path);
-    if (file)
-        fclose(file);
-    free(line);
-    free(path);
-    return status;
+    RNND_TRY(rnnd__metrics_each(run, keep, h));
+    if (!h->start)
+        return rnnd__fail(RNND_EDATA, "%s/metrics.jsonl: has no start record", run);
+    return 0;
 }
 
 /* ---- values of records */
 
-/* NaN where it is null or not there. */
+/* NaN where it is null or missing. */
 static double number(const json_t *record, const char *key)
 {
     const json_t *value = json_object_get(record, key);
@@ -125,10 +99,11 @@ static const json_t *best_of(const json_t *records)
     return best;
 }
 
-/* What a validation reports beside the loss; NULL = nothing. */
+/* Metrics that a validation may report besides the loss. */
 static const char *const metrics[] = {"accuracy", "perplexity", "rmse", "nll"};
 enum { METRICS = sizeof metrics / sizeof *metrics };
 
+/* The one that a record has, or NULL. */
 static const char *metric_of(const json_t *record)
 {
     for (int i = 0; i < METRICS; i++)
@@ -203,20 +178,18 @@ static const char head[] =
 
 static void put_state(FILE *out, const struct history *h)
 {
-    static const char *const ended[] = {"done",
-                                        "",
-                                        "",
-                                        "",
-                                        "failed: files",
-                                        "failed: device",
-                                        "failed: communication",
-                                        "not finite"};
+    static const char *const ended[] = {[-RNND_OK] = "done",
+                                        [-RNND_EFILE] = "failed: files",
+                                        [-RNND_EDEVICE] = "failed: device",
+                                        [-RNND_ECOMM] = "failed: communication",
+                                        [-RNND_ENONFINITE] =
+                                            "failed: non-finite loss or gradient"};
     int64_t status = h->end ? integer(h->end, "status") : -1;
-    if (status == 75)
-        put_cell(out, "stopped, can go on");
+    if (status == -RNND_STOPPED)
+        put_cell(out, "stopped, can be resumed");
     else if (status < 0)
-        put_cell(out, "no end yet");
-    else if (status < (int)(sizeof ended / sizeof *ended) && *ended[status])
+        put_cell(out, "not finished");
+    else if (status < (int)(sizeof ended / sizeof *ended) && ended[status])
         put_cell(out, ended[status]);
     else
         fprintf(out, "<td>status %" PRId64 "</td>", status);
@@ -251,8 +224,9 @@ static void put_result(FILE *out, const struct history *h, int number_of_run)
 static void put_results(FILE *out, const struct history *h, int count)
 {
     fputs(
-        "<table>\n<tr><th></th><th>run</th><th>state</th><th>updates</th><th>epoch</th>"
-        "<th>seconds</th><th>training loss</th><th>best validation loss</th><th></th>"
+        "<table>\n<tr><th></th><th>run</th><th>status</th><th>updates</th><th>epoch</th>"
+        "<th>seconds</th><th>training loss</th><th>best validation loss</th>"
+        "<th>metric</th>"
         "<th>at update</th><th>skipped</th><th>ranks</th><th>device</th>"
         "<th>parameters</th></tr>\n",
         out);
@@ -263,14 +237,15 @@ static void put_results(FILE *out, const struct history *h, int count)
 
 /* ---- curves */
 
-/* One quantity of all runs; with `also`, that of the training records as thin lines. */
+/* One quantity of all runs, of the validations or of the training records; both: the
+   validations, and the training records as thin lines. */
 static int put_chart(FILE *out, const struct history *h, int count, const char *title,
-                     const char *key, bool valid, bool also)
+                     const char *key, bool valid, bool both)
 {
     struct rnnd__chart *chart;
     RNND_TRY(rnnd__chart_new(title, "update", &chart));
     int status = 0;
-    for (int thin = also; thin >= 0; thin--)
+    for (int thin = both; thin >= 0; thin--)
         for (int i = 0; i < count && status == 0; i++) {
             const json_t *records = valid && !thin ? h[i].valid : h[i].train;
             for (size_t j = 0; j < json_array_size(records) && status == 0; j++) {
@@ -287,21 +262,19 @@ static int put_chart(FILE *out, const struct history *h, int count, const char *
 
 static int put_charts(FILE *out, const struct history *h, int count)
 {
-    RNND_TRY(put_chart(out, h, count, "Loss: validation, and training (thin)", "loss",
-                       true, true));
+    RNND_TRY(put_chart(out, h, count, "Loss: validation, training (thin)", "loss", true,
+                       true));
     for (int i = 0; i < METRICS; i++) {
         char title[64];
         snprintf(title, sizeof title, "Validation: %s", metrics[i]);
         RNND_TRY(put_chart(out, h, count, title, metrics[i], true, false));
     }
     RNND_TRY(put_chart(out, h, count, "Learning rate", "lr", false, false));
-    RNND_TRY(
-        put_chart(out, h, count, "Length of the gradient", "grad_norm", false, false));
-    RNND_TRY(
-        put_chart(out, h, count, "Time steps a second", "steps_per_s", false, false));
-    RNND_TRY(put_chart(out, h, count, "Share of time waiting", "idle", false, false));
-    return put_chart(out, h, count, "Longest over mean share of ranks", "straggler",
-                     false, false);
+    RNND_TRY(put_chart(out, h, count, "Gradient norm", "grad_norm", false, false));
+    RNND_TRY(put_chart(out, h, count, "Steps per second", "steps_per_s", false, false));
+    RNND_TRY(put_chart(out, h, count, "Idle time (fraction)", "idle", false, false));
+    return put_chart(out, h, count, "Load imbalance (max/mean)", "straggler", false,
+                     false);
 }
 
 /* ---- options */
@@ -333,7 +306,7 @@ static void put_option(FILE *out, const struct history *h, int count, const char
     fputs("</tr>\n", out);
 }
 
-/* Those of the first run in their order, then what only later ones have. */
+/* The options of the first run in their order, then those that only later runs have. */
 static void put_options(FILE *out, const struct history *h, int count)
 {
     fprintf(out, "<h2>Options</h2>\n<table>\n<tr><th></th>");
@@ -363,7 +336,7 @@ static void put_options(FILE *out, const struct history *h, int count)
 static int put_page(FILE *out, const struct history *h, int count)
 {
     fprintf(out, head, rnnd_version(), count, count == 1 ? "" : "s");
-    fputs("<h1>Training with rnn_dist</h1>\n", out);
+    fputs("<h1>Training runs of rnn_dist</h1>\n", out);
     put_results(out, h, count);
     RNND_TRY(put_charts(out, h, count));
     put_options(out, h, count);
@@ -375,7 +348,7 @@ int rnnd__report(const char *const *run, int count, const char *out)
     struct history *h = NULL;
     struct rnnd__file file = {0};
     int read = 0, status = 0;
-    RNND_TRY(RNND_NEW(&h, count, "records of runs"));
+    RNND_TRY(RNND_NEW(&h, count, "the records of runs"));
     while (read < count && status == 0) {
         status = read_history(run[read], &h[read]);
         read++;

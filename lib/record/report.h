@@ -1,14 +1,14 @@
 /*
- * report.h - one page about one or several runs, from their metrics.jsonl.
+ * report.h - an HTML page about one or several runs, from their metrics.jsonl.
  */
 #ifndef RNND_REPORT_H
 #define RNND_REPORT_H
 
 #include "rnn_dist.h"
 
-/* Writes an HTML page that needs nothing beside it: results, curves and options of the
-   runs in these folders, in this order. The page appears whole or not at all. EFILE
-   where a folder holds no record of a run, EDATA where it is none of ours. */
+/* Writes a self-contained HTML page with results, curves and options of the runs in
+   these folders, in this order. Atomic. EFILE where a folder has no metrics.jsonl or
+   out cannot be written, EDATA where the file is not the record of a run. */
 RNND_CHECKED int rnnd__report(const char *const *run, int count, const char *out);
 
 #endif

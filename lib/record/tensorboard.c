@@ -1,10 +1,11 @@
 /*
  * tensorboard.c - writes TFRecord files of Event messages.
  *
- * A record is its length (8 bytes), a checksum of that, the message, and a checksum of
- * it; little-endian, the checksums CRC-32C, masked. The messages are protocol buffers
- * (tensorflow/core/util/event.proto, framework/summary.proto), of which these few
- * fields are written by hand: a library for them would be larger than all of this file.
+ * A record is its length (8 bytes), a checksum of the length, the message, and a
+ * checksum of the message; little-endian, the checksums masked CRC-32C. Messages are
+ * protocol buffers (tensorflow/core/util/event.proto, framework/summary.proto), of
+ * which these few fields are encoded by hand: a library for them would be larger than
+ * this file.
  */
 #include "record/tensorboard.h"
 #include "base/file.h"
@@ -26,8 +27,7 @@ struct rnnd__tensorboard {
 
 /* ---- bytes */
 
-/* Of the longest record: for each scalar its tag and some 12 bytes, and a head and an
-   end of some 40. */
+/* The longest record: a tag and some 12 bytes for each scalar, and some 40 bytes. */
 enum { MESSAGE_BYTES = 64 + RNND_SCALARS * (RNND_TAG_BYTES + 16) };
 
 struct message {
@@ -54,7 +54,7 @@ static void put_varint(struct message *m, uint64_t value)
     m->byte[m->size++] = (unsigned char)value;
 }
 
-/* ---- fields: a number and a kind, then the value */
+/* ---- fields: a number and a wire type, then the value */
 
 enum wire { VARINT = 0, FIXED64 = 1, LENGTH = 2, FIXED32 = 5 };
 
@@ -63,7 +63,7 @@ static void put_key(struct message *m, unsigned field, enum wire wire)
     put_varint(m, field << 3 | wire);
 }
 
-/* 0 is what a missing field means. */
+/* 0 is the default: such a field is omitted. */
 static void put_integer(struct message *m, unsigned field, int64_t value)
 {
     if (value == 0)
@@ -107,7 +107,7 @@ static void put_message(struct message *m, unsigned field, const struct message 
 
 /* ---- records */
 
-/* CRC-32C (Castagnoli), bit by bit: some hundred bytes now and then. */
+/* CRC-32C (Castagnoli), bit by bit: records are small and rare. */
 static uint32_t crc32c(const unsigned char *p, size_t size)
 {
     uint32_t crc = ~UINT32_C(0);
@@ -119,7 +119,7 @@ static uint32_t crc32c(const unsigned char *p, size_t size)
     return ~crc;
 }
 
-/* The format's mask: a checksum of data that hold checksums would be a weak one. */
+/* The format's mask: a CRC of data that contain CRCs would be weak. */
 static uint32_t masked(uint32_t crc)
 {
     return (crc >> 15 | crc << 17) + UINT32_C(0xa282ead8);
@@ -128,10 +128,10 @@ static uint32_t masked(uint32_t crc)
 static int write_record(struct rnnd__tensorboard *board, const struct message *event)
 {
     struct message record = {0};
-    put_fixed(&record, event->size, 8);
-    put_fixed(&record, masked(crc32c(record.byte, 8)), 4);
+    put_fixed(&record, event->size, sizeof(uint64_t));
+    put_fixed(&record, masked(crc32c(record.byte, record.size)), sizeof(uint32_t));
     put_bytes(&record, event->byte, event->size);
-    put_fixed(&record, masked(crc32c(event->byte, event->size)), 4);
+    put_fixed(&record, masked(crc32c(event->byte, event->size)), sizeof(uint32_t));
     return rnnd__file_append(board->fd, board->path, record.byte, record.size);
 }
 
@@ -155,12 +155,12 @@ static int begin(struct rnnd__tensorboard *board, int64_t update)
     struct message version = event_at(0), start = event_at(update + 1), log = {0};
     put_text(&version, 3, "brain.Event:2");
     RNND_TRY(write_record(board, &version));
-    put_integer(&log, 1, 1); /* SessionLog.status = START: from this step on */
+    put_integer(&log, 1, 1); /* SessionLog.status = START, at this step */
     put_message(&start, 7, &log);
     return write_record(board, &start);
 }
 
-/* A file of its own in the folder, also where two starts fall into one second. */
+/* A new file in the folder, even if two starts fall into the same second. */
 static int make_file(const char *folder, struct rnnd__tensorboard *board)
 {
     const int flags = O_WRONLY | O_APPEND | O_CREAT | O_EXCL | O_CLOEXEC;
@@ -174,7 +174,7 @@ static int make_file(const char *folder, struct rnnd__tensorboard *board)
         RNND_TRY(rnnd__run_dir_file(folder, name, &board->path));
         board->fd = open(board->path, flags, 0666);
         if (board->fd < 0 && errno != EEXIST)
-            return rnnd__file_fail("open", board->path);
+            return rnnd__file_fail("create", board->path);
     }
     return 0;
 }
@@ -185,7 +185,7 @@ static int open_file(const char *run_dir, struct rnnd__tensorboard *board)
     RNND_TRY(rnnd__run_dir_file(run_dir, "tensorboard", &folder));
     int status = mkdir(folder, 0777) == 0 || errno == EEXIST
                      ? 0
-                     : rnnd__file_fail("make", folder);
+                     : rnnd__file_fail("create", folder);
     if (status == 0)
         status = make_file(folder, board);
     free(folder);
@@ -196,7 +196,7 @@ int rnnd__tensorboard_open(const char *run_dir, int64_t update,
                            struct rnnd__tensorboard **out)
 {
     struct rnnd__tensorboard *board = NULL;
-    RNND_TRY(RNND_NEW(&board, 1, "event files"));
+    RNND_TRY(RNND_NEW(&board, 1, "an event file"));
     board->fd = -1;
     int status = open_file(run_dir, board);
     if (status == 0)

@@ -1,10 +1,10 @@
 /*
- * trace.c - the spans of all ranks as a Chrome trace.
+ * trace.c - writes the spans of all ranks as a Chrome trace.
  *
- * The format is the JSON array of the trace event format: complete events ("ph":"X") in
- * microseconds, and metadata events that name processes and threads. Ranks agree on a
- * zero by a barrier when the trace is written, so clocks of different hosts need not
- * agree.
+ * The file is a JSON array of trace events: complete events ("ph":"X"), in
+ * microseconds, and metadata events that name processes and threads. Ranks take their
+ * zero of time at a barrier when the trace is written, so clocks of different hosts
+ * need not agree.
  */
 #include "record/trace.h"
 
@@ -16,7 +16,7 @@
 #include "base/timeline.h"
 #include "comm/comm.h"
 
-/* The rows that a rank is drawn in. */
+/* The threads that a rank is shown as. */
 enum lane { COMPUTE, COMMUNICATION, INPUT, LANES };
 
 static const struct {
@@ -48,8 +48,7 @@ static void put_names(FILE *f, int rank, const char *host)
                 rank, l, lane[l]);
 }
 
-/* zero: when the ranks met, on this rank's clock; first: the earliest span of all, from
-   it. */
+/* first: begin of the earliest span of all ranks, which is shown as time 0. */
 static void put_span(FILE *f, int rank, const struct rnnd__span *s, double first)
 {
     char number[16] = "";
@@ -64,7 +63,7 @@ static void put_span(FILE *f, int rank, const struct rnnd__span *s, double first
 
 static double earliest(const struct rnnd__span *s, int64_t n)
 {
-    double first = 0; /* spans lie before the meeting */
+    double first = 0; /* spans begin before the barrier */
     for (int64_t i = 0; i < n; i++)
         first = s[i].begin < first ? s[i].begin : first;
     return first;
@@ -100,7 +99,7 @@ int rnnd__trace_write(struct rnnd_comm *comm, const char *path)
     int status = RNND_NEW(&size, rnnd_comm_size(comm), "trace");
     if (status == 0)
         status = RNND_NEW(&own, count, "trace");
-    RNND_TRY_GOTO(rnnd_comm_agree(comm, status)); /* a barrier: zero on every clock */
+    RNND_TRY_GOTO(rnnd_comm_agree(comm, status)); /* the barrier */
     double zero = rnnd__clock();
     for (int64_t i = 0; i < count; i++) {
         own[i] = kept[i];

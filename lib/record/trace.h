@@ -1,13 +1,14 @@
 /*
- * trace.h - the timeline of all ranks as one file, for --trace.
+ * trace.h - the timeline of all ranks as a file, for --trace.
  */
 #ifndef RNND_TRACE_H
 #define RNND_TRACE_H
 
 #include "rnn_dist.h"
 
-/* Writes the spans of all ranks as a Chrome trace: a process a rank, a thread for each
-   of computation, communication and input. Collective; rank 0 writes, atomically. */
+/* Writes the spans of all ranks (base/timeline.h) as a Chrome trace: a process per
+   rank, with threads for computation, communication and input. Atomic, by rank 0.
+   EFILE, on all ranks, where it cannot be written. Collective. */
 RNND_CHECKED int rnnd__trace_write(struct rnnd_comm *comm, const char *path);
 
 #endif

@@ -27,7 +27,7 @@ expect 0 1 report "$work/a&b<c" --out "$page"
 [ ! -s "$work/out" ] || fault "report says $(cat "$work/out")"
 loss=$(table "a&b<c" train loss | tail -n 1)
 best=$(table "a&b<c" valid loss accuracy | sort -g | head -n 1)
-holds "a&amp;b&lt;c" "<td>done</td>" "Validation: accuracy" "Learning rate" \
+holds "a&amp;b&lt;c" "<td>done</td>" "Validation: accuracy" "Learning rate" "Gradient norm" \
     "$(printf '<td class=n>%.6g</td>' "$loss")" \
     "$(printf '<td class=n>%.6g</td>' "${best% *}")" \
     "$(printf 'accuracy %.6g' "${best#* }")" "<td>hidden</td><td class=n>5</td>"
@@ -40,13 +40,13 @@ expect 0 2 report "$work/a&b<c" "$work/two" "$work/text" --out "$page"
 holds "<tr class=differs><td>hidden</td><td class=n>5</td><td class=n>6</td>" \
     "<tr class=differs><td>epochs</td>" "<tr><td>seed</td>" "Validation: accuracy"
 
-# What is open or broken: no end yet, half a line, a value that is no number.
+# What is open or broken: no end record, half a line, a value that is no number.
 mkdir "$work/open"
 head -n 3 "$work/two/metrics.jsonl" >"$work/open/metrics.jsonl"
 printf '%s\n%s' '{"event": "train", "update": 9, "epoch": 1, "loss": null, "lr": 1}' \
     '{"event": "train", "upd' >>"$work/open/metrics.jsonl"
 expect 0 1 report "$work/open/" --out "$page"
-holds "<td>no end yet</td>" "<td class=n>–</td>"
+holds "<td>not finished</td>" "<td class=n>–</td>"
 lacks nan inf
 {
     head -n 1 "$work/text/metrics.jsonl"
