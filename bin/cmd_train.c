@@ -52,10 +52,10 @@ int cmd_train(struct rnnd_options *opt, struct rnnd_comm *comm, int argc, char *
         return status;
     bool ended = status == 0 || status == RNND_STOPPED || status == RNND_ENONFINITE;
     if (opt->json && ended) {
-        char cause[2048];
-        snprintf(cause, sizeof cause, "%s", rnnd_status_detail());
+        struct rnnd__failure cause;
+        rnnd__failure_save(&cause, status);
         int printed = print_json(opt->run_dir);
-        return status < 0 ? rnnd__fail((enum rnnd_status)status, "%s", cause) : printed;
+        return status < 0 ? rnnd__failure_restore(&cause) : printed;
     }
     if (status == 0 && opt->progress != RNND_PROGRESS_NONE)
         print_summary(opt, &result);

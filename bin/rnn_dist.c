@@ -184,31 +184,25 @@ static int check_stdout(int status)
                       errno ? ": " : "", errno ? strerror(errno) : "");
 }
 
-/* "rank R failed": what agreement tells the ranks that did not fail themselves. */
-static bool is_hearsay(const char *cause)
-{
-    int rank, end = 0;
-    return sscanf(cause, "rank %d failed%n", &rank, &end) == 1 && end && !cause[end];
-}
-
-/* All ranks leave with one status, and the lowest that knows the cause says it. */
+/* All ranks exit with one status; the lowest rank that itself failed prints the
+   cause. */
 static int settle(struct rnnd_comm *comm, int status)
 {
-    char cause[2048];
-    snprintf(cause, sizeof cause, "%s", rnnd_status_detail());
+    struct rnnd__failure own;
+    rnnd__failure_save(&own, status);
     int common = rnnd_comm_agree(comm, status);
     if (common == 0)
         return 0;
     int64_t rank = rnnd_comm_rank(comm);
-    int64_t lowest = status < 0 && !is_hearsay(cause) ? -rank : INT64_MIN;
+    int64_t lowest = status < 0 && !own.elsewhere ? -rank : INT64_MIN;
     bool knows = lowest == -rank;
-    if (rnnd_comm_max(comm, &lowest, 1) < 0) { /* peers are lost, or hang */
-        rnnd__log_error("%s", status < 0 ? cause : rnnd_status_detail());
+    if (rnnd_comm_max(comm, &lowest, 1) < 0) { /* a rank is lost or hangs */
+        rnnd__log_error("%s", status < 0 ? own.text : rnnd_status_detail());
         rnnd__comm_abort(comm, -common);
         return common;
     }
     if ((knows && lowest == -rank) || (lowest == INT64_MIN && rank == 0))
-        rnnd__log_error("%s", cause);
+        rnnd__log_error("%s", own.text);
     return common;
 }
 

@@ -17,6 +17,7 @@
 
 #include "base/random.h"
 #include "base/signals.h"
+#include "base/status.h"
 #include "comm/comm.h"
 #include "model/params.h"
 
@@ -434,6 +435,9 @@ START_TEST(a_failed_device_is_told)
     ck_assert_int_eq(finish(r, 0, &loss), RNND_EDEVICE);
     ck_assert_str_eq(rnnd_status_detail(),
                      rank == 0 ? "the device is on fire" : "rank 0 failed");
+    struct rnnd__failure failure;
+    rnnd__failure_save(&failure, RNND_EDEVICE);
+    ck_assert_int_eq(failure.elsewhere, rank != 0);
     rnnd_reducer_free(r);
     free(m.params.grad.dev);
 }

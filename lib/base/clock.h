@@ -1,6 +1,6 @@
 /*
- * clock.h - seconds that only ever grow. For reports; nothing that decides a sum's
- * order may look at them.
+ * clock.h - monotonic time in seconds. For reports and timeouts only: it must not
+ * influence the order of a sum.
  */
 #ifndef RNND_CLOCK_H
 #define RNND_CLOCK_H

@@ -1,5 +1,5 @@
 /*
- * file.c - files that appear whole or not at all.
+ * file.c - atomic writing of text files, and helpers for file errors.
  */
 #include "base/file.h"
 
@@ -18,7 +18,8 @@ static int fail_system(const char *path, int cause)
     return rnnd__fail(RNND_EFILE, "%s: %s", path, strerror(cause));
 }
 
-/* What the link at `at` says, as seen from where it lies; NULL where it is none. */
+/* The target of the symbolic link `at`, relative to the directory of the link; NULL if
+   `at` is not a link. */
 static int read_link(const char *at, char **out)
 {
     char text[PATH_MAX], *next;
@@ -35,12 +36,11 @@ static int read_link(const char *at, char **out)
     return 0;
 }
 
-/* A link that leads nowhere yet leads to the new file, as with a shell's redirection:
-   whoever made it wants the file there. Renaming to its own name would put the file
-   where the link was. */
+/* Follows a dangling link to the file it names, as a shell's redirection does. Renaming
+   to the link's own name would replace the link. */
 static int follow(const char *path, char **out)
 {
-    enum { MOST = 40 }; /* as the kernel has it */
+    enum { MOST = 40 }; /* the kernel's limit */
     char *at = strdup(path), *next;
     if (!at)
         return rnnd__fail_memory(strlen(path), "a file name");
@@ -69,7 +69,7 @@ int rnnd__file_append(int fd, const char *path, const void *data, size_t size)
     if (written == (ssize_t)size)
         return 0;
     if (written >= 0)
-        errno = ENOSPC; /* the only reason for a short write to a file */
+        errno = ENOSPC; /* the only cause of a short write to a file */
     return rnnd__file_fail("write", path);
 }
 
@@ -131,20 +131,19 @@ int rnnd__file_create(const char *path, struct rnnd__file *out)
     return status;
 }
 
-/* All that was written is on disk; a device or a pipe has no disk to be on. 0 or an
-   errno. */
-static int settle(struct rnnd__file *f)
+/* Flushes, and syncs unless the file is a device or pipe. Returns 0 or an errno. */
+static int flush_to_disk(struct rnnd__file *f)
 {
     errno = 0;
     bool failed = fflush(f->stream) != 0 || ferror(f->stream);
-    if (failed) /* a write before may have failed, and its cause be forgotten */
+    if (failed) /* if an earlier write failed, its errno may be lost */
         return errno ? errno : EIO;
     return f->temp && fsync(fileno(f->stream)) != 0 ? errno : 0;
 }
 
 int rnnd__file_commit(struct rnnd__file *f)
 {
-    int cause = settle(f);
+    int cause = flush_to_disk(f);
     if (fclose(f->stream) != 0 && !cause)
         cause = errno;
     f->stream = NULL;
@@ -172,7 +171,7 @@ int rnnd__file_check(const char *path)
     struct rnnd__file f;
     char *target;
     RNND_TRY(rnnd__file_target(path, &target));
-    if (!target) { /* not opened: a pipe may have no reader yet */
+    if (!target) { /* do not open it: a pipe may have no reader yet */
         struct stat info;
         if (stat(path, &info) == 0 && S_ISDIR(info.st_mode))
             return fail_system(path, EISDIR);

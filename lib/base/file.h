@@ -1,8 +1,8 @@
 /*
- * file.h - files that appear whole or not at all.
+ * file.h - atomic writing of text files, and helpers for file errors.
  *
- * What is written gets its name only when all of it is on disk. A name that is a device
- * or a pipe already is written to as it is: a new file must not take its place.
+ * A file is written under a temporary name and renamed once all of it is on disk. A
+ * device or pipe is written to directly: a new file must not replace it.
  */
 #ifndef RNND_FILE_H
 #define RNND_FILE_H
@@ -11,32 +11,33 @@
 
 struct rnnd__file {
     FILE *stream;
-    /* as given, for messages; owned, as both below */
+    /* as given, for messages; owned, as are the next two */
     char *path;
-    /* NULL where the stream writes in place */
+    /* NULL if the stream writes in place */
     char *target, *temp;
 };
 
-/* What a new file called path takes the place of: path, with links followed, also one
-   that leads nowhere yet; malloc'ed, taken. NULL where a device, a pipe or a folder has
-   that name. */
+/* The file that a new file called path would replace: path with links resolved,
+   including dangling ones; malloc'ed, owned by the caller. NULL if path is a device, a
+   pipe or a directory. */
 RNND_CHECKED int rnnd__file_target(const char *path, char **out);
-/* A file to be read; *stream is NULL where there is none. EFILE where it is no regular
-   file: a pipe may wait for ever. */
+/* Opens a file for reading; *stream is NULL if it does not exist. EFILE if it is not a
+   regular file: reading a pipe may block forever. */
 RNND_CHECKED int rnnd__file_open(const char *path, FILE **stream);
-/* EFILE: "cannot VERB PATH: " and what errno says. */
+/* EFILE: "cannot VERB PATH: " and the text of errno. */
 int rnnd__file_fail(const char *verb, const char *path);
-/* All of it by one write, so that a reader never sees half a record. */
+/* Writes all of it with one write(), so that a reader never sees half a record. */
 RNND_CHECKED int rnnd__file_append(int fd, const char *path, const void *data,
                                    size_t size);
-/* A new text file beside path, under a temporary name. */
+/* Creates a text file next to path, under a temporary name. */
 RNND_CHECKED int rnnd__file_create(const char *path, struct rnnd__file *out);
-/* Flush, fsync, rename to path; EFILE also where any write before failed. Closed in any
-   case. */
+/* Flushes, syncs, renames to path and closes; EFILE also if an earlier write failed.
+   Closes in any case. */
 RNND_CHECKED int rnnd__file_commit(struct rnnd__file *file);
-/* Drops a file that was created and not committed; all zero is accepted. */
+/* Closes and removes a file that was created but not committed; accepts all zeros. */
 void rnnd__file_drop(struct rnnd__file *file);
-/* Whether rnnd__file_create would do, asked hours before; leaves nothing behind. */
+/* Checks, long before the file is written, whether rnnd__file_create() would succeed;
+   leaves nothing behind. */
 RNND_CHECKED int rnnd__file_check(const char *path);
 
 #endif

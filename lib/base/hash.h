@@ -1,9 +1,10 @@
 /*
- * hash.h - a 64-bit hash of a stream of bytes: fingerprints of data, seals of files.
+ * hash.h - a 64-bit hash of a stream of bytes, for fingerprints of data and checksums
+ * of files.
  *
- * The same bytes give the same value however they are cut into pieces. Each step is
- * one-to-one in both the state and the word taken in, so a change within one word never
- * goes unseen. Not meant against people who want a collision.
+ * The value does not depend on how the bytes are split into calls. Each step is
+ * one-to-one in both state and input word, so a change within one word is always
+ * detected. Not cryptographic.
  */
 #ifndef RNND_HASH_H
 #define RNND_HASH_H
@@ -15,7 +16,7 @@
 struct rnnd__hash {
     uint64_t lane[4];
     uint64_t bytes;
-    /* what has come of the block under way */
+    /* the block being filled */
     unsigned char part[32];
 };
 

@@ -1,5 +1,5 @@
 /*
- * list.c - arrays that grow, and a dictionary of texts over an open hash table.
+ * list.c - growing arrays, and a dictionary of strings: an open-addressing hash table.
  */
 #include "base/list.h"
 
@@ -17,7 +17,7 @@ int rnnd__list_add(struct rnnd__list *list, const void *from, int64_t count)
         int64_t room = list->room + list->room / 2 + 16;
         if (room < list->count + count)
             room = list->count + count;
-        RNND_TRY(rnnd__grow((size_t)room, list->size, "contents", &list->at));
+        RNND_TRY(rnnd__grow((size_t)room, list->size, "a list", &list->at));
         list->room = room;
     }
     char *to = (char *)list->at + (size_t)list->count * list->size;
@@ -33,7 +33,7 @@ int rnnd__list_add_text(struct rnnd__list *list, const char *text, size_t bytes)
 {
     char *copy = strndup(text, bytes);
     if (!copy)
-        return rnnd__fail_memory(bytes, "texts");
+        return rnnd__fail_memory(bytes, "strings");
     int status = rnnd__list_add(list, &copy, 1);
     if (status < 0)
         free(copy);
@@ -70,8 +70,8 @@ const char *rnnd__dictionary_text(const struct rnnd__dictionary *dictionary,
     return ((char **)dictionary->texts.at)[number];
 }
 
-/* The slot of a text, or the free one where it would go. slots is a power of two,
-   and one is always free. */
+/* The slot of a string, or the free slot where it would go. slots is a power of two,
+   and at least one slot is free. */
 static int64_t *find_slot(const struct rnnd__dictionary *d, const char *text,
                           size_t bytes)
 {

@@ -1,5 +1,5 @@
 /*
- * log.c - diagnostics, each written by one call so that lines of ranks do not mix.
+ * log.c - messages, each written by one call so that lines of ranks do not interleave.
  */
 #include "base/log.h"
 
@@ -26,23 +26,23 @@ void rnnd__log_mute(bool muted)
     mute = muted;
 }
 
-/* Names and texts come from files: what they hold must not steer a terminal, or look
-   like a message of its own. */
-static void tame(char *text)
+/* Messages quote names and texts from files, which must not send control characters to
+   a terminal or look like a separate message. */
+static void mask_controls(char *text)
 {
     for (; *text; text++)
         if ((unsigned char)*text < ' ' || *text == 0x7f)
             *text = '?';
 }
 
-static void say(const char *kind, const char *format, va_list args)
+static void print(const char *kind, const char *format, va_list args)
 {
     char line[4096], who[32] = "";
     if (world > 1)
         snprintf(who, sizeof who, "rank %d: ", own_rank);
     int n = snprintf(line, sizeof line, "rnn_dist: %s%s", who, kind);
     vsnprintf(line + n, sizeof line - 1 - (size_t)n, format, args);
-    tame(line);
+    mask_controls(line);
     strcat(line, "\n");
     if (clear_line)
         clear_line();
@@ -54,7 +54,7 @@ void rnnd__log_info(const char *format, ...)
     va_list args;
     va_start(args, format);
     if (own_rank == 0 && !mute)
-        say("", format, args);
+        print("", format, args);
     va_end(args);
 }
 
@@ -63,7 +63,7 @@ void rnnd__log_warn(const char *format, ...)
     va_list args;
     va_start(args, format);
     if (own_rank == 0 && !mute)
-        say("warning: ", format, args);
+        print("warning: ", format, args);
     va_end(args);
 }
 
@@ -71,6 +71,6 @@ void rnnd__log_error(const char *format, ...)
 {
     va_list args;
     va_start(args, format);
-    say("", format, args);
+    print("", format, args);
     va_end(args);
 }

@@ -1,8 +1,8 @@
 /*
- * random.h - Philox 4x32-10 and the keys under which the program draws random numbers.
+ * random.h - Philox 4x32-10 and the keys of all random streams.
  *
- * A counter-based generator: the same (key, counter) gives the same four words on any
- * host or device, so masks and initial values depend on neither ranks, order nor
+ * A counter-based generator: a (key, counter) pair gives the same four words on every
+ * host and device, so masks and initial values do not depend on ranks, order or
  * packing. Source: Salmon et al., "Parallel Random Numbers: As Easy as 1, 2, 3" (SC11).
  */
 #ifndef RNND_RANDOM_H
@@ -16,15 +16,15 @@
 #define RNND_HD
 #endif
 
-/* What a stream of numbers is for: streams of different purposes never meet. */
+/* What a stream is for; streams of different purposes are independent. */
 enum rnnd__purpose {
-    /* update: key of the parameter's name */
+    /* `update` is the key of the parameter's name */
     RNND_FOR_INIT = 1,
-    /* update: epoch */
+    /* `update` is the epoch */
     RNND_FOR_SHUFFLE,
-    /* update: epoch */
+    /* `update` is the epoch */
     RNND_FOR_BATCHES,
-    /* layer: place in the stack */
+    /* `layer` is the position in the stack */
     RNND_FOR_DROPOUT,
     RNND_FOR_SAMPLE,
     RNND_FOR_SPLIT
@@ -52,7 +52,7 @@ RNND_HD static inline struct rnnd__random rnnd__philox(uint64_t key, uint32_t c0
     return r;
 }
 
-/* The key of one stream: a Philox draw from (seed; purpose, layer, update). */
+/* The key of a stream: a Philox draw from (seed; purpose, layer, update). */
 RNND_HD static inline uint64_t rnnd__random_key(uint64_t seed,
                                                 enum rnnd__purpose purpose, int layer,
                                                 uint64_t update)
@@ -69,8 +69,8 @@ RNND_HD static inline float rnnd__uniform(uint32_t word)
     return (float)(word >> 8) * 0x1p-24f;
 }
 
-/* The dropout mask of unit `unit` (a multiple of 4 gives words 0..3) at position `step`
-   of sequence `id`: a unit is dropped where its word is below
+/* The dropout mask of units `unit` to `unit` + 3 (`unit` is a multiple of 4) at step
+   `step` of sequence `id`: a unit is dropped where its word is below
    rnnd__dropout_threshold(p). */
 RNND_HD static inline struct rnnd__random rnnd__dropout_words(uint64_t key, int64_t id,
                                                               int64_t step,

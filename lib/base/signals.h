@@ -1,15 +1,16 @@
 /*
- * signals.h - signals that ask a run to save and end: SIGUSR1, SIGUSR2, SIGTERM, SIGINT.
+ * signals.h - signals that make a run save and exit: SIGUSR1, SIGUSR2, SIGTERM, SIGINT.
  */
-#ifndef RNND_STOP_H
-#define RNND_STOP_H
+#ifndef RNND_SIGNALS_H
+#define RNND_SIGNALS_H
 
 #include "rnn_dist.h"
 
-/* From now on these signals only wait to be asked for, in this thread and in those it
-   makes afterwards. To be called before the back end is opened; may be called again. */
+/* Blocks these signals in this thread and in threads that it creates later; they stay
+   pending until polled. Call it before opening the back end; calling it again is
+   harmless. */
 void rnnd__signals_install(void);
-/* The signal that came last, 0 = none. */
+/* The last signal received, 0 = none. */
 int rnnd__signals_received(void);
 
 #endif

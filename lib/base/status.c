@@ -1,5 +1,5 @@
 /*
- * status.c - the text of the last failure, one a thread, and checked allocation.
+ * status.c - the last failure of each thread, and checked allocation.
  */
 #include "base/status.h"
 
@@ -7,11 +7,23 @@
 #include <stdlib.h>
 #include <string.h>
 
-static _Thread_local char detail[2048];
+static _Thread_local struct rnnd__failure last;
 
 const char *rnnd_status_detail(void)
 {
-    return detail;
+    return last.text;
+}
+
+void rnnd__failure_save(struct rnnd__failure *out, int status)
+{
+    *out = last;
+    out->status = status;
+}
+
+int rnnd__failure_restore(const struct rnnd__failure *failure)
+{
+    last = *failure;
+    return last.status;
 }
 
 const char *rnnd_version(void)
@@ -21,12 +33,21 @@ const char *rnnd_version(void)
 
 int rnnd__fail_text(enum rnnd_status status, const char *format, ...)
 {
-    char text[sizeof detail]; /* an argument may be the present detail */
+    char text[sizeof last.text]; /* an argument may be the present message */
     va_list args;
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    memcpy(detail, text, sizeof detail);
+    last.status = status;
+    last.elsewhere = false;
+    memcpy(last.text, text, sizeof text);
+    return status;
+}
+
+int rnnd__fail_rank(enum rnnd_status status, int rank)
+{
+    rnnd__fail_text(status, "rank %d failed", rank);
+    last.elsewhere = true;
     return status;
 }
 
@@ -40,11 +61,12 @@ int rnnd__status_hop(int status, const char *file, int line)
 {
     if (getenv("RNND_TRACE"))
         fprintf(stderr, "rnn_dist: status %d at %s:%d: %s\n", status, file, line,
-                detail);
+                last.text);
     return status;
 }
 
-/* p is the address of a pointer of any type: its bytes are copied, not cast. */
+/* p is the address of a pointer of any type, so its bytes are copied rather than
+   assigned. */
 int rnnd__new(size_t count, size_t size, const char *what, void *p)
 {
     void *memory = calloc(count ? count : 1, size);

@@ -1,33 +1,49 @@
 /*
- * status.h - failing with a text, inside the library.
+ * status.h - failures with a message, and checked allocation.
  *
- * rnnd__fail() keeps one message a thread for rnnd_status_detail(); RNND_TRY hands a
- * failure up and notes the hop, which RNND_TRACE=1 in the environment prints.
+ * rnnd__fail() keeps one message per thread for rnnd_status_detail(). RNND_TRY returns
+ * a failure to the caller; with RNND_TRACE=1 in the environment each return is printed.
  */
 #ifndef RNND_STATUS_H
 #define RNND_STATUS_H
 
 #include "rnn_dist.h"
 
-/* Sets the detail text and returns status. */
+/* Sets the message and returns status. */
 #define rnnd__fail(...) rnnd__below_zero(rnnd__fail_text(__VA_ARGS__))
 
 /* EDEVICE: "out of memory: N bytes for WHAT". */
 #define rnnd__fail_memory(bytes, what) \
     rnnd__below_zero(rnnd__fail_no_memory(bytes, what))
 
+/* The failure of another rank: "rank N failed". */
+#define rnnd__fail_elsewhere(status, rank) \
+    rnnd__below_zero(rnnd__fail_rank(status, rank))
+
+/* The last failure, saved while other calls may fail. */
+struct rnnd__failure {
+    int status;
+    bool elsewhere;
+    char text[2048];
+};
+
+void rnnd__failure_save(struct rnnd__failure *out, int status);
+/* Makes it the last failure again; returns its status. */
+RNND_CHECKED int rnnd__failure_restore(const struct rnnd__failure *failure);
+
 int rnnd__fail_text(enum rnnd_status status, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
+int rnnd__fail_rank(enum rnnd_status status, int rank);
 int rnnd__fail_no_memory(size_t bytes, const char *what);
 
-/* Tells the compiler that a failure is negative: else it warns that what a function
-   sets only where it succeeds may be used unset. */
+/* Shows the compiler that a failure is negative; otherwise it warns that results, which
+   are set only on success, may be used uninitialized. */
 RNND_CHECKED static inline int rnnd__below_zero(int status)
 {
     return status < 0 ? status : RNND_FAULT;
 }
 
-/* One hop of a failure on its way up; returns status. */
+/* Prints where a failure is returned, if asked for; returns status. */
 int rnnd__status_hop(int status, const char *file, int line);
 
 /* Returns from the calling function if expr is a failure. */
@@ -40,7 +56,7 @@ int rnnd__status_hop(int status, const char *file, int line);
         }                                                           \
     } while (0)
 
-/* The same where something is held: keeps the failure in `status` and goes to
+/* For functions that must clean up: keeps the failure in `status` and jumps to
    `done:`. */
 #define RNND_TRY_GOTO(expr)                               \
     do {                                                  \
@@ -52,12 +68,12 @@ int rnnd__status_hop(int status, const char *file, int line);
     } while (0)
 
 /* *p = count elements of its type, malloc'ed and zeroed; p is the address of a pointer.
-   EDEVICE where there is no memory; count 0 gives a valid pointer. */
+   EDEVICE without memory; count 0 gives a valid pointer. */
 #define RNND_NEW(p, count, what) rnnd__new((size_t)(count), sizeof **(p), what, p)
-/* Grows *p to count elements, keeping what is there. */
+/* Grows *p to count elements and keeps its contents. */
 #define RNND_GROW(p, count, what) rnnd__grow((size_t)(count), sizeof **(p), what, p)
 
-/* The same for elements of `size` bytes. */
+/* As above, for elements of `size` bytes. */
 RNND_CHECKED int rnnd__new(size_t count, size_t size, const char *what, void *p);
 RNND_CHECKED int rnnd__grow(size_t count, size_t size, const char *what, void *p);
 

@@ -289,7 +289,7 @@ int rnnd_comm_agree(struct rnnd_comm *comm, int status)
     int failed = INT32_MAX - (int)(code >> 8), common = -(int)(code & 255);
     if (failed == comm->rank)
         return status;
-    return rnnd__fail((enum rnnd_status)common, "rank %d failed", failed);
+    return rnnd__fail_elsewhere((enum rnnd_status)common, failed);
 }
 
 /* ---- cores */

@@ -203,8 +203,8 @@ static int leave(struct rnnd__trainer *t, int status)
     if (saves && t->at.log_updates > 0)
         rnnd__trainer_report_train(t, true);
     if (saves) {
-        char cause[1024];
-        snprintf(cause, sizeof cause, "%s", rnnd_status_detail());
+        struct rnnd__failure cause;
+        rnnd__failure_save(&cause, status);
         int saved = rnnd__trainer_save(t);
         if (saved < 0)
             status = saved;
@@ -212,9 +212,9 @@ static int leave(struct rnnd__trainer *t, int status)
             status = rnnd__fail(RNND_ENONFINITE,
                                 "update %lld: %s; the state before it is "
                                 "saved",
-                                (long long)t->at.update, cause);
+                                (long long)t->at.update, cause.text);
         else if (status < 0) /* of the trace */
-            status = rnnd__fail((enum rnnd_status)status, "%s", cause);
+            status = rnnd__failure_restore(&cause);
     }
     if (status == 0 && t->stopping)
         status = rnnd__fail(RNND_STOPPED,
