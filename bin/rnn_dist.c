@@ -133,12 +133,12 @@ static int check_usage(const struct bin_command *command,
         !from_run)
         return rnnd__fail(RNND_EUSAGE, "%s needs --data FILE; see rnn_dist help %s",
                           name, name);
-    if (opt->resume) /* the stored options are still to come: the trainer checks then */
+    if (opt->resume) /* the trainer checks once it has read the stored options */
         return 0;
     RNND_TRY(rnnd__options_check_early(opt));
-    bool mpi; /* other hosts may have other devices: then all ranks look together */
+    bool mpi; /* hosts may have different devices, so ranks check these together */
     (void)launched_rank(&mpi);
-    return mpi ? 0 : rnnd_backend_check(opt);
+    return mpi && opt->device != RNND_DEVICE_CPU ? 0 : rnnd_backend_check(opt);
 }
 
 /* The command, and its arguments from *argv on; no word, or an option, is train. */

@@ -1,5 +1,5 @@
 /*
- * file.c - atomic writing of text files, and helpers for file errors.
+ * file.c - reading whole files, atomic writing of text files, and file errors.
  */
 #include "base/file.h"
 
@@ -87,6 +87,48 @@ int rnnd__file_open(const char *path, FILE **stream)
     close(fd);
     return cause ? fail_system(path, cause)
                  : rnnd__fail(RNND_EFILE, "%s: not a regular file", path);
+}
+
+static int read_all(int fd, const char *path, char **text, size_t *size)
+{
+    struct stat info;
+    if (fstat(fd, &info) != 0)
+        return fail_system(path, errno);
+    if (S_ISDIR(info.st_mode))
+        return fail_system(path, EISDIR);
+    size_t room = info.st_size > 0 ? (size_t)info.st_size + 2 : 65536;
+    for (;; room *= 2) { /* a pipe, or a file that grows */
+        RNND_TRY(RNND_GROW(text, room, path));
+        while (*size < room - 1) {
+            ssize_t n = read(fd, *text + *size, room - 1 - *size);
+            if (n < 0 && errno == EINTR)
+                continue;
+            if (n < 0)
+                return fail_system(path, errno);
+            if (n == 0)
+                return 0;
+            *size += (size_t)n;
+        }
+    }
+}
+
+int rnnd__file_read(const char *path, char **text, size_t *size)
+{
+    char *bytes = NULL;
+    size_t count = 0;
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return fail_system(path, errno);
+    int status = read_all(fd, path, &bytes, &count);
+    close(fd);
+    if (status < 0) {
+        free(bytes);
+        return status;
+    }
+    bytes[count] = '\0';
+    *text = bytes;
+    *size = count;
+    return 0;
 }
 
 int rnnd__file_target(const char *path, char **out)

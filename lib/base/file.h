@@ -1,5 +1,5 @@
 /*
- * file.h - atomic writing of text files, and helpers for file errors.
+ * file.h - reading whole files, atomic writing of text files, and file errors.
  *
  * A file is written under a temporary name and renamed once all of it is on disk. A
  * device or pipe is written to directly: a new file must not replace it.
@@ -24,6 +24,9 @@ RNND_CHECKED int rnnd__file_target(const char *path, char **out);
 /* Opens a file for reading; *stream is NULL if it does not exist. EFILE if it is not a
    regular file: reading a pipe may block forever. */
 RNND_CHECKED int rnnd__file_open(const char *path, FILE **stream);
+/* Reads a whole file, or all that a pipe delivers. *text is malloc'ed, with a NUL after
+   its *size bytes. EFILE if that fails. */
+RNND_CHECKED int rnnd__file_read(const char *path, char **text, size_t *size);
 /* EFILE: "cannot VERB PATH: " and the text of errno. */
 int rnnd__file_fail(const char *verb, const char *path);
 /* Writes all of it with one write(), so that a reader never sees half a record. */

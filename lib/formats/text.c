@@ -1,47 +1,16 @@
 /*
- * text.c - text files for the readers: whole in memory, line by line, numbers.
+ * text.c - text files for the readers: a whole file in memory, lines, numbers.
  */
 #include "formats/text.h"
 
-#include <errno.h>
-#include <fcntl.h>
+#include "base/file.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-static int fail_system(const char *path)
-{
-    return rnnd__fail(RNND_EFILE, "%s: %s", path, strerror(errno));
-}
-
-static int read_all(int fd, const char *path, struct rnnd__text *text)
-{
-    struct stat info;
-    if (fstat(fd, &info) != 0)
-        return fail_system(path);
-    if (S_ISDIR(info.st_mode))
-        return rnnd__fail(RNND_EFILE, "%s: a folder, not a file", path);
-    size_t room = info.st_size > 0 ? (size_t)info.st_size + 2 : 65536;
-    for (;;) {
-        RNND_TRY(rnnd__grow(room, 1, path, &text->data));
-        while (text->size < room - 1) {
-            ssize_t n = read(fd, text->data + text->size, room - 1 - text->size);
-            if (n < 0 && errno == EINTR)
-                continue;
-            if (n < 0)
-                return fail_system(path);
-            if (n == 0)
-                return 0;
-            text->size += (size_t)n;
-        }
-        room *= 2; /* a pipe, or a file that grows */
-    }
-}
-
-/* Bytes that no text has. */
+/* Text contains no NUL bytes. */
 static int check_text(const struct rnnd__text *text)
 {
     const char *nul = memchr(text->data, 0, text->size);
@@ -50,27 +19,23 @@ static int check_text(const struct rnnd__text *text)
         return 0;
     for (const char *c = text->data; c < nul; c++)
         line += *c == '\n';
-    return rnnd__fail(RNND_EDATA, "%s:%lld: a NUL byte: this is not a text file",
+    return rnnd__fail(RNND_EDATA, "%s:%lld: not a text file: it contains a NUL byte",
                       text->path, (long long)line);
 }
 
 int rnnd__text_read(const char *path, struct rnnd__text *out)
 {
     struct rnnd__text text = {.path = path};
-    int status, fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return fail_system(path);
-    RNND_TRY_GOTO(read_all(fd, path, &text));
-    text.data[text.size] = 0;
-    RNND_TRY_GOTO(check_text(&text));
+    RNND_TRY(rnnd__file_read(path, &text.data, &text.size));
+    int status = check_text(&text);
+    if (status < 0) {
+        free(text.data);
+        return status;
+    }
     if (text.size >= 3 && memcmp(text.data, "\xef\xbb\xbf", 3) == 0)
         text.at = 3;
     *out = text;
-    text.data = NULL;
-done:
-    free(text.data);
-    close(fd);
-    return status;
+    return 0;
 }
 
 void rnnd__text_clear(struct rnnd__text *text)
@@ -136,7 +101,7 @@ const char *rnnd__text_shown(const char *text, size_t length, char shown[48])
 {
     size_t n = length > 40 ? 40 : length;
     while (n && n < length && ((unsigned char)text[n] & 0xc0) == 0x80)
-        n--; /* not within a character */
+        n--; /* do not split a character */
     memcpy(shown, text, n);
     shown[n] = 0;
     for (char *c = shown; *c; c++)

@@ -1,8 +1,9 @@
 /*
- * options.c - the table, and one option at a time: defaults, set, get.
+ * options.c - the table of options, their defaults, and setting and getting one option.
  *
- * Values come and go as text, checked against kind and range. Knows no command line and
- * no file (options_parse.c), nor what options mean together (options_check.c).
+ * Values are passed as text and checked against kind and range. Knows no command line
+ * and no file (options_parse.c, options_config.c), nor which combinations are valid
+ * (options_check.c).
  */
 #include "base/status.h"
 #include "options/options_table.h"
@@ -15,41 +16,43 @@
 
 /* ---- the table */
 
-/* Who takes an option. */
+/* Commands that take an option. */
 #define TRAINERS (RNND_CMD_TRAIN | RNND_CMD_VERIFY | RNND_CMD_BENCH | RNND_CMD_INFO)
 #define SCORERS  (RNND_CMD_EVAL | RNND_CMD_PREDICT)
 #define USERS    (SCORERS | RNND_CMD_SAMPLE)
 #define EVERYONE (~0u)
 
-/* Headings of help. */
+/* Headings of the help. */
 #define DATA      "Data"
 #define BATCH     "Batch"
 #define MODEL     "Model"
-#define WINDOWS   "Truncated back-propagation through time"
-#define OPTIMISER "Optimiser"
+#define WINDOWS   "Truncated backpropagation through time"
+#define OPTIMIZER "Optimizer"
 #define LENGTH    "Length"
-#define WHERE     "Where"
+#define DEVICE    "Device and communication"
 #define RUN       "Run"
 #define OUTPUT    "Output"
 #define PREDICT   "Result"
-#define SAMPLE    "Text"
+#define SAMPLE    "Sampling"
 #define INFO      "Plan"
-#define PACK      "Kinds"
+#define PACK      "Input"
 #define GENERAL   "General"
 
-#define AT(field) offsetof(struct rnnd_options, field)
+#define OFFSET(field) offsetof(struct rnnd_options, field)
 
 const struct rnnd__option rnnd__options[OPT_COUNT] = {
 #define SWITCH(group, name, field, commands, life, help) \
-    {group, name, RNND_SWITCH, AT(field), "no", NULL, NULL, commands, life, help},
+    {group, name, RNND_SWITCH, OFFSET(field), "no", NULL, NULL, commands, life, help},
 #define INTEGER(group, name, field, preset, range, arg, commands, life, help) \
-    {group, name, RNND_INTEGER, AT(field), preset, range, arg, commands, life, help},
+    {group, name, RNND_INTEGER, OFFSET(field), preset,                        \
+     range, arg,  commands,     life,          help},
 #define REAL(group, name, field, preset, range, arg, commands, life, help) \
-    {group, name, RNND_REAL, AT(field), preset, range, arg, commands, life, help},
+    {group, name, RNND_REAL, OFFSET(field), preset, range, arg, commands, life, help},
 #define CHOICE(group, name, field, preset, words, commands, life, help) \
-    {group, name, RNND_CHOICE, AT(field), preset, NULL, words, commands, life, help},
+    {group, name,  RNND_CHOICE, OFFSET(field), preset,                  \
+     NULL,  words, commands,    life,          help},
 #define TEXT(group, name, field, preset, arg, commands, life, help) \
-    {group, name, RNND_TEXT, AT(field), preset, NULL, arg, commands, life, help},
+    {group, name, RNND_TEXT, OFFSET(field), preset, NULL, arg, commands, life, help},
 #include "options/options.def"
 };
 
@@ -66,7 +69,7 @@ const char *rnnd__command_name(int index)
 int rnnd__option_find(const char *name)
 {
     for (int i = 0; i < OPT_COUNT; i++)
-        if (!strcmp(rnnd__options[i].name, name))
+        if (strcmp(rnnd__options[i].name, name) == 0)
             return i;
     return -1;
 }
@@ -82,7 +85,7 @@ static const void *value_of(const struct rnnd_options *opt,
     return (const char *)opt + option->offset;
 }
 
-/* ---- all of them */
+/* ---- all options */
 
 int rnnd_options_init(struct rnnd_options *opt)
 {
@@ -126,16 +129,16 @@ int rnnd__options_overlay(struct rnnd_options *opt, const struct rnnd_options *o
             continue;
         char *value;
         RNND_TRY(rnnd__option_get(over, i, &value));
-        opt->given[i] = RNND_FROM_DEFAULT; /* over wins, whatever its source */
+        opt->given[i] = RNND_FROM_DEFAULT; /* over wins, from any source */
         int status = rnnd__option_set(opt, i, value, over->given[i]);
         free(value);
         RNND_TRY(status);
     }
     if (over->given[OPT_batch] != over->given[OPT_batch_tokens]) {
-        /* the one that over says nothing about does not stand against the other */
-        int silent = over->given[OPT_batch] ? OPT_batch_tokens : OPT_batch;
-        if (!over->given[silent])
-            opt->given[silent] = RNND_FROM_DEFAULT;
+        /* the one that over does not set gives way to the other */
+        int other = over->given[OPT_batch] ? OPT_batch_tokens : OPT_batch;
+        if (!over->given[other])
+            opt->given[other] = RNND_FROM_DEFAULT;
     }
     rnnd__options_settle(opt);
     return 0;
@@ -154,7 +157,7 @@ struct interval {
     bool low_open, high_open;
 };
 
-/* From "[0, 1)": the table's own text, so it is well formed. */
+/* From "[0, 1)". The text comes from the table, so it is well formed. */
 static struct interval interval_of(const char *range)
 {
     struct interval v = {{0}, {0}, range[0] == '(', false};
@@ -168,7 +171,7 @@ static struct interval interval_of(const char *range)
 static void range_text(const struct rnnd__option *option, char *text, size_t size)
 {
     struct interval v = interval_of(option->range);
-    if (!strcmp(v.high, "inf"))
+    if (strcmp(v.high, "inf") == 0)
         snprintf(text, size, "%s %s %s", option->arg, v.low_open ? ">" : ">=", v.low);
     else
         snprintf(text, size, "%s %s %s %s %s", v.low,
@@ -188,9 +191,9 @@ static int fail_number(const struct rnnd__option *option, const char *value)
 {
     char range[96];
     range_text(option, range, sizeof range);
-    return rnnd__fail(RNND_EUSAGE, "--%s takes %s, %s, not \"%s\"", option->name,
-                      option->kind == RNND_INTEGER ? "a whole number" : "a number",
-                      range, value);
+    return rnnd__fail(RNND_EUSAGE, "--%s must be %s (%s), not \"%s\"", option->name,
+                      option->kind == RNND_INTEGER ? "an integer" : "a number", range,
+                      value);
 }
 
 static int parse_integer(const struct rnnd__option *option, const char *value,
@@ -203,7 +206,8 @@ static int parse_integer(const struct rnnd__option *option, const char *value,
     int64_t number = strtoll(value, NULL, 10);
     struct interval v = interval_of(option->range);
     int64_t low = strtoll(v.low, NULL, 10);
-    int64_t high = strcmp(v.high, "inf") ? strtoll(v.high, NULL, 10) : INT64_MAX;
+    bool bounded = strcmp(v.high, "inf") != 0;
+    int64_t high = bounded ? strtoll(v.high, NULL, 10) : INT64_MAX;
     if (errno || number < low || number > high)
         return fail_range(option, value);
     *out = number;
@@ -222,7 +226,7 @@ static int parse_real(const struct rnnd__option *option, const char *value, doub
                   (v.high_open ? number < high : number <= high);
     if (!inside || !isfinite(number))
         return fail_range(option, value);
-    *out = number + 0.0; /* -0 is 0 */
+    *out = number + 0.0; /* turns -0 into 0 */
     return 0;
 }
 
@@ -237,13 +241,13 @@ void rnnd__real_text(double value, char text[32])
 
 /* ---- words */
 
-/* The position of a word in "a|b|c", -1 = none. */
+/* The index of a word in "a|b|c", -1 = none. */
 static int word_index(const char *words, const char *word)
 {
     size_t length = strlen(word);
     for (int i = 0;; i++) {
         size_t n = strcspn(words, "|");
-        if (n == length && !strncmp(words, word, n))
+        if (n == length && strncmp(words, word, n) == 0)
             return i;
         if (!words[n])
             return -1;
@@ -271,8 +275,8 @@ static int parse_choice(const struct rnnd__option *option, const char *value, in
     int index = word_index(option->arg, value);
     if (index < 0) {
         char *words = list_words(option->arg);
-        int status = rnnd__fail(RNND_EUSAGE, "--%s takes %s, not \"%s\"", option->name,
-                                words ? words : option->arg, value);
+        int status = rnnd__fail(RNND_EUSAGE, "--%s must be %s, not \"%s\"",
+                                option->name, words ? words : option->arg, value);
         free(words);
         return status;
     }
@@ -280,17 +284,28 @@ static int parse_choice(const struct rnnd__option *option, const char *value, in
     return 0;
 }
 
-static int get_word(const char *words, int index, char **out)
+/* Word number `index` of "a|b|c", "" if there is none. */
+static void word_at(const char *words, int index, char word[32])
 {
-    for (; index > 0; index--)
-        words = strchr(words, '|') + 1;
-    *out = index < 0 ? strdup("") : strndup(words, strcspn(words, "|"));
-    return *out ? 0 : rnnd__fail_memory(16, "the value of an option");
+    for (; words && index > 0; index--) {
+        words = strchr(words, '|');
+        words += words != NULL;
+    }
+    bool found = words && index == 0;
+    snprintf(word, 32, "%.*s", found ? (int)strcspn(words, "|") : 0,
+             found ? words : "");
+}
+
+void rnnd__options_word(const char *name, int index, char word[32])
+{
+    int i = rnnd__option_find(name);
+    bool choice = i >= 0 && rnnd__options[i].kind == RNND_CHOICE;
+    word_at(choice ? rnnd__options[i].arg : NULL, index, word);
 }
 
 /* ---- one option */
 
-/* A value of any kind, read before the field is touched. */
+/* A value of any kind, parsed before the field is changed. */
 union value {
     bool yes;
     int choice;
@@ -299,11 +314,11 @@ union value {
     char *text;
 };
 
-/* An empty text is what get() says of a value that was never set. */
+/* An empty text, as rnnd__option_get() gives for an option that is not set. */
 static int parse_unset(const struct rnnd__option *option, union value *out)
 {
     if (option->preset)
-        return rnnd__fail(RNND_EUSAGE, "--%s has no value", option->name);
+        return rnnd__fail(RNND_EUSAGE, "--%s needs a value", option->name);
     memset(out, 0, sizeof *out);
     if (option->kind == RNND_CHOICE)
         out->choice = -1;
@@ -317,9 +332,9 @@ static int parse_value(const struct rnnd__option *option, const char *value,
         return parse_unset(option, out);
     switch (option->kind) {
     case RNND_SWITCH:
-        out->yes = !strcmp(value, "yes");
-        if (!out->yes && strcmp(value, "no"))
-            return rnnd__fail(RNND_EUSAGE, "--%s is yes or no, not \"%s\"",
+        out->yes = strcmp(value, "yes") == 0;
+        if (!out->yes && strcmp(value, "no") != 0)
+            return rnnd__fail(RNND_EUSAGE, "--%s must be yes or no, not \"%s\"",
                               option->name, value);
         return 0;
     case RNND_INTEGER:
@@ -342,7 +357,7 @@ int rnnd__option_set(struct rnnd_options *opt, int i, const char *value,
     void *field = field_of(opt, option);
     union value v;
     RNND_TRY(parse_value(option, value, &v));
-    if (opt->given[i] > source) { /* the value is sound, but a stronger one is there */
+    if (opt->given[i] > source) { /* valid, but a stronger source has set the option */
         if (option->kind == RNND_TEXT)
             free(v.text);
         return 0;
@@ -359,8 +374,8 @@ int rnnd__option_set(struct rnnd_options *opt, int i, const char *value,
         *(double *)field = v.real;
         break;
     case RNND_CHOICE:
-        memcpy(field, &v.choice,
-               sizeof v.choice); /* an enum, or int where it may be -1 */
+        /* an enum, or an int for options that may be -1 */
+        memcpy(field, &v.choice, sizeof v.choice);
         break;
     case RNND_TEXT:
         free(*(char **)field);
@@ -379,7 +394,7 @@ int rnnd__options_set(struct rnnd_options *opt, const char *name, const char *va
     return rnnd__option_set(opt, i, value, source);
 }
 
-/* Of an option without a preset, 0 is "not set". */
+/* Without a preset, 0 means "not set". */
 static void integer_text(const struct rnnd__option *option, int64_t value,
                          char text[32])
 {
@@ -399,22 +414,23 @@ int rnnd__option_get(const struct rnnd_options *opt, int i, char **value)
 {
     const struct rnnd__option *option = &rnnd__options[i];
     const void *field = value_of(opt, option);
-    char number[32] = "";
-    const char *text = number;
+    char short_text[32] = "";
+    const char *text = short_text;
     int choice;
     switch (option->kind) {
     case RNND_SWITCH:
         text = *(const bool *)field ? "yes" : "no";
         break;
     case RNND_INTEGER:
-        integer_text(option, *(const int64_t *)field, number);
+        integer_text(option, *(const int64_t *)field, short_text);
         break;
     case RNND_REAL:
-        real_text(option, *(const double *)field, number);
+        real_text(option, *(const double *)field, short_text);
         break;
     case RNND_CHOICE:
         memcpy(&choice, field, sizeof choice);
-        return get_word(option->arg, choice, value);
+        word_at(option->arg, choice, short_text);
+        break;
     case RNND_TEXT:
         text = *(char *const *)field ? *(char *const *)field : "";
         break;
@@ -424,12 +440,4 @@ int rnnd__option_get(const struct rnnd_options *opt, int i, char **value)
         return rnnd__fail_memory(strlen(text), "the value of an option");
     *value = copy;
     return 0;
-}
-
-int rnnd__options_get(const struct rnnd_options *opt, const char *name, char **value)
-{
-    int i = rnnd__option_find(name);
-    if (i < 0)
-        return rnnd__option_unknown(name, ~0u, "--");
-    return rnnd__option_get(opt, i, value);
 }

@@ -1,8 +1,8 @@
 /*
- * options_check.c - what train options mean together: which have no effect, and which
- * combinations are refused.
+ * options_check.c - combinations of train options: which options have no effect, and
+ * which combinations are invalid.
  *
- * Takes the options and, once the data are known, their task; opens nothing.
+ * Takes the options and, once it is known, the task of the data set; opens nothing.
  */
 #include "base/log.h"
 #include "base/status.h"
@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Whether the data are read as one stream of lanes. task: -1 = not known. */
+/* Whether the data are read as a stream. task: -1 = not known yet. */
 static bool streams(const struct rnnd_options *opt, int task)
 {
     return task >= 0 && rnnd_streams(opt, (enum rnnd_task)task);
@@ -92,7 +92,7 @@ static bool is_unset(const struct rnnd_options *opt, int i)
 const char *rnnd__option_idle(const struct rnnd_options *opt, int task, int i)
 {
     if (is_unset(opt, i))
-        return "as it is not set";
+        return "because it is not set";
     switch (i) {
     case OPT_valid_every:
     case OPT_patience:
@@ -126,7 +126,7 @@ const char *rnnd__option_idle(const struct rnnd_options *opt, int task, int i)
     }
 }
 
-/* What was asked for, is not the default, and does nothing. */
+/* Warns of options that were given, differ from the default and have no effect. */
 static int warn_of_idle(const struct rnnd_options *opt, int task)
 {
     for (int i = 0; i < OPT_COUNT; i++) {
@@ -136,49 +136,37 @@ static int warn_of_idle(const struct rnnd_options *opt, int task)
             continue;
         char *value;
         RNND_TRY(rnnd__option_get(opt, i, &value));
-        if (strcmp(value, option->preset ? option->preset : ""))
+        if (strcmp(value, option->preset ? option->preset : "") != 0)
             rnnd__log_warn("--%s %s has no effect %s", option->name, value, why);
         free(value);
     }
     return 0;
 }
 
-/* ---- refusals */
+/* ---- invalid combinations */
 
 static int refuse(const char *reason)
 {
     return rnnd__fail(RNND_EUSAGE, "%s", reason);
 }
 
-/* What the CPU and this version do not have. What a GPU has is found when it is
-   opened. */
-static int check_built(const struct rnnd_options *opt)
-{
-    bool cpu = opt->device == RNND_DEVICE_CPU;
-    if (cpu && (opt->precision == RNND_TF32 || opt->precision == RNND_BF16))
-        return rnnd__fail(RNND_EUSAGE,
-                          "--precision %s is for GPUs: the CPU computes in fp32",
-                          opt->precision == RNND_TF32 ? "tf32" : "bf16");
-    if (cpu && opt->comm == RNND_COMM_NCCL)
-        return refuse("--comm nccl is for GPUs: ranks on CPUs use mpi");
-    return 0;
-}
-
 static int check_windows(const struct rnnd_options *opt)
 {
     if (opt->tbptt > 0 && opt->bidirectional)
         return refuse(
-            "--tbptt with --bidirectional: a backward direction starts at the end of "
-            "a sequence, which a window does not know");
+            "--tbptt cannot be used with --bidirectional: the reverse direction "
+            "starts at the end of a sequence, which a window does not contain");
     if (opt->stream != RNND_STREAM_YES)
         return 0;
     if (opt->tbptt == 0)
-        return refuse(
-            "--stream yes needs --tbptt: the windows that the stream is read in");
+        return refuse("--stream yes needs --tbptt, which sets the window length");
     if (opt->batch_tokens > 0)
-        return refuse("--stream yes with --batch-tokens: a stream has --batch lanes");
+        return refuse(
+            "--stream yes cannot be used with --batch-tokens: a stream has --batch "
+            "lanes");
     if (opt->windows == 0)
-        return refuse("--stream yes with --windows 0: a stream has no batch to end");
+        return refuse(
+            "--stream yes cannot be used with --windows 0: a stream has no batches");
     return 0;
 }
 
@@ -187,15 +175,14 @@ int rnnd__options_check_early(const struct rnnd_options *opt)
     if (opt->given[OPT_batch] && opt->batch_tokens > 0 &&
         opt->given[OPT_batch] == opt->given[OPT_batch_tokens])
         return refuse(
-            "--batch together with --batch-tokens: a batch has a number of sequences "
-            "or of steps");
+            "--batch cannot be used with --batch-tokens: a batch is a number of "
+            "sequences or of steps");
     if (opt->lr_schedule == RNND_PLATEAU_LR && !opt->valid)
         return refuse(
-            "--lr-schedule plateau needs --valid: it watches the validation loss");
+            "--lr-schedule plateau needs --valid: it uses the validation loss");
     if (opt->patience > 0 && !opt->valid)
-        return refuse("--patience needs --valid: it watches the validation loss");
-    RNND_TRY(check_windows(opt));
-    return check_built(opt);
+        return refuse("--patience needs --valid: it uses the validation loss");
+    return check_windows(opt);
 }
 
 static int check_tied(const struct rnnd_options *opt, enum rnnd_task task)
@@ -203,12 +190,12 @@ static int check_tied(const struct rnnd_options *opt, enum rnnd_task task)
     if (!opt->tie_weights)
         return 0;
     if (task != RNND_LM)
-        return rnnd__fail(RNND_EUSAGE, "--tie-weights is for task lm, and this is %s",
+        return rnnd__fail(RNND_EUSAGE, "--tie-weights is for task lm, not %s",
                           rnnd_task_name(task));
     if (opt->embed != opt->hidden)
         return rnnd__fail(
             RNND_EUSAGE,
-            "--tie-weights needs --embed equal to --hidden: they are %lld and %lld",
+            "--tie-weights needs --embed and --hidden to be equal, not %lld and %lld",
             (long long)opt->embed, (long long)opt->hidden);
     return 0;
 }
@@ -218,20 +205,19 @@ static int check_task(const struct rnnd_options *opt, enum rnnd_task task)
     const char *name = rnnd_task_name(task);
     if (task == RNND_LM && opt->bidirectional)
         return refuse(
-            "task lm with --bidirectional: a backward direction would see the tokens "
-            "that are to be predicted");
-    if (task == RNND_LM && opt->normalize)
-        return refuse("--normalize on tokens: it is for features");
+            "--bidirectional cannot be used with task lm: the reverse direction would "
+            "see the tokens to predict");
     if (opt->tbptt > 0 && !rnnd_task_is_stepwise(task))
-        return rnnd__fail(RNND_EUSAGE,
-                          "--tbptt with task %s: it has one target per sequence", name);
+        return rnnd__fail(
+            RNND_EUSAGE,
+            "--tbptt cannot be used with task %s, which has one target per sequence",
+            name);
     if (opt->stream == RNND_STREAM_YES && task != RNND_LM)
-        return rnnd__fail(RNND_EUSAGE, "--stream yes is for task lm, and this is %s",
-                          name);
+        return rnnd__fail(RNND_EUSAGE, "--stream yes is for task lm, not %s", name);
     if (streams(opt, task) && opt->windows == 0)
         return refuse(
-            "--windows 0 with a stream: it has no batch to end; --stream no reads "
-            "sequences one by one");
+            "--windows 0 cannot be used with a stream, which has no batches; use "
+            "--stream no");
     return check_tied(opt, task);
 }
 

@@ -1,35 +1,34 @@
 /*
- * options_config.c - options from configuration text, "name = value" lines.
+ * options_config.c - reads options from "name = value" lines.
  *
- * Takes a file or the record in a checkpoint, gives values to options.c one by one.
- * inih splits the lines; quotes, lines that are long and line numbers are dealt with
- * here.
+ * Takes a file or the options stored in a checkpoint, and passes values to options.c.
+ * inih splits the lines; quotes, long lines and line numbers are handled here.
  */
+#include "base/file.h"
 #include "base/status.h"
 #include "options/options_table.h"
 
-#include <errno.h>
 #include <ini.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* What is known while inih goes through a text. */
+/* State while inih reads a text. */
 struct reading {
     struct rnnd_options *opt;
     enum rnnd__source source;
-    /* over what is written, whatever that is */
+    /* an option that was given keeps its value, without reading the text's */
     bool given_wins;
     const char *path;
-    /* of the text */
+    /* the unread part of the text */
     const char *rest;
-    /* of the line that inih works on */
+    /* ends of the current line, without and with its comment */
     const char *content_end, *line_end;
-    /* its number */
+    /* number of the current line */
     int line;
-    /* read and not yet set; a long line comes in pieces */
+    /* read but not yet set; a long line comes in pieces */
     char *name, *value;
     int value_line;
-    /* the line that gave an option, 0 = none */
+    /* the line that set an option, 0 = none */
     int set_on[OPT_COUNT];
     int status;
 };
@@ -39,8 +38,8 @@ static bool is_blank(char c)
     return c == ' ' || c == '\t' || c == '\r';
 }
 
-/* Where a comment begins in a line of n characters: at a ";" behind a blank; n if
-   nowhere. */
+/* The start of a comment in a line of n characters: a ";" after a blank; n if there is
+   none. */
 static size_t comment_start(const char *line, size_t n)
 {
     for (size_t i = 1; i < n; i++)
@@ -49,15 +48,15 @@ static size_t comment_start(const char *line, size_t n)
     return n;
 }
 
-/* A line begins: what it holds without a comment. */
+/* Starts the next line: finds its content without comment and checks its form. */
 static void begin_line(struct reading *r)
 {
     r->line++;
-    r->rest +=
-        strspn(r->rest, " \t"); /* inih takes an indented line for a further piece */
+    /* inih takes an indented line as a continuation */
+    r->rest += strspn(r->rest, " \t");
     r->line_end = r->rest + strcspn(r->rest, "\n");
     size_t n = (size_t)(r->line_end - r->rest);
-    bool comment = strchr("#;", *r->rest) && n; /* strchr finds the end, too */
+    bool comment = n && strchr("#;", *r->rest);
     n = comment ? 0 : comment_start(r->rest, n);
     while (n && is_blank(r->rest[n - 1]))
         n--;
@@ -69,8 +68,8 @@ static void begin_line(struct reading *r)
                        r->path, r->line, (int)(n < 40 ? n : 40), r->rest);
 }
 
-/* How much of n characters to hand on where not all have room. inih strips blanks at
-   the ends of a piece, and takes one that begins like a comment for a comment. */
+/* How many of n characters to pass on if there is room for `room`. inih strips blanks
+   at the ends of a piece, and takes a piece that starts like a comment as one. */
 static size_t piece_length(const char *text, size_t n, size_t room)
 {
     if (n <= room)
@@ -82,8 +81,8 @@ static size_t piece_length(const char *text, size_t n, size_t room)
     return length;
 }
 
-/* fgets for inih, which has room for short lines only: a longer one comes in pieces,
-   each after the first indented, and inih reports them under the same name. */
+/* fgets() for inih, whose line buffer is short: a long line is passed in pieces, all
+   but the first indented, and inih reports them under the same name. */
 static char *read_line(char *to, int size, void *stream)
 {
     struct reading *r = stream;
@@ -101,7 +100,7 @@ static char *read_line(char *to, int size, void *stream)
     return to;
 }
 
-/* The text in double quotes, in place; false where an escape or quote is not right. */
+/* Replaces text in double quotes by its value; false if a quote or escape is wrong. */
 static bool unquote(char *text)
 {
     char *to = text;
@@ -135,21 +134,20 @@ static int set_from_text(struct reading *r)
     if (i < 0 || !(rnnd__options[i].commands & RNND_CMD_TRAIN))
         return rnnd__option_unknown(r->name, RNND_CMD_TRAIN, "");
     if (i == OPT_config || i == OPT_help || i == OPT_version)
-        return rnnd__fail(RNND_EUSAGE, "%s does not belong in a configuration file",
+        return rnnd__fail(RNND_EUSAGE, "%s cannot be set in a configuration file",
                           r->name);
-    if (r->set_on[i]) /* which of the two is meant, nobody knows */
-        return rnnd__fail(RNND_EUSAGE, "%s is given twice, on line %d already", r->name,
+    if (r->set_on[i])
+        return rnnd__fail(RNND_EUSAGE, "%s is already set on line %d", r->name,
                           r->set_on[i]);
     r->set_on[i] = r->value_line;
     if (r->given_wins && r->opt->given[i] != RNND_FROM_DEFAULT)
         return 0;
     if (r->value[0] == '"' && !unquote(r->value))
-        return rnnd__fail(RNND_EUSAGE, "%s: the value in quotes is not well formed",
-                          r->name);
+        return rnnd__fail(RNND_EUSAGE, "%s: the quoted value is malformed", r->name);
     return rnnd__option_set(r->opt, i, r->value, r->source);
 }
 
-/* Sets what was read last, now that all pieces of it are here. */
+/* Sets the option that was read last, once all its pieces are there. */
 static void finish_value(struct reading *r)
 {
     if (r->name && r->status == 0) {
@@ -182,7 +180,7 @@ static bool append_value(struct reading *r, const char *more)
     return true;
 }
 
-/* Called by inih for "name = value", and for each further piece of a long line. */
+/* Called by inih for "name = value", and for each continuation of a long line. */
 static int take_value(void *context, const char *section, const char *name,
                       const char *value)
 {
@@ -199,21 +197,21 @@ static int take_value(void *context, const char *section, const char *name,
         r->status = rnnd__fail_memory(strlen(value), r->path);
     if (*section && r->status == 0)
         r->status =
-            rnnd__fail(RNND_EUSAGE, "%s:%d: sections such as [%s] have no meaning here",
+            rnnd__fail(RNND_EUSAGE, "%s:%d: sections such as [%s] are not supported",
                        r->path, r->line, section);
     return r->status == 0;
 }
 
 static int read_lines(struct reading *r, const char *text)
 {
-    static const char mark[] = "\xEF\xBB\xBF"; /* some editors begin UTF-8 with it */
-    if (!strncmp(text, mark, strlen(mark)))
+    static const char mark[] = "\xEF\xBB\xBF"; /* byte order mark */
+    if (strncmp(text, mark, strlen(mark)) == 0)
         text += strlen(mark);
     r->rest = r->content_end = text;
     int line = ini_parse_stream(read_line, r, take_value, r);
     finish_value(r);
     RNND_TRY(r->status);
-    if (line != 0) /* no line that passed begin_line() */
+    if (line != 0) /* begin_line() rejects such lines first */
         return rnnd__fail(RNND_EUSAGE, "%s: a line is not of the form name = value",
                           r->path);
     rnnd__options_settle(r->opt);
@@ -235,44 +233,15 @@ int rnnd__options_read_record(struct rnnd_options *opt, const char *text,
     return read_lines(&r, text);
 }
 
-/* All of a file as text; *length tells where a NUL in it is not its end. */
-static int read_all(FILE *file, const char *path, char **text, size_t *length)
-{
-    size_t size = 4096;
-    char *all = NULL;
-    *length = 0;
-    for (;;) {
-        int status = rnnd__grow(size + 1, 1, path, &all);
-        if (status < 0) {
-            free(all);
-            return status;
-        }
-        *length += fread(all + *length, 1, size - *length, file);
-        if (*length < size)
-            break;
-        size *= 2;
-    }
-    all[*length] = '\0';
-    *text = all;
-    return 0;
-}
-
 int rnnd__options_read_file(struct rnnd_options *opt, const char *path)
 {
-    char *text = NULL;
-    size_t length;
-    FILE *file = fopen(path, "r");
-    if (!file)
-        return rnnd__fail(RNND_EFILE, "cannot open %s: %s", path, strerror(errno));
-    int status = read_all(file, path, &text, &length);
-    if (status == 0 && ferror(file))
-        status = rnnd__fail(RNND_EFILE, "cannot read %s: %s", path, strerror(errno));
-    else if (status == 0 && strlen(text) != length)
-        status =
-            rnnd__fail(RNND_EUSAGE, "%s is no text: it holds a NUL character", path);
-    else if (status == 0)
-        status = rnnd__options_read_text(opt, text, path, RNND_FROM_FILE);
-    fclose(file);
+    char *text;
+    size_t size;
+    RNND_TRY(rnnd__file_read(path, &text, &size));
+    int status = strlen(text) == size
+                     ? rnnd__options_read_text(opt, text, path, RNND_FROM_FILE)
+                     : rnnd__fail(RNND_EUSAGE,
+                                  "%s: not a text file: it contains a NUL byte", path);
     free(text);
     return status;
 }

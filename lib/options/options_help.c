@@ -1,5 +1,5 @@
 /*
- * options_help.c - the table as text for people and for the shell.
+ * options_help.c - the table of options as help, list of names and completion script.
  */
 #include "options/options_table.h"
 
@@ -7,10 +7,11 @@
 
 enum { HELP_COLUMN = 30, HELP_WIDTH = 80 };
 
-/* A blank that does not break. */
+/* A blank at which lines do not break. */
 #define TIED '\1'
 
-/* Words, broken at blanks, behind column HELP_COLUMN; the cursor stands at column. */
+/* Prints text from column HELP_COLUMN on, breaking lines at blanks; `column` is that of
+   the cursor. */
 static void print_wrapped(FILE *out, int column, const char *text)
 {
     if (column > HELP_COLUMN - 2) {
@@ -57,14 +58,15 @@ void rnnd__options_help(enum rnnd__command command, FILE *out)
         const struct rnnd__option *option = &rnnd__options[i];
         if (!(option->commands & command))
             continue;
-        if (strcmp(option->group, group))
+        if (strcmp(option->group, group) != 0)
             fprintf(out, "\n%s\n", option->group);
         group = option->group;
         switches |= option->kind == RNND_SWITCH && i != OPT_help && i != OPT_version;
         print_option(out, option);
     }
-    fprintf(out, "\nAn option is written --name=value or --name value, in full%s\n",
-            switches ? "; --no-name\nturns a switch off." : ".");
+    fprintf(out,
+            "\nWrite --name=value or --name value. Names cannot be abbreviated.%s\n",
+            switches ? "\n--no-name turns a switch off." : "");
 }
 
 void rnnd__options_list(enum rnnd__command command, FILE *out)
@@ -94,7 +96,7 @@ static void complete_options(FILE *out)
     fputs("    esac\n", out);
 }
 
-/* One case per option that takes a value: its words, files, folders, or nothing. */
+/* One case per option with a value: its words, files, directories, or nothing. */
 static void complete_values(FILE *out)
 {
     fputs("    case $prev in\n", out);
@@ -109,9 +111,9 @@ static void complete_values(FILE *out)
                 putc(*c == '|' ? ' ' : *c, out);
             putc('\'', out);
         } else {
-            fputs(!strcmp(option->arg, "FILE")  ? "action='file'"
-                  : !strcmp(option->arg, "DIR") ? "action='directory'"
-                                                : "action=''",
+            fputs(strcmp(option->arg, "FILE") == 0  ? "action='file'"
+                  : strcmp(option->arg, "DIR") == 0 ? "action='directory'"
+                                                    : "action=''",
                   out);
         }
         fputs(" ;;\n", out);
@@ -121,8 +123,8 @@ static void complete_values(FILE *out)
 
 void rnnd__options_completion(FILE *out)
 {
-    fputs("# bash completion for rnn_dist, made by: rnn_dist help --completion\n\n"
-          "# The value of option $prev, if it takes one.\n"
+    fputs("# bash completion for rnn_dist, written by: rnn_dist help --completion\n\n"
+          "# Completes the value of option $prev, if it takes one.\n"
           "_rnn_dist_value()\n{\n    local prev=$1 cur=$2 words='' action=''\n",
           out);
     complete_values(out);

@@ -1,8 +1,9 @@
 /*
- * options_parse.c - options from the command line, and what to say of a misspelt one.
+ * options_parse.c - reads options from the command line, and suggests corrections for
+ * misspelt ones.
  *
- * Takes argv, gives values to options.c one by one and leaves the operands. Knows kinds
- * and commands of options, not what they mean.
+ * Takes argv, passes values to options.c and leaves the operands. Knows the kinds and
+ * commands of options, not their meaning.
  */
 #include "base/status.h"
 #include "options/options_table.h"
@@ -12,19 +13,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- the option that was meant */
+/* ---- suggestions */
 
 enum { LONGEST_WORD = 64 };
 
-/* Edits (insert, delete, replace, swap neighbours) that make b of a; case counts
-   nothing and neither does "_" for "-". */
+/* The number of edits (insert, delete, replace, swap neighbours) from a to b; ignores
+   case, and "_" instead of "-". */
 static int edit_distance(const char *a, const char *b)
 {
     size_t n = strlen(a), m = strlen(b);
     if (n >= LONGEST_WORD || m >= LONGEST_WORD)
         return INT_MAX;
-    int row[3]
-           [LONGEST_WORD + 1]; /* of the table: the one before last, the last, this */
+    int row[3][LONGEST_WORD + 1]; /* the last three rows of the table */
     int *old = row[0], *last = row[1], *now = row[2];
     for (size_t j = 0; j <= m; j++)
         last[j] = (int)j;
@@ -53,7 +53,7 @@ const char *rnnd__options_nearest(const char *word, const char *const *words)
     size_t length = strlen(word);
     for (; *words; words++) {
         int distance = edit_distance(word, *words);
-        if (length >= 3 && !strncmp(word, *words, length))
+        if (length >= 3 && strncmp(word, *words, length) == 0)
             distance = 1; /* an abbreviation */
         int allowed = length <= 3 ? 1 : length <= 6 ? 2 : 3;
         if (distance <= allowed && distance < least) {
@@ -101,7 +101,7 @@ int rnnd__option_unknown(const char *name, unsigned command, const char *dash)
         if (rnnd__options[i].commands & command)
             names[count++] = rnnd__options[i].name;
     names[count] = NULL;
-    bool no = !strncmp(name, "no-", 3);
+    bool no = strncmp(name, "no-", 3) == 0;
     const char *meant = rnnd__options_nearest(name, names);
     const char *prefix = "";
     if (!meant && no && (meant = rnnd__options_nearest(name + 3, names)))
@@ -124,21 +124,22 @@ static int set_switch(struct rnnd_options *opt, int i, bool on, const char *valu
 {
     const char *name = rnnd__options[i].name;
     if (value)
-        return rnnd__fail(RNND_EUSAGE, "--%s%s takes no value; --%s or --no-%s",
+        return rnnd__fail(RNND_EUSAGE, "--%s%s takes no value; use --%s or --no-%s",
                           on ? "" : "no-", name, name, name);
     return rnnd__option_set(opt, i, on ? "yes" : "no", RNND_FROM_COMMAND_LINE);
 }
 
-/* "--lr" and "--lr=3": an option, which nobody means as the value of another. */
+/* Whether a word is an option, such as "--lr" or "--lr=3", and so not a value. */
 static bool is_option(const char *word)
 {
     char name[LONGEST_WORD];
     if (sscanf(word, "--%63[^=]", name) != 1)
         return false;
-    return rnnd__option_find(strncmp(name, "no-", 3) ? name : name + 3) >= 0;
+    bool no = strncmp(name, "no-", 3) == 0;
+    return rnnd__option_find(no ? name + 3 : name) >= 0;
 }
 
-/* --name VALUE, or value where it stood behind "=". */
+/* Sets an option from `value`, the text after "=", or else from the next argument. */
 static int set_valued(struct rnnd_options *opt, struct arguments *args, int i,
                       const char *value)
 {
@@ -163,10 +164,11 @@ static int set_named(struct rnnd_options *opt, struct arguments *args, const cha
         return set_switch(opt, i, true, value);
     if (takes)
         return set_valued(opt, args, i, value);
-    if (i < 0 && !strncmp(name, "no-", 3)) {
+    if (i < 0 && strncmp(name, "no-", 3) == 0) {
         int positive = rnnd__option_find(name + 3);
         if (positive >= 0 && rnnd__options[positive].kind != RNND_SWITCH)
-            return rnnd__fail(RNND_EUSAGE, "--%s: --%s is no switch, it takes %s", name,
+            return rnnd__fail(RNND_EUSAGE,
+                              "--%s: --%s is not a switch; it takes a value: %s", name,
                               name + 3, rnnd__options[positive].arg);
         if (positive >= 0 && rnnd__options[positive].commands & args->command)
             return set_switch(opt, positive, false, value);
@@ -181,7 +183,7 @@ static int take_option(struct rnnd_options *opt, struct arguments *args,
                        const char *word)
 {
     if (word[1] != '-')
-        return rnnd__fail(RNND_EUSAGE, "unknown option %s; options are written --name",
+        return rnnd__fail(RNND_EUSAGE, "unknown option %s; options begin with --",
                           word);
     const char *equals = strchr(word, '=');
     char *name =
@@ -205,10 +207,10 @@ int rnnd__options_parse(struct rnnd_options *opt, enum rnnd__command command, in
             argv[kept++] = word;
             continue;
         }
-        options_end = !strcmp(word, "--");
+        options_end = strcmp(word, "--") == 0;
         if (!options_end)
             RNND_TRY(take_option(opt, &args, word));
-        if (opt->help || opt->version) /* all else does not matter then */
+        if (opt->help || opt->version) /* ignore everything else */
             break;
     }
     rnnd__options_settle(opt);

@@ -1,8 +1,8 @@
 /*
- * options_text.c - the options in force as text, and what differs between two sets.
+ * options_text.c - writes the options of a run as text, and compares two sets.
  *
- * What is kept with a run: config.ini, the record in the checkpoint, the start record
- * of the metrics. Reading the text back gives the same bits.
+ * The text is stored with a run: in config.ini, in checkpoints and in the start record
+ * of the metrics. Reading it back gives the same bits.
  */
 #include "base/status.h"
 #include "options/options_table.h"
@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Kept with a run, and with an effect there. */
+/* Whether an option is stored with a run and has an effect there. */
 static bool in_force(const struct rnnd_options *opt, int i)
 {
     const struct rnnd__option *option = &rnnd__options[i];
@@ -38,8 +38,8 @@ int rnnd__options_each(const struct rnnd_options *opt,
 
 /* ---- text */
 
-/* Whether a value stands as it is; the reader strips blanks at its ends, ends it at a
-   comment, and takes quotes for quotes. */
+/* Whether a value can be written without quotes: the reader strips blanks at its ends,
+   stops at a comment, and interprets a leading quote. */
 static bool is_plain(const char *value)
 {
     size_t length = strlen(value);
@@ -119,7 +119,7 @@ int rnnd__options_diff(const struct rnnd_options *a, const struct rnnd_options *
         int status = rnnd__option_get(a, i, &a_value);
         if (status == 0)
             status = rnnd__option_get(b, i, &b_value);
-        if (status == 0 && strcmp(a_value, b_value))
+        if (status == 0 && strcmp(a_value, b_value) != 0)
             status =
                 visit(context, rnnd__options[i].name, effects[rnnd__options[i].life],
                       *a_value ? a_value : "unset", *b_value ? b_value : "unset");

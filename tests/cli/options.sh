@@ -31,12 +31,12 @@ refuses 2 "unknown option --hiden; did you mean --hidden?" --hiden 5
 refuses 2 "unknown option --hiden; did you mean --hidden?" train --hiden=5 --data d
 refuses 2 "unknown option --hid; did you mean --hidden?" --hid 5
 refuses 2 "unknown option --colour" --colour red
-refuses 2 "unknown option -x; options are written --name" -x
+refuses 2 "unknown option -x; options begin with --" -x
 refuses 2 "--lr needs a value: X" --data d --lr
 refuses 2 "--data needs a value: FILE" --data ""
 refuses 2 "--data needs a value: FILE" --data --normalize
-refuses 2 "--normalize takes no value; --normalize or --no-normalize" --normalize=yes
-refuses 2 "--no-lr: --lr is no switch, it takes X" --no-lr
+refuses 2 "--normalize takes no value; use --normalize or --no-normalize" --normalize=yes
+refuses 2 "--no-lr: --lr is not a switch; it takes a value: X" --no-lr
 refuses 2 "--csv is an option of predict, not of train" --csv x
 refuses 2 "--hidden is an option of train, verify, bench and info, not of eval" \
     eval m --data d --hidden 5
@@ -47,15 +47,15 @@ refuses 2 "--lr -1 is out of range: X > 0" --data d --lr -1
 refuses 2 "--lr inf is out of range: X > 0" --data d --lr=inf
 refuses 2 "--dropout 1 is out of range: 0 <= P < 1" --data d --dropout 1
 refuses 2 "--batch 0 is out of range: 1 <= N <= 2147483647" --data d --batch 0
-refuses 2 '--epochs takes a whole number, N >= 1, not "3x"' --data d --epochs 3x
-refuses 2 '--cell takes rnn_tanh, rnn_relu, lstm or gru, not "elman"' --data d --cell elman
+refuses 2 '--epochs must be an integer (N >= 1), not "3x"' --data d --epochs 3x
+refuses 2 '--cell must be rnn_tanh, rnn_relu, lstm or gru, not "elman"' --data d --cell elman
 refuses 2 "--seed 9223372036854775808 is out of range: N >= 0" --data d \
     --seed 9223372036854775808
 
 # ---- combinations, found before any file is opened
-refuses 2 "--batch together with --batch-tokens: a batch has a number of sequences or of \
+refuses 2 "--batch cannot be used with --batch-tokens: a batch is a number of sequences or of \
 steps" --data none --batch 4 --batch-tokens 100
-refuses 2 "--patience needs --valid: it watches the validation loss" --data none --patience 2
+refuses 2 "--patience needs --valid: it uses the validation loss" --data none --patience 2
 refuses 2 "--precision bf16 is for GPUs: the CPU computes in fp32" --data none \
     --precision bf16
 refuses 2 "--comm nccl is for GPUs: ranks on CPUs use mpi" --data none --device cpu --comm nccl
@@ -80,13 +80,13 @@ expect 0 1 --data "$work/tokens.h5" --dropout -0 --hidden 3 --epochs 1 --progres
 printf 'lr = 0.5\n\nhiden = 3\n' >"$work/a.ini"
 refuses 2 "$work/a.ini:3: unknown option hiden; did you mean hidden?" --config "$work/a.ini"
 printf 'lr = 0.5\nhidden = 3\nlr = 1\n' >"$work/a.ini"
-refuses 2 "$work/a.ini:3: lr is given twice, on line 1 already" --config "$work/a.ini"
+refuses 2 "$work/a.ini:3: lr is already set on line 1" --config "$work/a.ini"
 printf 'config = b.ini\n' >"$work/a.ini"
-refuses 2 "$work/a.ini:1: config does not belong in a configuration file" \
+refuses 2 "$work/a.ini:1: config cannot be set in a configuration file" \
     --config="$work/a.ini"
-refuses 4 "cannot open $work/none.ini: No such file or directory" --config "$work/none.ini"
+refuses 4 "$work/none.ini: No such file or directory" --config "$work/none.ini"
 printf '# batch comes from here\npatience = 2\ndata = none\n' >"$work/a.ini"
-refuses 2 "--patience needs --valid: it watches the validation loss" --config "$work/a.ini"
+refuses 2 "--patience needs --valid: it uses the validation loss" --config "$work/a.ini"
 refuses 4 "none: No such file or directory" --config "$work/a.ini" --patience 0
 
 done_testing

@@ -429,7 +429,8 @@ START_TEST(chars)
     char *path = (char *)file_of("nul", "ab\nc\0d", 6);
     must(rnnd__format_find("text-chars", &format));
     must_fail(RNND_EDATA, rnnd__format_read(format, &opt, &path, 1, &got));
-    ck_assert_str_eq(rest_of_detail(), "nul:2: a NUL byte: this is not a text file");
+    ck_assert_str_eq(rest_of_detail(),
+                     "nul:2: not a text file: it contains a NUL byte");
 }
 END_TEST
 

@@ -43,7 +43,7 @@ static int parse(enum rnnd__command command, const char *const *words, int *oper
 static void must_be(const char *name, const char *want)
 {
     char *value;
-    must(rnnd__options_get(&opt, name, &value));
+    must(rnnd__option_get(&opt, rnnd__option_find(name), &value));
     ck_assert_msg(!strcmp(value, want), "%s is \"%s\", not \"%s\"", name, value, want);
     free(value);
 }
@@ -126,6 +126,27 @@ START_TEST(words_are_in_the_order_of_the_enums)
 }
 END_TEST
 
+/* rnnd__options_word() gives the words by the same numbers. */
+START_TEST(words_have_numbers)
+{
+    char word[32];
+    for (int task = 0; task < RNND_NO_TASK; task++) {
+        rnnd__options_word("task", task, word);
+        ck_assert_str_eq(word, rnnd_task_name((enum rnnd_task)task));
+    }
+    rnnd__options_word("cell", RNND_GRU, word);
+    ck_assert_str_eq(word, "gru");
+    static const struct {
+        const char *name;
+        int index;
+    } none[] = {{"cell", -1}, {"cell", 4}, {"cell", 9}, {"hidden", 0}, {"celt", 0}};
+    for (size_t i = 0; i < sizeof none / sizeof *none; i++) {
+        rnnd__options_word(none[i].name, none[i].index, word);
+        ck_assert_str_eq(word, "");
+    }
+}
+END_TEST
+
 /* ---- every option there and back */
 
 /* A value that is not the default. */
@@ -171,7 +192,7 @@ START_TEST(defaults_go_there_and_back)
 {
     for (int i = 0; i < OPT_COUNT; i++) {
         char *value;
-        must(rnnd__options_get(&opt, rnnd__options[i].name, &value));
+        must(rnnd__option_get(&opt, i, &value));
         if (*value || !rnnd__options[i].preset)
             must(rnnd__options_set(&opt, rnnd__options[i].name, value, RNND_FROM_FILE));
         must_be(rnnd__options[i].name, value);
@@ -303,7 +324,8 @@ START_TEST(values_are_there_or_not)
     must_say(RNND_EUSAGE, "--data needs a value", PARSE("--data", "--lr=3"));
     must_say(RNND_EUSAGE, "--data needs a value", PARSE("--data="));
     must_say(RNND_EUSAGE, "--normalize takes no value", PARSE("--normalize=yes"));
-    must_say(RNND_EUSAGE, "--lr is no switch", PARSE("--no-lr"));
+    must_say(RNND_EUSAGE, "--lr is not a switch; it takes a value: X",
+             PARSE("--no-lr"));
     must(parse(RNND_CMD_SAMPLE, (const char *[]){"--prompt", "", NULL}, &(int){0}));
     must(PARSE("--data=--lr"));
     ck_assert_str_eq(opt.data, "--lr");
@@ -345,7 +367,7 @@ START_TEST(numbers_are_held_to_their_range)
         {"--lr=nan", "--lr nan is out of range"},
         {"--lr=1e999", "--lr 1e999 is out of range"},
         {"--lr=1e-999", "--lr 1e-999 is out of range"},
-        {"--lr=0.1x", "--lr takes a number, X > 0, not \"0.1x\""},
+        {"--lr=0.1x", "--lr must be a number (X > 0), not \"0.1x\""},
         {"--lr= 1", "not \" 1\""},
         {"--dropout=1", "--dropout 1 is out of range: 0 <= P < 1"},
         {"--dropout=-0.1", "--dropout -0.1 is out of range"},
@@ -357,8 +379,8 @@ START_TEST(numbers_are_held_to_their_range)
         {"--weight-decay=-1", "--weight-decay -1 is out of range: X >= 0"},
         {"--clip-norm=-1", "--clip-norm -1"},
         {"--batch=0", "--batch 0 is out of range: 1 <= N <= 2147483647"},
-        {"--batch=1.5", "--batch takes a whole number"},
-        {"--batch=1e3", "--batch takes a whole number"},
+        {"--batch=1.5", "--batch must be an integer"},
+        {"--batch=1e3", "--batch must be an integer"},
         {"--batch=99999999999999999999",
          "--batch 99999999999999999999 is out of range"},
         {"--batch-tokens=0", "--batch-tokens 0"},
@@ -378,11 +400,12 @@ START_TEST(numbers_are_held_to_their_range)
         {"--log-every=0", "--log-every 0"},
         {"--keep=-1", "--keep -1"},
         {"--comm-timeout=0", "--comm-timeout 0"},
-        {"--cell=elman", "--cell takes rnn_tanh, rnn_relu, lstm or gru, not \"elman\""},
+        {"--cell=elman",
+         "--cell must be rnn_tanh, rnn_relu, lstm or gru, not \"elman\""},
         {"--cell=LSTM", "not \"LSTM\""},
         {"--cell=lst", "not \"lst\""},
-        {"--task=none", "--task takes classify"},
-        {"--stream=maybe", "--stream takes auto, yes or no"},
+        {"--task=none", "--task must be classify"},
+        {"--stream=maybe", "--stream must be auto, yes or no"},
     };
     for (size_t i = 0; i < sizeof table / sizeof *table; i++)
         must_say(RNND_EUSAGE, table[i].words, PARSE(table[i].argument));
@@ -429,18 +452,18 @@ START_TEST(faults_in_text_have_their_line)
              read_text("\nhiden = 5\nlayers = 0\n"));
     must_say(RNND_EUSAGE, "c.ini:3: --layers 0 is out of range",
              read_text("# x\n\nlayers = 0\nhiden = 4\n"));
-    must_say(RNND_EUSAGE, "c.ini:1: --normalize is yes or no, not \"true\"",
+    must_say(RNND_EUSAGE, "c.ini:1: --normalize must be yes or no, not \"true\"",
              read_text("normalize = true\n"));
-    must_say(RNND_EUSAGE, "c.ini:1: config does not belong", read_text("config = x\n"));
-    must_say(RNND_EUSAGE, "c.ini:1: help does not belong", read_text("help = yes\n"));
+    must_say(RNND_EUSAGE, "c.ini:1: config cannot be set in",
+             read_text("config = x\n"));
+    must_say(RNND_EUSAGE, "c.ini:1: help cannot be set in", read_text("help = yes\n"));
     must_say(RNND_EUSAGE, "c.ini:2: \"nonsense\" is not of the form name = value",
              read_text("lr = 1\nnonsense\n"));
     must_say(RNND_EUSAGE, "c.ini:2: sections", read_text("[model]\nlr = 1\n"));
     must_say(RNND_EUSAGE, "c.ini:1: csv is an option of predict, not of train",
              read_text("csv = 1\n"));
-    must_say(RNND_EUSAGE, "c.ini:1: data: the value in quotes",
-             read_text("data = \"a\n"));
-    must_say(RNND_EUSAGE, "c.ini:1: data: the value in quotes",
+    must_say(RNND_EUSAGE, "c.ini:1: data: the quoted value", read_text("data = \"a\n"));
+    must_say(RNND_EUSAGE, "c.ini:1: data: the quoted value",
              read_text("data = \"a\\q\"\n"));
 }
 END_TEST
@@ -450,11 +473,10 @@ END_TEST
 START_TEST(a_name_stands_once_in_a_text)
 {
     char text[1000];
-    must_say(RNND_EUSAGE, "c.ini:4: lr is given twice, on line 2 already",
+    must_say(RNND_EUSAGE, "c.ini:4: lr is already set on line 2",
              read_text("# x\nlr = 1\nhidden = 4\nlr = 1\n"));
     snprintf(text, sizeof text, "data = %0600d\nlr = 1\n\n data = a\n", 0);
-    must_say(RNND_EUSAGE, "c.ini:4: data is given twice, on line 1 already",
-             read_text(text));
+    must_say(RNND_EUSAGE, "c.ini:4: data is already set on line 1", read_text(text));
     must(read_text("lr = 1\nbatch = 2\nbatch-tokens = 3\n"));
     must(read_text("lr = 2\n"));
     ck_assert(opt.lr == 2);
@@ -537,7 +559,7 @@ START_TEST(batch_and_batch_tokens_exclude_each_other)
     ck_assert_int_eq(opt.batch_tokens, 0);
     must(rnnd__options_check_early(&opt));
     must(PARSE("--batch-tokens=7"));
-    must_say(RNND_EUSAGE, "--batch together with --batch-tokens",
+    must_say(RNND_EUSAGE, "--batch cannot be used with --batch-tokens",
              rnnd__options_check_early(&opt));
 }
 END_TEST
@@ -676,21 +698,16 @@ START_TEST(combinations_are_refused_early)
         const char *a, *b, *c, *words;
         int status;
     } table[] = {
-        {"--batch=4", "--batch-tokens=5", "--lr=1", "--batch together", RNND_EUSAGE},
+        {"--batch=4", "--batch-tokens=5", "--lr=1",
+         "--batch cannot be used with --batch-tokens", RNND_EUSAGE},
         {"--lr-schedule=plateau", "--lr=1", "--lr=1", "needs --valid", RNND_EUSAGE},
         {"--patience=1", "--lr=1", "--lr=1", "--patience needs --valid", RNND_EUSAGE},
-        {"--tbptt=5", "--bidirectional", "--lr=1", "--tbptt with --bidirectional",
-         RNND_EUSAGE},
+        {"--tbptt=5", "--bidirectional", "--lr=1",
+         "--tbptt cannot be used with --bidirectional", RNND_EUSAGE},
         {"--stream=yes", "--lr=1", "--lr=1", "--stream yes needs --tbptt", RNND_EUSAGE},
         {"--stream=yes", "--tbptt=5", "--batch-tokens=9",
-         "--stream yes with --batch-tokens", RNND_EUSAGE},
+         "--stream yes cannot be used with --batch-tokens", RNND_EUSAGE},
         {"--stream=yes", "--tbptt=5", "--windows=0", "--windows 0", RNND_EUSAGE},
-        {"--precision=tf32", "--device=cpu", "--lr=1", "--precision tf32 is for GPUs",
-         RNND_EUSAGE},
-        {"--precision=bf16", "--device=cpu", "--lr=1", "--precision bf16 is for GPUs",
-         RNND_EUSAGE},
-        {"--comm=nccl", "--device=cpu", "--lr=1", "--comm nccl is for GPUs",
-         RNND_EUSAGE},
     };
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
         rnnd_options_clear(&opt);
@@ -702,20 +719,49 @@ START_TEST(combinations_are_refused_early)
 }
 END_TEST
 
+/* The device room knows what a CPU lacks, and the model room what data lack. */
+START_TEST(combinations_are_refused_by_device_and_data)
+{
+    static const struct refused table[] = {
+        {"--precision=tf32", "--precision tf32 is for GPUs"},
+        {"--precision=bf16", "--precision bf16 is for GPUs"},
+        {"--comm=nccl", "--comm nccl is for GPUs"},
+    };
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+        rnnd_options_clear(&opt);
+        must(rnnd_options_init(&opt));
+        must(PARSE(table[i].argument, "--device=cpu"));
+        must(rnnd__options_check(&opt, RNND_LM));
+        must_say(RNND_EUSAGE, table[i].words, rnnd_backend_check(&opt));
+    }
+    struct rnnd_model_spec spec;
+    struct rnnd_dataset_info data = {.path = "d.h5", .vocab = 5, .outputs = 5};
+    rnnd_options_clear(&opt);
+    must(rnnd_options_init(&opt));
+    must(PARSE("--normalize"));
+    for (int lm = 0; lm < 2; lm++) {
+        data.task = lm ? RNND_LM : RNND_CLASSIFY;
+        must_say(RNND_EUSAGE, "--normalize", rnnd_model_spec_from(&opt, &data, &spec));
+    }
+}
+END_TEST
+
 START_TEST(combinations_are_refused_by_task)
 {
     static const struct {
         const char *a, *b, *words;
         enum rnnd_task task;
     } table[] = {
-        {"--bidirectional", "--lr=1", "lm with --bidirectional", RNND_LM},
-        {"--normalize", "--lr=1", "--normalize on tokens", RNND_LM},
-        {"--tbptt=5", "--lr=1", "--tbptt with task classify", RNND_CLASSIFY},
-        {"--tbptt=5", "--lr=1", "--tbptt with task regress", RNND_REGRESS},
+        {"--bidirectional", "--lr=1", "--bidirectional cannot be used with task lm",
+         RNND_LM},
+        {"--tbptt=5", "--lr=1", "--tbptt cannot be used with task classify",
+         RNND_CLASSIFY},
+        {"--tbptt=5", "--lr=1", "--tbptt cannot be used with task regress",
+         RNND_REGRESS},
         {"--tbptt=5", "--stream=yes", "--stream yes is for task lm", RNND_TAG},
         {"--tbptt=5", "--windows=0", "--windows 0", RNND_LM},
         {"--tie-weights", "--embed=128", "--tie-weights is for task lm", RNND_TAG},
-        {"--tie-weights", "--lr=1", "they are 256 and 128", RNND_LM},
+        {"--tie-weights", "--lr=1", "not 256 and 128", RNND_LM},
     };
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
         rnnd_options_clear(&opt);
@@ -832,7 +878,7 @@ START_TEST(help_shows_defaults)
     ck_assert(strstr(help, "--hidden N") && strstr(help, "(default 128)"));
     ck_assert(strstr(help, "--cell rnn_tanh|rnn_relu|lstm|gru"));
     ck_assert(strstr(help, "(default lstm)") && strstr(help, "(default run)"));
-    ck_assert(strstr(help, "\nOptimiser\n"));
+    ck_assert(strstr(help, "\nOptimizer\n"));
     free(help);
 }
 END_TEST
@@ -844,6 +890,7 @@ int main(void)
     tcase_add_checked_fixture(tests, set_up, tear_down);
     tcase_add_test(tests, defaults_are_those_of_the_contract);
     tcase_add_test(tests, words_are_in_the_order_of_the_enums);
+    tcase_add_test(tests, words_have_numbers);
     tcase_add_test(tests, every_option_goes_there_and_back);
     tcase_add_test(tests, defaults_go_there_and_back);
     tcase_add_test(tests, the_text_reads_as_the_same_options);
@@ -868,6 +915,7 @@ int main(void)
     tcase_add_test(tests, idle_options_are_left_out);
     tcase_add_test(tests, what_turns_an_option_on_brings_it_in);
     tcase_add_test(tests, combinations_are_refused_early);
+    tcase_add_test(tests, combinations_are_refused_by_device_and_data);
     tcase_add_test(tests, combinations_are_refused_by_task);
     tcase_add_test(tests, sound_combinations_pass);
     tcase_add_test(tests, options_without_effect_are_warned_of);
