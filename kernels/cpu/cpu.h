@@ -1,6 +1,6 @@
 /*
- * cpu.h - what the files of the CPU back end have in common: its struct, its threads, its
- * product.
+ * cpu.h - what the files of the CPU back end have in common: its struct, its threads,
+ * its product.
  *
  * Nothing outside kernels/cpu/ includes it.
  */
