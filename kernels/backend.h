@@ -9,7 +9,7 @@
  *   N      sequences in a packed batch, sorted by falling length
  *   T      steps of the longest of them
  *   R      packed rows: all steps of all sequences, R = off[T]
- *   n[t]   rows at step t, never growing with t; the rows of step t are off[t] .. off[t]+n[t]
+ *   n[t]   rows at step t, never growing with t: rows off[t] .. off[t]+n[t]-1
  *   I      input features, E embedding width, H hidden units, O outputs of the head
  *   V      classes or vocabulary, G gates (LSTM 4: i f g o; GRU 3: r z n; RNN 1)
  *   D      directions (1 or 2)
@@ -126,8 +126,8 @@ struct rnnd__rnn {
     struct rnnd__buf dw_hh, db_ih, db_hh;
     /* rnn_scratch() bytes */
     struct rnnd__buf scratch;
-    /* The other direction of the layer, NULL = none: the same call runs it too, perhaps at
-       once. Same cell, H and batch; a scratch of its own. */
+    /* The other direction of the layer, NULL = none: the same call runs it too, perhaps
+       at once. Same cell, H and batch; a scratch of its own. */
     const struct rnnd__rnn *other;
 };
 
@@ -270,7 +270,7 @@ struct rnnd__backend_ops {
     /* vectors */
     /* *result = sum of x[i]^2 in double, in fixed order; waits */
     int (*sum_sq)(struct rnnd_backend *, int64_t n, double *result, struct rnnd__buf x);
-    /* The optimisers also zero g. momentum: [n], NULL without momentum. */
+    /* From the gradient sums g, which stay. momentum: [n], NULL without momentum. */
     void (*sgd)(struct rnnd_backend *, const struct rnnd__sgd *, struct rnnd__buf w,
                 struct rnnd__buf g, struct rnnd__buf momentum);
     void (*adam)(struct rnnd_backend *, const struct rnnd__adam *, struct rnnd__buf w,

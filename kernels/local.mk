@@ -11,19 +11,21 @@ libkernels_a_SOURCES = \
 	kernels/cell.h \
 	kernels/cpu/backend.c \
 	kernels/cpu/cpu.h \
-	kernels/cpu/ends.c \
+	kernels/cpu/dropout.c \
+	kernels/cpu/embed.c \
 	kernels/cpu/gemm.c \
+	kernels/cpu/loss.c \
 	kernels/cpu/matrix.c \
+	kernels/cpu/pool.c \
 	kernels/cpu/rnn.c \
 	kernels/cpu/threads.c \
-	kernels/cpu/vector.c \
-	kernels/cpu/vocab.c
+	kernels/cpu/vector.c
 
 simd_sources = \
 	kernels/cpu/simd.c \
 	kernels/cpu/simd.h \
 	kernels/cpu/simd_cell.h \
-	kernels/cpu/simd_ends.h \
+	kernels/cpu/simd_loss.h \
 	kernels/cpu/simd_outer.h \
 	kernels/cpu/simd_product.h \
 	kernels/cpu/simd_vector.h \

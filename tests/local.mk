@@ -118,7 +118,9 @@ repository_tests = \
 	tests/repository/check_options.sh \
 	tests/repository/check_ptxas.sh \
 	tests/repository/check_rooms.sh \
-	tests/repository/check_version.sh
+	tests/repository/check_size.sh \
+	tests/repository/check_version.sh \
+	tests/repository/format.sh
 
 # The long ones first, so that none is left to run alone.
 TESTS += $(program_tests)

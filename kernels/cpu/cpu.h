@@ -1,6 +1,6 @@
 /*
- * cpu.h - what the files of the CPU back end share: its struct, its threads, its
- * product.
+ * cpu.h - what the files of the CPU back end have in common: its struct, its threads,
+ * its product.
  *
  * Nothing outside kernels/cpu/ includes it.
  */
@@ -40,15 +40,15 @@ static inline const int32_t *rnnd__ints(struct rnnd__buf buf)
 
 /* ---- threads.c */
 
-/* One share of an operation, part of 0 .. parts-1. */
+/* Part 0 .. parts-1 of an operation. */
 typedef void rnnd__cpu_work(const struct rnnd__cpu *cpu, const void *arg, int part,
                             int parts);
 
 /* Runs all parts, a thread each, with denormals flushed; returns when all are done.
    Library products inside run on that thread alone. */
-void rnnd__cpu_share(const struct rnnd__cpu *cpu, int parts, rnnd__cpu_work *work,
-                     const void *arg);
-/* How many threads an operation that touches that many elements is worth. */
+void rnnd__cpu_parallel(const struct rnnd__cpu *cpu, int parts, rnnd__cpu_work *work,
+                        const void *arg);
+/* How many threads are worth their start for an operation on so many elements. */
 int rnnd__cpu_parts(const struct rnnd__cpu *cpu, int64_t elements);
 /* The range first .. last-1 of 0 .. n-1 that is a part's, cut at multiples of 16. */
 void rnnd__cpu_range(int64_t n, int part, int parts, int64_t range[2]);

@@ -66,8 +66,8 @@ void rnnd__cpu_matmul(struct rnnd_backend *be, const struct rnnd__matmul *s,
     const int64_t large = 1 << 21;
     bool outer =
         s->ta && !s->tb && s->alpha == 1 && s->beta == 1 && s->m * s->n <= large;
-    rnnd__cpu_share(cpu, rnnd__cpu_parts(cpu, work), outer ? outer_part : product_part,
-                    &p);
+    rnnd__cpu_parallel(cpu, rnnd__cpu_parts(cpu, work),
+                       outer ? outer_part : product_part, &p);
 }
 
 struct rows {
@@ -91,7 +91,7 @@ void rnnd__cpu_add_bias(struct rnnd_backend *be, int64_t rows, int64_t cols,
 {
     const struct rnnd__cpu *cpu = rnnd__cpu_of(be);
     struct rows a = {rows, cols, rnnd__floats(y), rnnd__floats(bias)};
-    rnnd__cpu_share(cpu, rnnd__cpu_parts(cpu, rows * cols), add_bias_part, &a);
+    rnnd__cpu_parallel(cpu, rnnd__cpu_parts(cpu, rows * cols), add_bias_part, &a);
 }
 
 static void col_sum_part(const struct rnnd__cpu *cpu, const void *arg, int part,
@@ -109,5 +109,5 @@ void rnnd__cpu_col_sum(struct rnnd_backend *be, int64_t rows, int64_t cols,
 {
     const struct rnnd__cpu *cpu = rnnd__cpu_of(be);
     struct rows a = {rows, cols, rnnd__floats(out), rnnd__floats(x)};
-    rnnd__cpu_share(cpu, rnnd__cpu_parts(cpu, rows * cols), col_sum_part, &a);
+    rnnd__cpu_parallel(cpu, rnnd__cpu_parts(cpu, rows * cols), col_sum_part, &a);
 }

@@ -410,8 +410,8 @@ static void direction_forward(const struct rnnd__cpu *cpu, const struct rnnd__rn
 {
     int64_t weights = r->H * r->H * rnnd__cell_gates(r->cell);
     if (r->batch->R > 0)
-        rnnd__cpu_share(cpu, rnnd__cpu_parts(cpu, weights), pack_forward_part, r);
-    rnnd__cpu_share(cpu, loop_parts(cpu, r), forward_part, r);
+        rnnd__cpu_parallel(cpu, rnnd__cpu_parts(cpu, weights), pack_forward_part, r);
+    rnnd__cpu_parallel(cpu, loop_parts(cpu, r), forward_part, r);
 }
 
 static void direction_backward(const struct rnnd__cpu *cpu, const struct rnnd__rnn *r)
@@ -419,12 +419,12 @@ static void direction_backward(const struct rnnd__cpu *cpu, const struct rnnd__r
     int64_t weights = r->H * r->H * rnnd__cell_gates(r->cell);
     int parts = loop_parts(cpu, r);
     if (r->batch->R > 0)
-        rnnd__cpu_share(cpu, rnnd__cpu_parts(cpu, weights), pack_backward_part, r);
-    rnnd__cpu_share(cpu, parts, backward_part, r);
+        rnnd__cpu_parallel(cpu, rnnd__cpu_parts(cpu, weights), pack_backward_part, r);
+    rnnd__cpu_parallel(cpu, parts, backward_part, r);
     if (r->batch->R == 0)
         return;
     states_before(r, scratch_of(r).rows);
-    rnnd__cpu_share(cpu, parts, weight_part, r);
+    rnnd__cpu_parallel(cpu, parts, weight_part, r);
     bias_gradient(r, parts);
 }
 

@@ -14,7 +14,7 @@
 #include "simd_product.h"
 
 #include "simd_cell.h"
-#include "simd_ends.h"
+#include "simd_loss.h"
 #include "simd_outer.h"
 #include "simd_vector.h"
 

@@ -107,7 +107,7 @@ struct rnnd__simd {
     /* Mask of one row: sequence id, position step. */
     void (*dropout)(float *out, const float *in, const struct rnnd__dropout *,
                     int64_t id, int64_t step);
-    void (*sgd)(const struct rnnd__sgd *, int64_t n, float *w, float *g,
+    void (*sgd)(const struct rnnd__sgd *, int64_t n, float *w, const float *g,
                 float *momentum);
     /* part: w, g, m, v */
     void (*adam)(const struct rnnd__adam *, int64_t n, float *const part[4]);

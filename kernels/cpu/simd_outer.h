@@ -9,8 +9,8 @@
  * transposed first.
  */
 
-/* The blocks of a group share one packed panel. */
-enum { OUTER_ROWS = 128, OUTER_BLOCK = 6, OUTER_GROUP = 64 };
+/* So many blocks use one packed panel. */
+enum { OUTER_ROWS = 128, OUTER_BLOCK = 6, OUTER_BLOCKS = 64 };
 /* Floats of a packed block; copying whole vectors writes past its end. */
 enum {
     OUTER_STRIDE = OUTER_ROWS * OUTER_BLOCK + 16,
@@ -19,8 +19,8 @@ enum {
 /* Where C is made transposed: at most so many rows of so many columns. */
 enum { OUTER_NARROW = 64, OUTER_WIDTH = 512 };
 
-_Static_assert(OUTER_GROUP *OUTER_STRIDE + OUTER_PANEL <= RNND__OUTER_WORK,
-               "the work space holds a group and a panel");
+_Static_assert((int)OUTER_BLOCKS *OUTER_STRIDE + OUTER_PANEL <= RNND__OUTER_WORK,
+               "the work space holds so many blocks and a panel");
 _Static_assert(OUTER_PANEL + (OUTER_NARROW / OUTER_BLOCK + 1) * OUTER_STRIDE +
                        OUTER_NARROW * OUTER_WIDTH <=
                    RNND__OUTER_WORK,
@@ -189,13 +189,13 @@ static void outer_sums(float *c, int64_t ldc, const struct side *blocks,
 static void outer_direct(const struct rnnd__outer *o, struct side a,
                          const struct side *b)
 {
-    enum { GROUP = OUTER_GROUP * OUTER_BLOCK };
+    enum { AT_ONCE = OUTER_BLOCKS * OUTER_BLOCK };
     for (int64_t k = 0; k < o->k; k += OUTER_ROWS) {
         struct outer_rows rows = outer_rows_at(k, o->k);
         int64_t next =
             outer_rows_at(k + rows.K, o->k).K * o->lda; /* the next rows of A */
-        for (a.first = 0; a.first < o->m; a.first += GROUP) {
-            a.cols = o->m - a.first < GROUP ? o->m - a.first : GROUP;
+        for (a.first = 0; a.first < o->m; a.first += AT_ONCE) {
+            a.cols = o->m - a.first < AT_ONCE ? o->m - a.first : AT_ONCE;
             rows.prefetch = a.p + (k + rows.K) * a.ld + next * a.first / o->m;
             rows.prefetch_floats = next * a.cols / o->m;
             outer_sums(o->c + a.first * o->ldc, o->ldc, &a, b, &rows, o->work);

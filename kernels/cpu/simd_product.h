@@ -46,7 +46,7 @@ static struct prefetch no_prefetch(const float *any)
     return (struct prefetch){{(const char *)any, (const char *)any}, {0, 0}};
 }
 
-/* The i'th of count tiles of depth K asks for its share of floats from p on. */
+/* The i'th of count tiles of depth K prefetches its part of the floats from p on. */
 static void prefetch_part(struct prefetch *x, int which, const float *p, int64_t floats,
                           int64_t i, int64_t count, int64_t K)
 {

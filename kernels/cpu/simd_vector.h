@@ -88,16 +88,14 @@ static double sum_sq(const float *x, int64_t n)
 
 /* The scalars are rounded to float last. */
 static void sgd(const struct rnnd__sgd *s, int64_t n, float *restrict w,
-                float *restrict g, float *restrict momentum)
+                const float *restrict g, float *restrict momentum)
 {
     float lr = (float)s->lr, decay = (float)s->decay, gscale = (float)s->gscale;
     float keep = (float)s->momentum;
     bool first = s->first;
     if (!momentum) {
-        for (int64_t i = 0; i < n; i++) {
+        for (int64_t i = 0; i < n; i++)
             w[i] -= lr * (g[i] * gscale + decay * w[i]);
-            g[i] = 0;
-        }
         return;
     }
     for (int64_t i = 0; i < n; i++) {
@@ -105,14 +103,13 @@ static void sgd(const struct rnnd__sgd *s, int64_t n, float *restrict w,
         float b = first ? d : keep * momentum[i] + d;
         momentum[i] = b;
         w[i] -= lr * b;
-        g[i] = 0;
     }
 }
 
 static void adam(const struct rnnd__adam *s, int64_t n, float *const part[4])
 {
-    float *restrict w = part[0], *restrict g = part[1], *restrict m = part[2],
-                    *restrict v = part[3];
+    float *restrict w = part[0], *restrict m = part[2], *restrict v = part[3];
+    const float *restrict g = part[1];
     double bias1 = 1 - pow(s->beta1, (double)s->step);
     double bias2 = 1 - pow(s->beta2, (double)s->step);
     float size = (float)(s->lr / bias1), root = (float)(1 / sqrt(bias2));
@@ -125,6 +122,5 @@ static void adam(const struct rnnd__adam *s, int64_t n, float *const part[4])
         m[i] += (d - m[i]) * a;
         v[i] = v[i] * beta2 + b * d * d;
         w[i] = w[i] * to_w - size * m[i] / (sqrtf(v[i]) * root + eps);
-        g[i] = 0;
     }
 }

@@ -1,9 +1,9 @@
 /*
- * threads.c - shares an operation out over the threads of the back end.
+ * threads.c - runs the parts of an operation on the threads of the back end.
  *
  * The only file that knows OpenMP and the processor's floating-point modes. Every
  * thread flushes denormals while it works (they cost a factor of 1.3 to 18 on long
- * sequences) and has its own mode back afterwards, the caller's included.
+ * sequences) and restores its own mode afterwards, as does the caller.
  */
 #include "cpu.h"
 
@@ -93,8 +93,8 @@ static void run_part(const struct rnnd__cpu *cpu, int part, int parts,
     restore_mode(mode);
 }
 
-void rnnd__cpu_share(const struct rnnd__cpu *cpu, int parts, rnnd__cpu_work *work,
-                     const void *arg)
+void rnnd__cpu_parallel(const struct rnnd__cpu *cpu, int parts, rnnd__cpu_work *work,
+                        const void *arg)
 {
     if (parts <= 1) {
         run_part(cpu, 0, 1, work, arg);

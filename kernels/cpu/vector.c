@@ -27,7 +27,7 @@ int rnnd__cpu_sum_sq(struct rnnd_backend *be, int64_t n, double *result,
     const struct rnnd__cpu *cpu = rnnd__cpu_of(be);
     struct vector v = {n, NULL, {rnnd__floats(x)}};
     int parts = rnnd__cpu_parts(cpu, n);
-    rnnd__cpu_share(cpu, parts, sum_sq_part, &v);
+    rnnd__cpu_parallel(cpu, parts, sum_sq_part, &v);
     int status = be->ops->sync(be);
     if (status < 0)
         return status;
@@ -53,7 +53,7 @@ void rnnd__cpu_sgd(struct rnnd_backend *be, const struct rnnd__sgd *s,
     const struct rnnd__cpu *cpu = rnnd__cpu_of(be);
     struct vector v = {
         s->n, s, {rnnd__floats(w), rnnd__floats(g), rnnd__floats(momentum)}};
-    rnnd__cpu_share(cpu, rnnd__cpu_parts(cpu, s->n), sgd_part, &v);
+    rnnd__cpu_parallel(cpu, rnnd__cpu_parts(cpu, s->n), sgd_part, &v);
 }
 
 static void adam_part(const struct rnnd__cpu *cpu, const void *arg, int part, int parts)
@@ -74,5 +74,5 @@ void rnnd__cpu_adam(struct rnnd_backend *be, const struct rnnd__adam *s,
     const struct rnnd__cpu *cpu = rnnd__cpu_of(be);
     struct vector a = {
         s->n, s, {rnnd__floats(w), rnnd__floats(g), rnnd__floats(m), rnnd__floats(v)}};
-    rnnd__cpu_share(cpu, rnnd__cpu_parts(cpu, s->n), adam_part, &a);
+    rnnd__cpu_parallel(cpu, rnnd__cpu_parts(cpu, s->n), adam_part, &a);
 }

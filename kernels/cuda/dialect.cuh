@@ -1,5 +1,5 @@
 /*
- * dialect.cuh - the words in which kernels are written, for nvcc and for the emulated
+ * dialect.cuh - the language that kernels are written in, for nvcc and for the emulated
  * GPU.
  *
  * Takes sm_75 to sm_120; under g++ tests/simt/simt.h gives the same words their
@@ -8,22 +8,23 @@
  *
  * CUDA's own, as its guide defines them
  *   threadIdx blockIdx blockDim gridDim, blocks one-dimensional; __launch_bounds__
- *   __syncthreads __syncthreads_and _or _count     the block barrier: by all threads or none
+ *   __syncthreads __syncthreads_and _or _count     the block barrier, by all threads
  *   __syncwarp __shfl_sync _up_ _down_ _xor_       every lane of the mask, same mask
  *   __ballot_sync __any_sync __all_sync            the same; there is no __activemask
  *   __ldg                                          what nobody writes during the launch
- *   __ldcg __stcg                                  past L1: what other blocks write or read
- *   atomicAdd atomicMax atomicMin atomicExch atomicCAS on integers; none on floats, whose
- *                                                  order would change the bits
- *   expf tanhf sqrtf rsqrtf fmaf fminf fmaxf fabsf log1pf logf, min max, __expf __fdividef,
- *   __popc __ffs __clz, __float_as_uint __uint_as_float, float2 float4 uint2 uint4 …, __trap
+ *   __ldcg __stcg                                  past L1: for what other blocks use
+ *   atomicAdd atomicMax atomicMin atomicExch atomicCAS    on integers; none on floats,
+ *                                                  whose order would change the bits
+ *   expf tanhf sqrtf rsqrtf fmaf fminf fmaxf fabsf log1pf logf, min max, __expf
+ *   __fdividef, __popc __ffs __clz, __float_as_uint __uint_as_float, float2 float4
+ *   uint2 uint4 ..., __trap
  *
  * Ours
  *   SHARED_ARRAY(float, tile, [8][32])   shared memory of fixed size, 16-byte aligned
  *   SHARED_DYN(float, s)                 float *s: the launch's dynamic shared memory
  *   group_barrier grid_barrier           between blocks; cooperative launch only
  *   ld_acquire st_release                flag words between blocks
- *   copy_async<16> copy_commit copy_wait<n>      global to shared, behind one's back
+ *   copy_async<16> copy_commit copy_wait<n>      global to shared, in the background
  *   mma_bf16 mma_tf32                    matrix products of a warp, fp32 sums
  *   bf16 to_bf16 from_bf16 bf16_pair bf16_low bf16_high to_tf32 from_tf32    rounding
  *   UNROLL NO_UNROLL                     before a loop
@@ -45,8 +46,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Faults to be planted by test builds, one at a time: true where RNND_FAULT is n, else a
-   constant false that leaves no code. `what` says what is wrong then;
+/* Faults to be planted by test builds, one at a time: true where RNND_FAULT is n, else
+   a constant false that leaves no code. `what` says what is wrong then;
    tests/simt/faults.sh finds the numbers and the words here, and wants each fault found
    by a test. */
 #ifndef RNND_FAULT
@@ -272,8 +273,8 @@ template <class T> struct rnnd__as_declared {
     typedef T type;
 };
 
-/* kernel<<<grid, block, shared, stream>>>(args…), with the arguments converted to what
-   the kernel takes. The arguments are copied before it returns. */
+/* kernel<<<grid, block, shared, stream>>>(args...), with the arguments converted to
+   what the kernel takes. The arguments are copied before it returns. */
 template <class... P>
 inline cudaError_t launch(void (*kernel)(P...), dim3 grid, dim3 block, size_t shared,
                           cudaStream_t stream,

@@ -1,5 +1,6 @@
 /*
- * plugin.h - what rnn_dist_cuda.so offers: the one symbol that lib/device/device_cuda.c looks up.
+ * plugin.h - what rnn_dist_cuda.so offers: the one symbol that lib/device/device_cuda.c
+ * looks up.
  *
  * Takes and gives plain C, no type of CUDA, so that the program is built without a
  * toolkit. The plug-in imports nothing of the program. The emulated plug-in

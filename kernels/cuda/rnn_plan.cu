@@ -1,8 +1,8 @@
 /*
  * rnn_plan.cu - which path the time loop of a layer takes, and why, in words.
  *
- * Small where one multiprocessor holds the recurrent weights; persistent where a group of
- * them does, in bf16 and tf32; stepwise otherwise.
+ * Small where one multiprocessor holds the recurrent weights; persistent where a group
+ * of them does, in bf16 and tf32; stepwise otherwise.
  */
 #include "rnn.cuh"
 

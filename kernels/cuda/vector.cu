@@ -69,14 +69,13 @@ struct rnnd__sgd_floats {
 };
 
 __global__ void __launch_bounds__(RNND__BLOCK)
-    update_sgd(float *w, float *g, float *momentum, int64_t n, rnnd__sgd_floats s)
+    update_sgd(float *w, const float *g, float *momentum, int64_t n, rnnd__sgd_floats s)
 {
     for (int64_t i = thread_index(); i < n; i += thread_count()) {
         float d = g[i] * s.gscale + s.decay * w[i];
         if (momentum)
             momentum[i] = d = s.first ? d : s.keep * momentum[i] + d;
         w[i] -= s.lr * d;
-        g[i] = 0;
     }
 }
 
@@ -99,7 +98,8 @@ struct rnnd__adam_floats {
 };
 
 __global__ void __launch_bounds__(RNND__BLOCK)
-    update_adam(float *w, float *g, float *m, float *v, int64_t n, rnnd__adam_floats s)
+    update_adam(float *w, const float *g, float *m, float *v, int64_t n,
+                rnnd__adam_floats s)
 {
     for (int64_t i = thread_index(); i < n; i += thread_count()) {
         float d = g[i] * s.gscale + s.to_g * w[i];
@@ -107,7 +107,6 @@ __global__ void __launch_bounds__(RNND__BLOCK)
         m[i] = m1;
         v[i] = v1;
         w[i] = w[i] * s.to_w - s.size * m1 / (sqrtf(v1) * s.root + s.eps);
-        g[i] = 0;
     }
 }
 

@@ -32,7 +32,8 @@ struct rnnd__failure {
 void rnnd__failure_save(struct rnnd__failure *out, int status);
 /* Makes it the last failure again; returns its status, 0 = there was none. */
 RNND_CHECKED int rnnd__failure_restore(const struct rnnd__failure *failure);
-/* Saves the first of several failures: nothing where status is none, or one is saved. */
+/* Saves the first of several failures: nothing where status is none, or one is
+   saved. */
 void rnnd__failure_keep(struct rnnd__failure *first, int status);
 
 int rnnd__fail_text(enum rnnd_status status, const char *format, ...)

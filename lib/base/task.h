@@ -1,6 +1,6 @@
 /*
- * task.h - what sets the tasks apart, in one table for all rooms that treat some of them
- * alike: names, targets, loss, metric.
+ * task.h - what sets the tasks apart, in one table for all rooms that treat some of
+ * them alike: names, targets, metrics.
  */
 #ifndef RNND_TASK_H
 #define RNND_TASK_H

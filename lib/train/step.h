@@ -1,10 +1,11 @@
 /*
  * step.h - updates, one after the other, as training, verify and bench make them.
  *
- * An epoch of the plan has entries, an entry one update or, with truncated BPTT, one for
- * every few windows. An update is this rank's gradient, the sums of all ranks, and the
- * optimizer. Position and sums for the records are kept in a train state, which a
- * checkpoint holds. Knows no run folder, no validation, and nothing of why a run ends.
+ * An epoch of the plan has entries; an entry makes one update or, with truncated BPTT,
+ * one for every few windows. An update is this rank's gradient, the sums of all ranks,
+ * and the optimizer. Position and sums for the records are kept in a train state, which
+ * a checkpoint holds. Knows no run folder, no validation, and nothing of why a run
+ * ends.
  */
 #ifndef RNND_STEP_H
 #define RNND_STEP_H
@@ -37,8 +38,8 @@ RNND_CHECKED int rnnd__stepper_open(struct rnnd__stepper *s, struct rnnd__setup 
                                     struct rnnd__train_state *at);
 void rnnd__stepper_close(struct rnnd__stepper *s);
 
-/* Lays out the epoch that at->epoch says, with room for all its batches, so that updates
-   allocate nothing. This rank only. */
+/* Lays out the epoch that at->epoch says, with room for all its batches, so that
+   updates allocate nothing. This rank only. */
 RNND_CHECKED int rnnd__stepper_begin_epoch(struct rnnd__stepper *s);
 /* Whether all entries of the epoch are done. */
 bool rnnd__stepper_epoch_is_done(const struct rnnd__stepper *s);

@@ -3,8 +3,8 @@
  *
  * Every decision (skip, stop, save, best model, schedule) is made from reduced values,
  * which are the same on all ranks, so ranks cannot disagree; a rank without work takes
- * part in every collective. The order at an update is: update, record, validation, save.
- * A checkpoint therefore contains everything that its update led to.
+ * part in every collective. The order at an update is: update, record, validation,
+ * save. A checkpoint therefore contains everything that its update led to.
  */
 #include "train/trainer.h"
 
@@ -30,8 +30,8 @@ static bool save_is_due(const struct rnnd__trainer *t)
     return t->lead && minutes > 0 && rnnd__clock() - t->last_save > 60 * minutes;
 }
 
-/* One update of all ranks, with the flags that any of them raised. *save: a checkpoint is
-   due. */
+/* One update of all ranks, with the flags that any of them raised. *save: a checkpoint
+   is due. */
 static int update(struct rnnd__trainer *t, bool *save)
 {
     struct rnnd_loss loss = {0, 0, 0};

@@ -78,7 +78,9 @@ RNND_CHECKED int rnnd__trainer_broadcast(struct rnnd__trainer *t);
    ranks. Collective. */
 RNND_CHECKED int rnnd__trainer_compare(struct rnnd__trainer *t);
 
-/* ---- records: written on rank 0; on other ranks these functions do nothing
+/* ---- records */
+
+/* Written on rank 0; on other ranks these functions do nothing.
 
    The first failure to write is kept in `lost` and shared with the next update, which
    becomes the last one: the model is saved before the failure ends the run. */

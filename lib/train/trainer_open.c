@@ -20,8 +20,8 @@
 
 /* ---- options */
 
-/* Broadcasts rank 0's text, which may be NULL. *text is malloc'ed and owned by the caller
-   on every rank. Collective. */
+/* Broadcasts rank 0's text, which may be NULL. *text is malloc'ed and owned by the
+   caller on every rank. Collective. */
 static int broadcast_text(struct rnnd_comm *comm, char **text)
 {
     int64_t size = *text ? (int64_t)strlen(*text) + 1 : 0;
@@ -71,7 +71,8 @@ static int find_stored(struct rnnd__trainer *t, char **checkpoint, char **text)
     return 0;
 }
 
-/* A resumed run may change an option unless it defines the model, the data or the plan. */
+/* A resumed run may change an option unless it defines the model, the data or the
+   plan. */
 static int judge_change(void *context, const char *name,
                         enum rnnd__option_effect effect, const char *stored,
                         const char *now)

@@ -37,8 +37,8 @@ static void begin_meter(struct rnnd__trainer *t)
                        rnnd__progress_begin(t->opt->progress, &work, &t->meter));
 }
 
-/* Collects the device description of every rank on all ranks: all [ranks * DEVICE_TEXT],
-   and name [ranks] pointing into it. Collective. */
+/* Collects the device description of every rank on all ranks: all [ranks *
+   DEVICE_TEXT], and name [ranks] pointing into it. Collective. */
 static int gather_devices(struct rnnd__trainer *t, char *all, const char **name)
 {
     char own[DEVICE_TEXT];
@@ -101,8 +101,8 @@ void rnnd__trainer_report_update(struct rnnd__trainer *t, bool logged)
     rnnd__progress_update(t->meter, &point, logged);
 }
 
-/* The epoch, counted from 1, that the last update belongs to: the previous one if it has
-   just ended. */
+/* The epoch, counted from 1, that the last update belongs to: the previous one if it
+   has just ended. */
 static int64_t epoch_of_last_update(const struct rnnd__trainer *t)
 {
     bool ended = t->at.entry == 0 && t->at.entry_updates == 0 && t->at.epoch > 0;

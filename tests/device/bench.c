@@ -1,11 +1,12 @@
 /*
- * bench.c - times recurrent layers on a GPU through the plug-in: forward, and forward with
- * backward, products with the inputs included.
+ * bench.c - times recurrent layers on a GPU through the plug-in: forward, and forward
+ * with backward.
  *
- *   bench PLUGIN CELL INPUT HIDDEN LAYERS DIRECTIONS BATCH SHORTEST LONGEST PRECISION PATH
+ *   bench PLUGIN CELL INPUT HIDDEN LAYERS DIRECTIONS BATCH SHORTEST LONGEST PRECISION
+ *         PATH
  *
- * Prints milliseconds of both and the path taken. Lengths are spread evenly over the range.
- * Knows the plug-in and the table of operations, nothing else of the program.
+ * Prints milliseconds of both and the path taken. Lengths are spread evenly over the
+ * range.
  */
 #include <dlfcn.h>
 #include <stdio.h>
@@ -247,8 +248,8 @@ int main(int argc, char **argv)
     struct bench b = {0};
     char error[256], why[160];
     if (argc != 12)
-        die("bench PLUGIN CELL INPUT HIDDEN LAYERS DIRECTIONS BATCH SHORTEST LONGEST PRECISION "
-            "PATH");
+        die("bench PLUGIN CELL INPUT HIDDEN LAYERS DIRECTIONS BATCH SHORTEST LONGEST "
+            "PRECISION PATH");
     void *library = dlopen(argv[1], RTLD_NOW);
     const struct rnnd__cuda_plugin *plugin =
         library ? dlsym(library, RNND_CUDA_PLUGIN_SYMBOL) : NULL;

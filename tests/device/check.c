@@ -1,6 +1,6 @@
 /*
- * check.c - runs the tests of check.h; and in place of the CPU, which needs a matrix library, a
- * refusal: the tests on the GPU do not ask for it.
+ * check.c - runs the tests of check.h. In place of the CPU, which needs a matrix
+ * library, it refuses: the tests on the GPU do not ask for it.
  */
 #include "check.h"
 

@@ -1,6 +1,7 @@
 /*
- * check.h - as much of Check as the tests of kernels use, for a machine that has a GPU and the
- * CUDA toolkit but not Check. Only device-check.sh puts this folder into the include path.
+ * check.h - as much of Check as the tests of kernels use, for a machine that has a GPU
+ * and the CUDA toolkit but not Check. Only device-check.sh puts this folder into the
+ * include path.
  *
  * A failed assertion ends its test and is counted; the others go on.
  */

@@ -19,7 +19,7 @@ report() {
 
 n=$(sources awk 'length > 88 { print FILENAME ":" FNR }' | report "longer than 88 columns")
 faults=$((faults + n))
-n=$(sources grep -nE '^/\* -{2,}' | grep -vE ':/\* ---- [^-].*[^-] \*/$' | cut -d: -f1,2 |
+n=$(sources grep -nE '^/\* -{3,}' | grep -vE ':/\* ---- [^-].*[^-] \*/$' | cut -d: -f1,2 |
     report "a heading is /* ---- words */")
 faults=$((faults + n))
 # Inside the braces of a struct, union or enum, after code.

@@ -117,8 +117,7 @@ template <int blocks> static void run_mark()
     EXPECT(where.get(s)[0] == 1);
 }
 
-/* ---- between streams and the host
-   ----------------------------------------------------- */
+/* ---- between streams and the host */
 
 enum { no_event = 1, source_reused };
 

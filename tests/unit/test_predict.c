@@ -1,6 +1,6 @@
 /*
- * test_predict.c - predictions of a model whose scores are its bias: every sequence once,
- * in the order of the data, with its own length, after softmax or as they are.
+ * test_predict.c - predictions of a model whose scores are its bias: every sequence
+ * once, in the order of the data, with its own length, after softmax or as they are.
  */
 #include <math.h>
 
@@ -11,7 +11,8 @@
 
 enum { CLASSES = 3, SEQUENCES = 5, STEPS = 9 };
 
-/* Of 5 sequences; scores are log 1, log 2, log 5, so that softmax gives 1/8, 2/8, 5/8. */
+/* Of 5 sequences; scores are log 1, log 2, log 5, so that softmax gives 1/8, 2/8,
+   5/8. */
 static const double length[SEQUENCES] = {2, 0, 4, 1, 2};
 static const float share[CLASSES] = {0.125f, 0.25f, 0.625f};
 

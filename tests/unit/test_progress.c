@@ -1,6 +1,6 @@
 /*
- * test_progress.c - what progress shows: lines, nothing, or a bar on a terminal. Without
- * pseudo-terminals the bar is left out, and the program exits 77.
+ * test_progress.c - what progress shows: lines, nothing, or a bar on a terminal.
+ * Without pseudo-terminals the bar is left out, and the program exits 77.
  */
 #include "base/log.h"
 #include "record/progress.h"

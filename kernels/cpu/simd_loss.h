@@ -1,5 +1,5 @@
 /*
- * simd_ends.h - rows of losses and dropout.
+ * simd_loss.h - rows of losses, and of dropout.
  *
  * Part of simd.c. Sums over a row are kept in float over a short block and in double
  * beyond.

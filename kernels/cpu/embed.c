@@ -1,12 +1,9 @@
 /*
- * vocab.c - embedding rows in and out, and the softmax loss over classes or a
- * vocabulary.
+ * embed.c - rows of the embedding, and their gradients.
  */
 #include "cpu.h"
 
 #include <string.h>
-
-/* ---- embedding */
 
 struct embed {
     int64_t R, E;
@@ -38,10 +35,10 @@ void rnnd__cpu_embed_gather(struct rnnd_backend *be, int64_t R, int64_t E,
                       .out = rnnd__floats(out),
                       .in = rnnd__floats(table),
                       .token = rnnd__ints(token)};
-    rnnd__cpu_share(cpu, rnnd__cpu_parts(cpu, R * E), gather_part, &e);
+    rnnd__cpu_parallel(cpu, rnnd__cpu_parts(cpu, R * E), gather_part, &e);
 }
 
-/* A thread takes the segments that begin in its share of the rows. */
+/* A thread takes the segments that begin in its part of the rows. */
 static void scatter_part(const struct rnnd__cpu *cpu, const void *arg, int part,
                          int parts)
 {
@@ -68,45 +65,5 @@ void rnnd__cpu_embed_scatter_add(struct rnnd_backend *be, int64_t E,
     if (seg->count == 0)
         return;
     int64_t R = rnnd__ints(seg->segment)[seg->count];
-    rnnd__cpu_share(cpu, rnnd__cpu_parts(cpu, R * E), scatter_part, &e);
-}
-
-/* ---- softmax and cross-entropy */
-
-struct classify {
-    int64_t rows, cols;
-    float *scores;
-    const int32_t *label;
-};
-
-static void softmax_part(const struct rnnd__cpu *cpu, const void *arg, int part,
-                         int parts)
-{
-    const struct classify *c = arg;
-    struct rnnd__sums sums = {0, 0, 0};
-    int64_t range[2];
-    rnnd__cpu_range(c->rows, part, parts, range);
-    for (int64_t r = range[0]; r < range[1]; r++) {
-        float *row = c->scores + r * c->cols;
-        bool correct;
-        if (c->label[r] < 0) {
-            memset(row, 0, (size_t)c->cols * sizeof(float));
-            continue;
-        }
-        sums.loss += cpu->simd->softmax_ce(row, c->cols, c->label[r], &correct);
-        sums.targets += 1;
-        sums.correct += correct;
-    }
-    memcpy(cpu->partial + part * RNND__CPU_LINE, &sums, sizeof sums);
-}
-
-void rnnd__cpu_softmax_ce(struct rnnd_backend *be, int64_t rows, int64_t cols,
-                          struct rnnd__buf scores, struct rnnd__buf sums,
-                          struct rnnd__buf label)
-{
-    const struct rnnd__cpu *cpu = rnnd__cpu_of(be);
-    struct classify c = {rows, cols, rnnd__floats(scores), rnnd__ints(label)};
-    int parts = rnnd__cpu_parts(cpu, 4 * rows * cols);
-    rnnd__cpu_share(cpu, parts, softmax_part, &c);
-    rnnd__cpu_add_sums(cpu, parts, sums);
+    rnnd__cpu_parallel(cpu, rnnd__cpu_parts(cpu, R * E), scatter_part, &e);
 }
