@@ -1,12 +1,13 @@
 # lib/local.mk - the library: every room, and the kernels of kernels/local.mk.
 lib_LIBRARIES += librnn_dist.a
-include_HEADERS += lib/rnn_dist.h lib/rnn_dist_enums.h
+include_HEADERS += lib/rnn_dist.h lib/rnn_dist_enums.h lib/rnn_dist_options.h
 
 # automake does not see that these are objects to build first.
 librnn_dist_a_LIBADD =
 librnn_dist_a_DEPENDENCIES = $(librnn_dist_a_LIBADD)
 librnn_dist_a_SOURCES = \
 	lib/base/clock.h \
+	lib/base/failure.h \
 	lib/base/file.c \
 	lib/base/file.h \
 	lib/base/hash.h \

@@ -1,16 +1,23 @@
 /*
  * rnn_dist.h - the public interface of librnn_dist, in the order in which data flows:
  *
- *   options, communicator, back end, data set, plan, batch, model, optimizer, checkpoint,
- *   trainer, evaluation.
+ *   options, communicator, back end, data set, plan, batch, model, gradient sums,
+ *   optimizer, checkpoint, trainer, evaluation.
  *
- * Functions return 0, or a negative enum rnnd_status; the result comes through the last
- * parameter and is untouched on failure. rnnd_status_detail() then says what was wrong,
- * where, and what would be right. Nothing here exits, and nothing prints to standard
- * output. Close and free functions accept NULL. What a function returns by pointer is
- * borrowed from its owner unless the comment says otherwise. Sizes use the glossary of
- * kernels/backend.h: N sequences, T steps, R packed rows, I inputs, H hidden, O
- * outputs, V vocabulary, L layers, D directions.
+ * Errors. Functions return 0 or a negative enum rnnd_status; rnnd_status_detail() then
+ * says what was wrong, where, and what would be right. Any function that allocates can
+ * fail with RNND_EDEVICE, and any collective function with RNND_ECOMM; comments name
+ * only the other errors. Nothing here exits or prints to standard output.
+ *
+ * Results come through the last parameter, which is left untouched on failure. What a
+ * function returns by pointer belongs to the object it came from and is valid as long
+ * as that object, unless stated otherwise. An object borrows the objects it was made
+ * from: close it before them. Close and free functions accept NULL. Collective
+ * functions must be called by all ranks of the communicator, in the same order.
+ *
+ * Sizes use the glossary of kernels/backend.h: N sequences, T steps of the longest, R
+ * packed rows, I inputs, H hidden units, O outputs, V vocabulary, E embedding width, L
+ * layers, D directions. Arrays are row-major and in host memory.
  */
 #ifndef RNN_DIST_H
 #define RNN_DIST_H
@@ -21,6 +28,7 @@
 #include <stdio.h>
 
 #include "rnn_dist_enums.h"
+#include "rnn_dist_options.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -35,117 +43,31 @@ enum rnnd_status {
     RNND_OK = 0,
     /* verify or inspect found a fault */
     RNND_FAULT = -1,
-    /* usage or configuration */
+    /* wrong usage or configuration */
     RNND_EUSAGE = -2,
-    /* a file that opened but is not what it should be */
+    /* a file was opened but its contents are not valid */
     RNND_EDATA = -3,
-    /* a file that cannot be opened or written; damaged checkpoint */
+    /* a file cannot be opened or written, or a checkpoint is damaged */
     RNND_EFILE = -4,
     /* device or memory */
     RNND_EDEVICE = -5,
-    /* communication, or a peer failed */
+    /* communication failed, or another rank did */
     RNND_ECOMM = -6,
-    /* non-finite loss or gradient */
+    /* loss or gradient is not finite */
     RNND_ENONFINITE = -7,
-    /* stopped by a signal after saving a checkpoint */
+    /* stopped by a signal, after saving a checkpoint */
     RNND_STOPPED = -75
 };
 
-/* What went wrong last on this thread; never NULL. */
+/* The message of the last failure on this thread; never NULL. */
 const char *rnnd_status_detail(void);
 
-/* "1.0.0" and the like. */
+/* The version, such as "1.0.0". */
 const char *rnnd_version(void);
 
 /* ---- options */
 
-/* The options of every command, one field each; what they mean is in rnn_dist-train(1).
-   Strings are owned by the struct. */
-struct rnnd_options {
-    /* data */
-    char *data, *valid;
-    int64_t valid_every;
-    enum rnnd_shuffle shuffle;
-    int64_t bucket;
-    bool normalize;
-    /* batch */
-    int64_t batch, batch_tokens, microbatch_tokens;
-    /* model */
-
-    /* enum rnnd_task, -1 = from the data */
-    int task;
-    enum rnnd_cell cell;
-    int64_t embed, hidden, layers;
-    bool bidirectional;
-    enum rnnd_pool pool;
-    double dropout, dropout_embed, dropout_head;
-    enum rnnd_dropout_kind dropout_kind;
-    bool tie_weights;
-    char *init;
-    /* truncated BPTT */
-    int64_t tbptt, windows;
-    enum rnnd_stream stream;
-    /* optimiser */
-    enum rnnd_optimizer optimizer;
-    double lr, momentum, beta1, beta2, eps, weight_decay, clip_norm;
-    enum rnnd_schedule lr_schedule;
-    int64_t lr_step, lr_patience, warmup;
-    double lr_decay;
-    enum rnnd_on_nonfinite on_nonfinite;
-    /* length */
-    int64_t epochs, max_updates, patience;
-    /* where */
-    enum rnnd_device device;
-    enum rnnd_comm_kind comm;
-    enum rnnd_precision precision;
-    /* 0 = the affinity mask over the ranks that share it */
-    int64_t threads;
-    enum rnnd_rnn_path rnn_path;
-    double bucket_mb, comm_timeout;
-    /* run */
-    char *config, *run_dir;
-    bool resume;
-    int64_t save_every, keep;
-    double save_minutes;
-    int64_t seed;
-    /* output */
-    int64_t log_every;
-    enum rnnd_progress progress;
-    bool tensorboard;
-    char *trace;
-    bool json;
-    /* other commands */
-
-    /* predict, report */
-    char *out, *csv;
-    bool raw, states;
-    /* predict; 0 = ragged */
-    int64_t pad;
-    /* sample */
-    int64_t length;
-    double temperature;
-    char *prompt;
-    /* info */
-    bool plan;
-    /* pack */
-    double split;
-    char *sequence, *features, *label, *step_label, *target, *step_target,
-        *classes_from;
-    char *part, *vocab_from;
-    int64_t vocab_size, block;
-    /* help */
-    bool list_options, completion;
-    /* every command */
-    bool help, version;
-
-    /* no option: the data are known to hold features, not tokens */
-    bool of_features;
-    /* Where each option's value came from, by its index in lib/options/options.def: 0 the
-       default, 1 a configuration file, 2 the command line. */
-    unsigned char given[128];
-};
-
-/* All defaults. Call rnnd_options_clear() in the end. */
+/* Sets all defaults. Release with rnnd_options_clear(). */
 RNND_CHECKED int rnnd_options_init(struct rnnd_options *opt);
 void rnnd_options_clear(struct rnnd_options *opt);
 
@@ -153,51 +75,56 @@ void rnnd_options_clear(struct rnnd_options *opt);
 
 struct rnnd_comm;
 
-/* The world this process was launched into: MPI where a launcher's variables are
-   present (MPI is initialised then), else a world of one. timeout: seconds that any
-   wait may take. */
+/* Joins the ranks this process was launched with: over MPI, which is initialized if
+   needed, where the environment shows an MPI launcher; else a world of one. timeout is
+   in seconds; a wait for other ranks that exceeds it fails with ECOMM, and so does
+   every later call. Collective. */
 RNND_CHECKED int rnnd_comm_open(double timeout, struct rnnd_comm **out);
+/* Waits, within the timeout, until all ranks close. Where that fails, or where the
+   communicator has failed before, MPI ends the job with exit status 6. Collective. */
 void rnnd_comm_close(struct rnnd_comm *comm);
 int rnnd_comm_rank(const struct rnnd_comm *comm);
 int rnnd_comm_size(const struct rnnd_comm *comm);
 
-/* Sum, in place, over all ranks; every rank gets the same bits. */
+/* Replace each of value [count] by its sum or its maximum over all ranks, the same bits
+   on every rank. Collective. */
 RNND_CHECKED int rnnd_comm_sum(struct rnnd_comm *comm, double *value, int count);
-/* Largest value over all ranks, in place. */
 RNND_CHECKED int rnnd_comm_max(struct rnnd_comm *comm, int64_t *value, int count);
-/* Rank 0's bytes to every rank. */
+/* Copies data [bytes] from rank 0 to every rank. Collective. */
 RNND_CHECKED int rnnd_comm_broadcast(struct rnnd_comm *comm, void *data, size_t bytes);
-/* Every rank's bytes to rank 0, in rank order. On rank 0 *all is malloc'ed and taken by
-   the caller and size[rank] tells the bytes of each; elsewhere *all is NULL. */
+/* Collects every rank's data [bytes] on rank 0, in rank order. There *all is malloc'ed
+   and owned by the caller, and size [ranks] receives the bytes of each rank; elsewhere
+   *all is NULL and size is not written. Collective. */
 RNND_CHECKED int rnnd_comm_gather(struct rnnd_comm *comm, const void *data,
                                   size_t bytes, void **all, size_t *size);
-/* All ranks learn of a failure on any: returns the status of the lowest failing rank on
-   every rank, 0 where all passed 0. rnnd_status_detail() is the cause on that rank,
-   "rank R failed" on the others. */
+/* Shares failures: 0 if every rank passed 0, else the status of the lowest failing rank
+   on every rank. The message is kept on that rank; on the others it is "rank R failed".
+   Collective. */
 RNND_CHECKED int rnnd_comm_agree(struct rnnd_comm *comm, int status);
-/* What a time-out message names: the update under way. */
+/* The update in progress, for the message of a timeout. */
 void rnnd_comm_at_update(struct rnnd_comm *comm, int64_t update);
-/* Ranks whose threads run on the same cores as this one's, itself included. */
+/* How many ranks, this one included, run on exactly the same cores of the same host.
+   Collective. */
 RNND_CHECKED int rnnd_comm_sharers(struct rnnd_comm *comm, int *sharers);
 
 /* ---- back end */
 
 struct rnnd_backend;
 
-/* Whether this machine has what opt asks for, without opening it: EDEVICE without the
-   device, EUSAGE for a precision or communicator that the device does not have. */
+/* Checks that this machine has the device that opt asks for. EDEVICE: it has not;
+   EUSAGE: that device does not support the precision or communicator. */
 RNND_CHECKED int rnnd_backend_check(const struct rnnd_options *opt);
-/* The device that opt asks for (device, threads, precision, rnn_path, comm); of
-   several, one for each rank of a host. All ranks call it, and leave it with one
-   status. */
+/* Opens the device that opt asks for (device, threads, precision, rnn_path, comm). The
+   ranks of a host take its GPUs in turn. Errors as rnnd_backend_check(), the same
+   status on all ranks. comm NULL: a world of one. Collective. */
 RNND_CHECKED int rnnd_backend_open(const struct rnnd_options *opt,
                                    struct rnnd_comm *comm, struct rnnd_backend **out);
 void rnnd_backend_close(struct rnnd_backend *be);
-/* "cpu, 2 threads" and the like. */
+/* The device in words, such as "cpu, 2 threads". */
 const char *rnnd_backend_describe(const struct rnnd_backend *be);
-/* How many GPUs this process sees; 0 with the reason. */
+/* The number of GPUs visible to this process; if 0, why receives the reason. */
 int rnnd_backend_devices(char why[256]);
-/* By which kernels a recurrent layer runs, and why. */
+/* text: which kernels run a layer of this cell, width H and batch size, and why. */
 void rnnd_backend_explain(struct rnnd_backend *be, enum rnnd_cell cell, int64_t hidden,
                           int64_t sequences, char text[160]);
 
@@ -208,44 +135,44 @@ struct rnnd_dataset;
 struct rnnd_dataset_info {
     const char *path;
     enum rnnd_task task;
+    /* steps in total, and of the longest sequence */
     int64_t sequences, steps, longest;
-    /* I, 0 for tokens */
-    int64_t inputs;
-    /* V, 0 for features */
-    int64_t vocab;
+    /* I, 0 for tokens; V, 0 for features */
+    int64_t inputs, vocab;
     /* O: classes, values, or V for lm; 0 without a task */
     int64_t outputs;
-    /* how many targets it holds */
+    /* number of targets in the whole set */
     int64_t targets;
-    /* of contents and shape */
+    /* hash of contents and shape */
     uint64_t fingerprint;
 };
 
-/* Opens a data file and checks all of it: objects, offsets, ranges, finiteness. EFILE
-   where it cannot be opened, EDATA with file, object and index where it is not as it
-   should be. */
+/* Opens a data file and checks all of it. EFILE: it cannot be opened; EDATA: objects,
+   offsets, ranges or values are wrong (the message names file, object and index). */
 RNND_CHECKED int rnnd_dataset_open(const char *path, struct rnnd_dataset **out);
 void rnnd_dataset_close(struct rnnd_dataset *data);
 const struct rnnd_dataset_info *rnnd_dataset_info(const struct rnnd_dataset *data);
-/* [N+1]; sequence i is steps offsets[i] .. offsets[i+1]-1 */
+/* [sequences+1]: sequence i is steps offsets[i] .. offsets[i+1]-1. */
 const int64_t *rnnd_dataset_offsets(const struct rnnd_dataset *data);
-/* Steps first .. first+count-1: float [count,I] or int32 [count]. */
+/* Reads steps first .. first+count-1 into out: float [count,I] or int32_t [count].
+   EFILE, EDATA: they cannot be read. */
 RNND_CHECKED int rnnd_dataset_inputs(struct rnnd_dataset *data, int64_t first,
                                      int64_t count, void *out);
-/* Rows first .. first+count-1 of the targets (sequences or steps): int32 [count] for
-   classes, float [count,O] else. Not for lm or unlabelled data. */
+/* Reads targets first .. first+count-1 (of sequences or of steps, by the task) into
+   out: int32_t [count] for classes, else float [count,O]. Not for lm or unlabelled
+   data. EFILE, EDATA: they cannot be read. */
 RNND_CHECKED int rnnd_dataset_targets(struct rnnd_dataset *data, int64_t first,
                                       int64_t count, void *out);
-/* Whether all values are in memory: large sets are read by slices. */
+/* Whether all values are in memory; large sets are read in slices. */
 bool rnnd_dataset_in_memory(const struct rnnd_dataset *data);
-/* These steps will be read soon: begins to fetch what is not in memory, and returns. */
+/* Starts to fetch these steps, unless they are in memory, and does not wait. */
 void rnnd_dataset_prefetch(struct rnnd_dataset *data, int64_t first, int64_t count);
-/* Texts, or NULL where the file has none. */
+/* Names from the file: NULL where it has none, or where the index is out of range. */
 const char *rnnd_dataset_name(const struct rnnd_dataset *data, int64_t sequence);
 const char *rnnd_dataset_class(const struct rnnd_dataset *data, int64_t label);
 const char *rnnd_dataset_token(const struct rnnd_dataset *data, int64_t token);
-/* Mean and standard deviation (population; 0 becomes 1) of each feature over all
-   steps. */
+/* Mean and population standard deviation (1 instead of 0) of each feature over all
+   steps, each [I]. EFILE, EDATA: they cannot be read. */
 RNND_CHECKED int rnnd_dataset_moments(struct rnnd_dataset *data, float *mean,
                                       float *std);
 /* Whether targets belong to steps rather than sequences. */
@@ -254,40 +181,39 @@ const char *rnnd_task_name(enum rnnd_task task);
 
 /* ---- plan */
 
-/* Which sequences make which update: a pure function of seed, epoch, lengths and batch
-   options, never of ranks or clocks. */
+/* Which sequences make up which update: a pure function of seed, epoch, lengths and
+   batch options, independent of ranks and clocks. An entry of the plan is one batch of
+   all ranks together. */
 struct rnnd_plan;
 
 struct rnnd_plan_options {
     uint64_t seed;
     bool shuffle;
-    /* pools of that many batches are sorted by length */
+    /* batches per pool that is sorted by length */
     int64_t bucket;
-    /* sequences per update, or 0 */
-    int64_t batch;
-    /* steps per update, where batch is 0 */
-    int64_t batch_tokens;
+    /* sequences per update; 0: batch_tokens steps per update */
+    int64_t batch, batch_tokens;
 };
 
-/* What the training options ask for. */
+/* The plan options among the training options. */
 struct rnnd_plan_options rnnd_plan_options_of(const struct rnnd_options *opt);
 
-/* offsets [N+1] is borrowed. */
+/* offsets [sequences+1] is borrowed. EDATA: too many sequences. */
 RNND_CHECKED int rnnd_plan_new(const int64_t *offsets, int64_t sequences,
                                const struct rnnd_plan_options *opt,
                                struct rnnd_plan **out);
 void rnnd_plan_free(struct rnnd_plan *plan);
-/* Lays out epoch 0, 1, …; entries of earlier epochs are gone. */
+/* Lays out an epoch (0, 1, ...), replacing the entries of the previous one. */
 void rnnd_plan_epoch(struct rnnd_plan *plan, int64_t epoch);
 int64_t rnnd_plan_entries(const struct rnnd_plan *plan);
-/* The sequences of one entry; borrowed until the next epoch. */
+/* The sequences of an entry: *ids [*count], valid until the next epoch. */
 void rnnd_plan_entry(const struct rnnd_plan *plan, int64_t entry, const int32_t **ids,
                      int64_t *count);
 
-/* The share of a rank in a list of sequences: longest first onto the least loaded rank,
-   by integer cost. Writes the rank's positions in the list to mine [count], by falling
-   cost, and how many to *n; *straggler is the longest over the mean load. The same on
-   every rank. */
+/* Shards sequences of the given length [count] over ranks: the longest first, each to
+   the rank with the least load, by an integer cost. mine [count] receives the positions
+   that `rank` gets, by falling cost, *n their number, and *straggler the load
+   imbalance: the largest load over the mean. The same result on every rank. */
 RNND_CHECKED int rnnd_plan_shard(const int64_t *length, int64_t count, int ranks,
                                  int rank, int32_t *mine, int64_t *n,
                                  double *straggler);
@@ -296,37 +222,38 @@ RNND_CHECKED int rnnd_plan_shard(const int64_t *length, int64_t count, int ranks
 
 /* A piece of a sequence: steps begin .. begin+length-1 of the data set. */
 struct rnnd_piece {
-    /* what dropout masks are keyed by: sequence or lane */
+    /* key of the dropout masks: sequence, or lane of a stream */
     int64_t id;
     int64_t begin, length;
-    /* whose label it carries; -1 for lanes */
+    /* the sequence whose label it has; -1 for lanes */
     int64_t sequence;
 };
 
-/* A packed batch: time-major, sequences by falling length, nothing padded. */
+/* A packed batch: time-major, sequences by falling length, without padding. */
 struct rnnd_batch;
 
-/* What the batches of an epoch need at most. */
+/* Upper bounds of a batch: sequences, steps of the longest, packed rows. */
 struct rnnd_limits {
     int64_t sequences, steps, rows;
 };
 
-/* mean, std [I] normalise features on loading; NULL = as they are; borrowed. targets:
-   whether to load targets as well. */
+/* mean, std [I], borrowed: features are normalized by them on loading; NULL: features
+   are used as they are. targets: whether to load targets too. */
 RNND_CHECKED int rnnd_batch_new(struct rnnd_backend *be, struct rnnd_dataset *data,
                                 bool targets, const float *mean, const float *std,
                                 struct rnnd_batch **out);
 void rnnd_batch_free(struct rnnd_batch *batch);
-/* Room for batches up to these limits; loading allocates nothing then. */
+/* Allocates for batches up to these limits; loading then allocates nothing. */
 RNND_CHECKED int rnnd_batch_reserve(struct rnnd_batch *batch,
                                     const struct rnnd_limits *limits);
-/* Reads and packs pieces. They must come by falling length; first is the position of
-   their first step within sequence or stream (the same for all). lm: a piece of n steps
-   reads n+1 tokens, the last of them only as a target. */
+/* Reads and packs piece [count], which must be sorted by falling length. first is the
+   position of their first step within the sequence or stream, the same for all. lm with
+   targets: a piece of n steps reads n+1 tokens, the last one only as a target. EFILE,
+   EDATA: data cannot be read; EUSAGE: more rows than INT32_MAX. */
 RNND_CHECKED int rnnd_batch_load(struct rnnd_batch *batch,
                                  const struct rnnd_piece *piece, int64_t count,
                                  int64_t first);
-/* Whole sequences, in any order; they are sorted. */
+/* The same for whole sequences ids [count], in any order. */
 RNND_CHECKED int rnnd_batch_load_sequences(struct rnnd_batch *batch, const int32_t *ids,
                                            int64_t count);
 
@@ -337,156 +264,155 @@ struct rnnd_model;
 struct rnnd_model_spec {
     enum rnnd_task task;
     enum rnnd_cell cell;
-    /* I, or 0 */
-    int64_t inputs;
-    /* V of token input, or 0 */
-    int64_t vocab;
-    /* E, token input only */
-    int64_t embed;
+    /* I, 0 for tokens; V and E, 0 for features */
+    int64_t inputs, vocab, embed;
     int64_t hidden, layers;
     bool bidirectional;
     enum rnnd_pool pool;
     /* O */
     int64_t outputs;
     bool tie_weights;
-    /* holds input.mean and input.std */
+    /* the model holds input.mean and input.std */
     bool normalize;
     double dropout, dropout_embed, dropout_head;
     enum rnnd_dropout_kind dropout_kind;
 };
 
-/* The model that the options and a data set ask for. */
+/* The shape of a model for these options and data. EDATA: the data have no task;
+   EUSAGE: the options do not fit the data. */
 RNND_CHECKED int rnnd_model_spec_from(const struct rnnd_options *opt,
                                       const struct rnnd_dataset_info *data,
                                       struct rnnd_model_spec *out);
-/* Whether a data set fits a model (token or feature input, widths, classes); EDATA if
-   not. */
+/* Checks that a data set fits a model: kind and width of inputs and, if targets, task,
+   outputs, and at least one target. EDATA: it does not. */
 RNND_CHECKED int rnnd_model_accepts(const struct rnnd_model_spec *spec,
                                     const struct rnnd_dataset_info *data, bool targets);
 
+/* A model with all parameters zero. EUSAGE, EDATA: sizes that make no model. */
 RNND_CHECKED int rnnd_model_new(struct rnnd_backend *be,
                                 const struct rnnd_model_spec *spec,
                                 struct rnnd_model **out);
 void rnnd_model_free(struct rnnd_model *model);
 const struct rnnd_model_spec *rnnd_model_spec(const struct rnnd_model *model);
 struct rnnd_backend *rnnd_model_backend(const struct rnnd_model *model);
-/* PyTorch's initial values, the same bits for the same seed everywhere. */
+/* Sets initial values, distributed as PyTorch's. The same seed gives the same bits on
+   any number of ranks and on any device. */
 RNND_CHECKED int rnnd_model_init(struct rnnd_model *model, uint64_t seed);
-/* Texts of classes (lm: of tokens) that travel with the model, NULL where there are
-   none; set copies count texts, NULL drops them. */
+/* Names of the classes (lm: of the tokens), stored with the model; NULL if it has none.
+   set_classes copies text [O]; NULL or another count than O removes the names. */
 const char *rnnd_model_class(const struct rnnd_model *model, int64_t k);
 RNND_CHECKED int rnnd_model_set_classes(struct rnnd_model *model,
                                         const char *const *text, int64_t count);
-/* Number of parameters; a tied matrix counts once. */
+/* Number of trained parameters; a tied matrix counts once. */
 int64_t rnnd_model_parameters(const struct rnnd_model *model);
-/* input.mean and input.std [I], to be written before training with normalize; else
-   NULL. */
+/* input.mean and input.std [I], to be written before training with normalize; NULL
+   without normalize. */
 float *rnnd_model_mean(struct rnnd_model *model);
 float *rnnd_model_std(struct rnnd_model *model);
-/* Values of one parameter under its PyTorch name: rows*cols floats to or from the host.
-   EUSAGE where there is no such name. */
+/* Copies a parameter, by its PyTorch name, from or to the model: float [rows,cols], or
+   [rows] for a vector. EUSAGE: there is no such name. */
 RNND_CHECKED int rnnd_model_get(struct rnnd_model *model, const char *name, float *out);
 RNND_CHECKED int rnnd_model_set(struct rnnd_model *model, const char *name,
                                 const float *in);
-/* The same of the gradient sum. */
+/* Copies the gradient sum of a parameter, likewise. */
 RNND_CHECKED int rnnd_model_get_gradient(struct rnnd_model *model, const char *name,
                                          float *out);
-/* Name and shape of parameter i (cols 0 = a vector); false past the end. Tied matrices
-   and input.mean, input.std are listed under every name they have. */
+/* Name and shape of parameter i = 0, 1, ...; cols is 0 for a vector; false past the
+   end. Includes both names of a tied matrix, and input.mean and input.std. */
 bool rnnd_model_parameter(const struct rnnd_model *model, int i, const char **name,
                           int64_t *rows, int64_t *cols);
 
-/* Carried hidden state of up to `sequences` sequences, on the device. */
+/* Hidden state of up to `sequences` sequences, carried from pass to pass on the device.
+   Passes read the current state and write the next one. */
 struct rnnd_state;
 RNND_CHECKED int rnnd_state_new(struct rnnd_model *model, int64_t sequences,
                                 struct rnnd_state **out);
 void rnnd_state_free(struct rnnd_state *state);
 void rnnd_state_zero(struct rnnd_state *state);
-/* What the passes since wrote becomes what the next ones read. */
+/* Makes the next state current. */
 void rnnd_state_advance(struct rnnd_state *state);
-/* mark keeps a copy of the current state, back returns to it. */
+/* mark saves a copy of the current state; back restores it. */
 void rnnd_state_mark(struct rnnd_state *state);
 void rnnd_state_back(struct rnnd_state *state);
-/* The current state of all rows: h and, for LSTM, c (else untouched), host [L*D,
-   sequences, H], order of torch's h_n. */
+/* Copies the current state of all rows: h and, for LSTM only, c; each [L*D, sequences,
+   H] in the order of torch's h_n. */
 RNND_CHECKED int rnnd_state_get(struct rnnd_state *state, float *h, float *c);
 RNND_CHECKED int rnnd_state_set(struct rnnd_state *state, const float *h,
                                 const float *c);
 
-/* The loss of one or several passes, as sums. */
+/* The loss of one or several passes, as sums over targets. */
 struct rnnd_loss {
-    /* sum over targets */
     double loss;
-    /* how many */
-    double targets;
-    /* of classified ones */
-    double correct;
+    /* numbers of targets, and of targets classified correctly */
+    double targets, correct;
 };
 
-/* Where passes add their loss: on the device, so that no pass waits for it. */
+/* Loss sums on the device, to which passes add without waiting. */
 struct rnnd_loss_sums;
 RNND_CHECKED int rnnd_loss_sums_new(struct rnnd_backend *be,
                                     struct rnnd_loss_sums **out);
 void rnnd_loss_sums_free(struct rnnd_loss_sums *sums);
-/* What passes have added since the last call; starts anew. Waits for the device. */
+/* Waits for the device and returns the sums since the last call. */
 RNND_CHECKED int rnnd_loss_sums_take(struct rnnd_loss_sums *sums,
                                      struct rnnd_loss *out);
 
-/* What a pass over a batch needs beside it. */
+/* Arguments of a pass besides the batch. */
 struct rnnd_pass {
-    /* of dropout */
+    /* keys of the dropout masks */
     uint64_t seed;
     int64_t update;
-    /* NULL: from zero */
+    /* NULL: hidden states start at zero */
     struct rnnd_state *state;
-    /* row of the state that belongs to sequence 0 */
+    /* the row of the state for the first sequence of the batch */
     int64_t state_row;
-    /* of this update: gradients are announced as final */
+    /* the last pass of its update: gradients are announced as they become final */
     bool last;
 };
 
-/* Room for batches up to these limits; the passes allocate nothing then. */
+/* Allocates for batches up to these limits; passes then allocate nothing. */
 RNND_CHECKED int rnnd_model_reserve(struct rnnd_model *model,
                                     const struct rnnd_limits *limits, bool training);
-/* Called as soon as the gradients [offset, offset+count) of the flat arena are
-   final. */
+/* Called as soon as the gradients [offset, offset+count) of the flat gradient array are
+   final; a negative status ends the pass. ready NULL: nothing is called. */
 typedef int (*rnnd_bucket_ready)(void *context, int64_t offset, int64_t count);
 void rnnd_model_on_ready(struct rnnd_model *model, rnnd_bucket_ready ready,
                          void *context);
-/* Announces every bucket, for a rank that has no batch in this update. */
+/* Announces all gradients as final: for a rank without a batch in this update. */
 RNND_CHECKED int rnnd_model_announce(struct rnnd_model *model);
-/* Zeroes the gradient sums: before the first pass of an update. */
+/* Sets the gradient sums to zero: before the first pass of an update. */
 void rnnd_model_zero_gradient(struct rnnd_model *model);
-/* Forward, loss, backward: adds gradient sums (not means) to the model's, and the loss
-   to *loss. */
+/* Forward, loss and backward: adds gradient sums (not means) to those of the model, and
+   the loss to *loss. */
 RNND_CHECKED int rnnd_model_gradient(struct rnnd_model *model, struct rnnd_batch *batch,
                                      const struct rnnd_pass *pass,
                                      struct rnnd_loss_sums *loss);
-/* Forward and loss without dropout: adds the loss to *loss. */
+/* Forward without dropout, and loss: adds the loss to *loss. */
 RNND_CHECKED int rnnd_model_evaluate(struct rnnd_model *model, struct rnnd_batch *batch,
                                      const struct rnnd_pass *pass,
                                      struct rnnd_loss_sums *loss);
-/* Forward without dropout: scores (before softmax or sigmoid) of the batch, host [R,O]
-   or [N,O] in packed order; state as in rnnd_pass, or NULL. */
+/* Forward without dropout: out receives the scores (before softmax or sigmoid), [R,O]
+   for stepwise tasks, else [N,O], in packed order. pass NULL: from zero states. */
 RNND_CHECKED int rnnd_model_scores(struct rnnd_model *model, struct rnnd_batch *batch,
                                    const struct rnnd_pass *pass, float *out);
+
 /* ---- gradient sums over ranks */
 
-/* Sums the gradients of a model over all ranks, bucket by bucket as they become
-   final. */
+/* Sums the gradients of a model over all ranks, in buckets of bucket_mb megabytes;
+   where the communicator can, during the backward pass. rnnd_reducer_new() is
+   collective. */
 struct rnnd_reducer;
 RNND_CHECKED int rnnd_reducer_new(struct rnnd_model *model, struct rnnd_comm *comm,
                                   double bucket_mb, struct rnnd_reducer **out);
 void rnnd_reducer_free(struct rnnd_reducer *reducer);
-/* Waits for the sums under way; gradients and *loss (in: this rank's, out: the sum) are
-   the same on all ranks then. status: this rank's, so that all learn of a failure (as
-   rnnd_comm_agree). flags, unless NULL: bits 0..7 that any rank has set, all have
-   then. */
+/* Completes the sums of an update; then gradients and *loss (in: of this rank, out: of
+   all ranks) are the same on every rank. status is this rank's, and is shared as by
+   rnnd_comm_agree(). *flags, unless NULL: each of bits 0..7 that is set on any rank is
+   set on all. Collective. */
 RNND_CHECKED int rnnd_reducer_finish(struct rnnd_reducer *reducer, int status,
                                      unsigned *flags, struct rnnd_loss *loss);
-/* Whether sums run below the backward pass. */
+/* Whether sums run during the backward pass. */
 bool rnnd_reducer_overlaps(const struct rnnd_reducer *reducer);
-/* Seconds spent waiting in finish since the last call, for sums and for ranks. */
+/* Seconds since the last call that were spent in rnnd_reducer_finish(). */
 double rnnd_reducer_take_wait(struct rnnd_reducer *reducer);
 
 /* ---- optimizer */
@@ -497,10 +423,9 @@ RNND_CHECKED int rnnd_optim_new(struct rnnd_model *model,
                                 const struct rnnd_options *opt,
                                 struct rnnd_optim **out);
 void rnnd_optim_free(struct rnnd_optim *optim);
-/* Divides the gradient sums by targets, measures the norm, clips and updates the
-   parameters. *grad_norm is the norm before
-   clipping. ENONFINITE: the loss or the gradient is not finite; parameters and moments
-   are untouched. No targets: nothing changes, grad_norm 0. */
+/* Divides the gradient sums by loss->targets, clips, and updates the parameters;
+   *grad_norm is the norm before clipping. Without targets it is 0 and nothing changes.
+   ENONFINITE: loss or gradient is not finite; nothing changes. */
 RNND_CHECKED int rnnd_optim_step(struct rnnd_optim *optim, const struct rnnd_loss *loss,
                                  double lr, double *grad_norm);
 
@@ -508,18 +433,21 @@ RNND_CHECKED int rnnd_optim_step(struct rnnd_optim *optim, const struct rnnd_los
 
 struct rnnd_checkpoint_info {
     int64_t update, epoch;
-    /* options as text; owned by the struct */
+    /* options as text; malloc'ed, owned by the caller */
     char *config;
 };
 
-/* The newest valid checkpoint, or the best, of a run folder, or the file itself. *path
-   is malloc'ed and taken by the caller. */
+/* The checkpoint that a command's MODEL argument means: in a run folder best.h5 if
+   intact, else the newest intact one; else the file itself. *path is malloc'ed and
+   owned by the caller. EFILE: there is none. */
 RNND_CHECKED int rnnd_checkpoint_find(const char *model_path, char **path);
-/* A model with the parameters of a checkpoint; it runs on be. info may be NULL. */
+/* A model on be with the parameters of a checkpoint. info may be NULL. EFILE: it cannot
+   be read or is damaged. */
 RNND_CHECKED int rnnd_checkpoint_load_model(const char *path, struct rnnd_backend *be,
                                             struct rnnd_model **out,
                                             struct rnnd_checkpoint_info *info);
-/* The parameters of a model as a checkpoint without training state; atomic. */
+/* Writes the parameters as a checkpoint without training state. The file appears whole
+   or not at all. EFILE: it cannot be written. */
 RNND_CHECKED int rnnd_checkpoint_save_model(const char *path, struct rnnd_model *model,
                                             const struct rnnd_options *opt);
 
@@ -527,10 +455,10 @@ RNND_CHECKED int rnnd_checkpoint_save_model(const char *path, struct rnnd_model 
 
 /* The result of an evaluation. */
 struct rnnd_metrics {
-    /* mean over targets; NaN without one */
+    /* mean over targets; NaN without targets */
     double loss;
     int64_t targets;
-    /* "accuracy", "perplexity", "rmse", "nll" or NULL */
+    /* "accuracy", "perplexity", "rmse", "nll" or NULL, and its value */
     const char *metric;
     double value;
 };
@@ -538,24 +466,29 @@ struct rnnd_metrics {
 /* Whether a task with these options is trained and evaluated as a stream of lanes. */
 bool rnnd_streams(const struct rnnd_options *opt, enum rnnd_task task);
 
-/* Loss over a data set, the same on all ranks. Collective. */
+/* Evaluates a model on a data set that it accepts; the same result on every rank.
+   STOPPED: a signal ended it. Collective. */
 RNND_CHECKED int rnnd_evaluate(struct rnnd_model *model, struct rnnd_dataset *data,
                                struct rnnd_comm *comm, const struct rnnd_options *opt,
                                struct rnnd_metrics *out);
 
-/* Predictions of a data set to opt->out and opt->csv. Collective. */
+/* Writes the predictions for a data set to opt->out (HDF5), opt->csv, or both. EUSAGE:
+   opt->pad does not fit task or data; EFILE: a file cannot be written. Collective. */
 RNND_CHECKED int rnnd_predict(struct rnnd_model *model, struct rnnd_dataset *data,
                               struct rnnd_comm *comm, const struct rnnd_options *opt);
 
 struct rnnd_train_result {
+    /* updates of the whole run; seconds of this call */
     int64_t updates;
     double seconds;
+    /* whether this call validated, and its last validation */
     bool validated;
-    /* the last validation */
     struct rnnd_metrics valid;
 };
 
-/* `rnn_dist train`. Collective. RNND_STOPPED after a signal. */
+/* Trains as `rnn_dist train` does. *out is set on failure too. STOPPED: a signal ended
+   it and a checkpoint was saved; ENONFINITE: the state before that update was saved;
+   EUSAGE, EDATA, EFILE: as in the message. Collective. */
 RNND_CHECKED int rnnd_train(const struct rnnd_options *opt, struct rnnd_comm *comm,
                             struct rnnd_train_result *out);
 

@@ -1,17 +1,17 @@
 /*
- * trainer.c - the flow of a training run: epochs, entries of the plan, updates,
- * validation.
+ * trainer.c - the flow of a training run: epochs, updates, validation.
  *
- * Every decision (skip, stop, save, best, schedule) comes from values that a reduction
- * has made the same on all ranks, so ranks cannot disagree, and a rank without work
- * joins all the same. Order at an update: update, record, validation, save; a
- * checkpoint of an update therefore holds what that update led to.
+ * Every decision (skip, stop, save, best model, schedule) is made from reduced values,
+ * which are the same on all ranks, so ranks cannot disagree; a rank without work takes
+ * part in every collective. The order at an update is: update, record, validation,
+ * save. A checkpoint therefore contains everything that its update led to.
  */
 #include "train/trainer.h"
 
-#include <math.h>
+#include <string.h>
 
 #include "base/clock.h"
+#include "base/failure.h"
 #include "base/log.h"
 #include "base/signals.h"
 #include "base/status.h"
@@ -19,8 +19,9 @@
 #include "options/options.h"
 #include "record/trace.h"
 
-/* Flags that ranks share with every update. */
-enum { FLAG_STOP = 1, FLAG_SAVE = 2, FLAG_MUTE = 4 };
+/* Flags that ranks share with every update: a signal arrived, a checkpoint is due by
+   time, a record could not be written. */
+enum { FLAG_STOP = 1, FLAG_SAVE = 2, FLAG_LOST = 4 };
 
 /* ---- one update */
 
@@ -30,7 +31,8 @@ static bool save_is_due(const struct rnnd__trainer *t)
     return t->lead && minutes > 0 && rnnd__clock() - t->last_save > 60 * minutes;
 }
 
-/* One update of all ranks, and what any of them asks for. *save: a checkpoint. */
+/* One update of all ranks, with the flags that any of them raised. *save: a checkpoint
+   is due. */
 static int update(struct rnnd__trainer *t, bool *save)
 {
     struct rnnd_loss loss = {0, 0, 0};
@@ -38,10 +40,10 @@ static int update(struct rnnd__trainer *t, bool *save)
     int status = rnnd__stepper_gradient(&t->step, &loss);
     unsigned flags = (rnnd__signals_received() ? FLAG_STOP : 0u) |
                      (save_is_due(t) ? FLAG_SAVE : 0u) |
-                     (t->report_status < 0 ? FLAG_MUTE : 0u);
+                     (t->lost.status < 0 ? FLAG_LOST : 0u);
     RNND_TRY(rnnd__stepper_finish(&t->step, status, &flags, &loss, &skipped));
     t->stopping = flags & FLAG_STOP;
-    t->mute = flags & FLAG_MUTE;
+    t->record_lost = flags & FLAG_LOST;
     *save = flags & FLAG_SAVE;
     t->steps_done += t->step.steps;
     if (skipped)
@@ -51,7 +53,7 @@ static int update(struct rnnd__trainer *t, bool *save)
 
 /* ---- validation */
 
-/* A signal while it runs gives it up: it is made again on resume. */
+/* A signal abandons the validation (*done false); a resumed run repeats it. */
 static int validate(struct rnnd__trainer *t, bool *done)
 {
     struct rnnd_metrics m;
@@ -65,14 +67,15 @@ static int validate(struct rnnd__trainer *t, bool *done)
     }
     RNND_TRY(status);
     t->at.validated = t->at.update;
-    t->saved_at = -1; /* what is saved does not know this yet */
+    t->saved_at = -1; /* the checkpoint of this update, if any, is out of date */
     t->last_valid = m;
     t->validated = true;
     rnnd__trainer_report_valid(t, &m);
     return 0;
 }
 
-/* After a validation, and what it decides, the best model so far is kept. */
+/* Saves the model if its validation loss is the lowest so far; after the decisions that
+   depend on the validation, so that the checkpoint includes them. */
 static int keep_best(struct rnnd__trainer *t)
 {
     if (!(t->last_valid.loss < t->at.best_loss))
@@ -81,7 +84,7 @@ static int keep_best(struct rnnd__trainer *t)
     return rnnd__trainer_save_best(t);
 }
 
-/* A validation within an epoch, which decides nothing else. */
+/* A validation within an epoch: no decision but the best model depends on it. */
 static int validate_within(struct rnnd__trainer *t)
 {
     bool done;
@@ -89,7 +92,7 @@ static int validate_within(struct rnnd__trainer *t)
     return done ? keep_best(t) : 0;
 }
 
-/* Whether --valid-every asks for a validation that is still to be made here. */
+/* Whether --valid-every requires a validation at this update that has not been made. */
 static bool validation_is_due(const struct rnnd__trainer *t)
 {
     int64_t every = t->opt->valid_every;
@@ -97,7 +100,7 @@ static bool validation_is_due(const struct rnnd__trainer *t)
            t->at.validated != t->at.update && !rnnd__stepper_epoch_is_done(&t->step);
 }
 
-/* What an epoch's validation decides. */
+/* Updates the plateau schedule and --patience with an epoch's validation loss. */
 static void judge_epoch(struct rnnd__trainer *t, double loss)
 {
     struct rnnd__watch plateau = {t->at.plateau_loss, t->at.plateau_count};
@@ -116,11 +119,11 @@ static void judge_epoch(struct rnnd__trainer *t, double loss)
 
 /* ---- epochs */
 
-/* Whether no further update is to be made. */
+/* Whether the run is to make no further update. */
 static bool finished(const struct rnnd__trainer *t)
 {
     const struct rnnd_options *o = t->opt;
-    return t->stopping || t->mute || t->at.epoch >= o->epochs ||
+    return t->stopping || t->record_lost || t->at.epoch >= o->epochs ||
            (o->max_updates && t->at.update >= o->max_updates) ||
            (o->patience && t->at.patience_count >= o->patience);
 }
@@ -132,11 +135,11 @@ static int after_update(struct rnnd__trainer *t, bool save)
     rnnd__trainer_report_update(t, logged);
     if (logged)
         rnnd__trainer_report_train(t, false);
-    if (t->stopping || t->mute)
+    if (t->stopping || t->record_lost)
         return 0;
     if (validation_is_due(t))
         RNND_TRY(validate_within(t));
-    /* The last update of an epoch is saved once the epoch is judged. */
+    /* The last update of an epoch is saved in end_epoch(), after its validation. */
     bool due = save || (every && t->at.update % every == 0);
     return due && !rnnd__stepper_epoch_is_done(&t->step) && !t->stopping
                ? rnnd__trainer_save(t)
@@ -147,7 +150,7 @@ static int end_epoch(struct rnnd__trainer *t, bool save)
 {
     int64_t every = t->opt->save_every;
     bool done = true;
-    if (t->stopping || t->mute)
+    if (t->stopping || t->record_lost)
         return 0;
     if (t->valid)
         RNND_TRY(validate(t, &done));
@@ -168,7 +171,7 @@ static int run_epoch(struct rnnd__trainer *t)
 {
     bool due, save = false;
     RNND_TRY(rnnd_comm_agree(t->comm, rnnd__stepper_begin_epoch(&t->step)));
-    if (validation_is_due(t)) /* it was given up when the run was stopped */
+    if (validation_is_due(t)) /* a signal abandoned it before the run was resumed */
         RNND_TRY(validate_within(t));
     while (!rnnd__stepper_epoch_is_done(&t->step) && !finished(t)) {
         RNND_TRY(update(t, &due));
@@ -180,8 +183,7 @@ static int run_epoch(struct rnnd__trainer *t)
 
 static int run(struct rnnd__trainer *t)
 {
-    /* Resumed within an epoch, perhaps with all its updates done and it to be
-       judged. */
+    /* The run was resumed within an epoch; perhaps only its end is left to do. */
     bool open = t->at.entry > 0 || t->at.entry_updates > 0;
     rnnd__trainer_report_start(t);
     while (open || !finished(t)) {
@@ -191,40 +193,55 @@ static int run(struct rnnd__trainer *t)
     return rnnd__trainer_compare(t);
 }
 
-/* Writes what the run leaves behind, also where it ended by a number that is not
-   finite: the state is then that before the update. */
+/* ---- the end */
+
+/* The first failure is what the run ends with; a later one is only a warning. */
+static void fail_with(struct rnnd__failure *end, int status)
+{
+    if (status < 0 && end->status < 0)
+        rnnd__log_warn("%s", rnnd_status_detail());
+    rnnd__failure_keep(end, status);
+}
+
+/* Writes the trace, the last record and the last checkpoint. */
+static void write_results(struct rnnd__trainer *t, struct rnnd__failure *end)
+{
+    if (t->opt->trace)
+        fail_with(end, rnnd__trace_write(t->comm, t->opt->trace));
+    if (t->at.log_updates > 0)
+        rnnd__trainer_report_train(t, true);
+    int saved = rnnd__trainer_save(t);
+    fail_with(end, saved);
+    size_t used = strlen(end->message);
+    if (saved == 0 && end->status == RNND_ENONFINITE)
+        snprintf(end->message + used, sizeof end->message - used,
+                 "; the state before it is saved");
+}
+
+/* Ends the run with the first failure of, in this order: the run itself (status), the
+   trace, the last checkpoint, a signal, a lost record. Results are written only if the
+   state is valid: after success, and after an update that was not finite, which leaves
+   the state as it was before. */
 static int leave(struct rnnd__trainer *t, int status)
 {
-    bool saves = status == 0 || status == RNND_ENONFINITE;
-    if (saves && t->opt->trace) {
-        int written = rnnd__trace_write(t->comm, t->opt->trace);
-        status = status < 0 ? status : written;
-    }
-    if (saves && t->at.log_updates > 0)
-        rnnd__trainer_report_train(t, true);
-    if (saves) {
-        char cause[1024];
-        snprintf(cause, sizeof cause, "%s", rnnd_status_detail());
-        int saved = rnnd__trainer_save(t);
-        if (saved < 0)
-            status = saved;
-        else if (status == RNND_ENONFINITE)
-            status = rnnd__fail(RNND_ENONFINITE,
-                                "update %lld: %s; the state before it is "
-                                "saved",
-                                (long long)t->at.update, cause);
-        else if (status < 0) /* of the trace */
-            status = rnnd__fail((enum rnnd_status)status, "%s", cause);
-    }
-    if (status == 0 && t->stopping)
-        status = rnnd__fail(RNND_STOPPED,
-                            "stopped by a signal after update %lld; go on with "
-                            "--resume",
-                            (long long)t->at.update);
-    rnnd__trainer_report_end(t, status);
-    /* The model is saved: that is when a record that was lost may end the run. */
-    return status == 0 ? rnnd_comm_agree(t->comm, rnnd__trainer_report_lost(t))
-                       : status;
+    struct rnnd__failure end = {0};
+    if (status == RNND_ENONFINITE)
+        status = rnnd__fail(RNND_ENONFINITE, "update %lld: %s", (long long)t->at.update,
+                            rnnd_status_detail());
+    fail_with(&end, status);
+    if (status == 0 || status == RNND_ENONFINITE)
+        write_results(t, &end);
+    if (end.status == 0 && t->stopping)
+        fail_with(&end, rnnd__fail(RNND_STOPPED,
+                                   "stopped by a signal after update %lld; continue "
+                                   "with --resume",
+                                   (long long)t->at.update));
+    rnnd__trainer_report_end(t, end.status);
+    if (end.status == 0)
+        fail_with(&end, rnnd_comm_agree(t->comm, rnnd__trainer_report_lost(t)));
+    else if (t->lost.status < 0)
+        rnnd__log_warn("%s", t->lost.message);
+    return rnnd__failure_again(&end);
 }
 
 int rnnd_train(const struct rnnd_options *opt, struct rnnd_comm *comm,

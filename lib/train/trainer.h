@@ -4,13 +4,14 @@
  *   trainer_open.c    options, data, model, optimizer; start or resume
  *   trainer.c         epochs, updates, validation: the flow itself
  *   trainer_save.c    checkpoints, and the carried states of all ranks in them
- *   trainer_report.c  records, progress, messages
+ *   trainer_report.c  records and progress
  *
- * All ranks run the same flow; what rank 0 alone does (the run folder) is marked so.
+ * All ranks run the same flow. Only rank 0 uses the run folder.
  */
 #ifndef RNND_TRAINER_H
 #define RNND_TRAINER_H
 
+#include "base/failure.h"
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/run_dir.h"
 #include "optim/optim.h"
@@ -20,76 +21,80 @@
 #include "train/step.h"
 
 struct rnnd__trainer {
-    /* in force */
+    /* the options in effect: the caller's, borrowed, or `merged` on resume: the stored
+       options, overridden by the caller's */
     const struct rnnd_options *opt;
-    /* stored options under the caller's, on resume */
     struct rnnd_options merged;
+    /* borrowed */
     struct rnnd_comm *comm;
-    /* rank 0 */
+    /* this is rank 0 */
     bool lead;
 
-    /* training data, model and what feeds it */
+    /* training data, model, optimizer; validation data or NULL */
     struct rnnd__setup setup;
     struct rnnd_dataset *valid;
 
-    /* where the run stands, and what moves it on */
+    /* the position of the run, and the updates that advance it */
     struct rnnd__train_state at;
     struct rnnd__stepper step;
 
-    /* rank 0 */
+    /* rank 0 only, NULL elsewhere; board and meter also NULL if not wanted */
     struct rnnd__run_dir *dir;
-    /* rank 0 */
     struct rnnd__metrics_log *log;
-    /* rank 0, NULL = not wanted */
     struct rnnd__tensorboard *board;
-    /* rank 0, NULL = none */
     struct rnnd__meter *meter;
-    /* of the whole run, for the meter */
+    /* steps of the whole run, for the meter */
     double steps_done;
-    /* first failure to write a record */
-    int report_status;
-    char report_why[1024];
-    /* clock */
+    /* rank 0: a record that could not be written */
+    struct rnnd__failure lost;
+    /* seconds of rnnd__clock() */
     double started, last_save;
     /* update of the newest checkpoint, -1 = none */
     int64_t saved_at;
-    /* a signal reached some rank */
-    bool stopping;
-    /* a record could not be written */
-    bool mute;
-    /* in this call */
+    /* all ranks: a signal reached some rank; a record could not be written */
+    bool stopping, record_lost;
+    /* whether this call has validated, and its last validation */
     bool validated;
     struct rnnd_metrics last_valid;
 };
 
+/* Opens everything that a run needs, from the start or from a checkpoint. Close it also
+   on failure. Collective. */
 RNND_CHECKED int rnnd__trainer_open(struct rnnd__trainer *t,
                                     const struct rnnd_options *opt);
 void rnnd__trainer_close(struct rnnd__trainer *t);
 
-/* Writes the checkpoint of this update, unless it is there. Collective. */
+/* Writes the checkpoint of this update, unless it exists. Collective. */
 RNND_CHECKED int rnnd__trainer_save(struct rnnd__trainer *t);
-/* best.h5. Collective. */
+/* Writes best.h5. Collective. */
 RNND_CHECKED int rnnd__trainer_save_best(struct rnnd__trainer *t);
-/* Rank 0's checkpoint into all ranks. Collective. path: rank 0 only. */
+/* Rank 0 loads the checkpoint at path and sends its contents to all ranks; path is used
+   on rank 0 only. Collective. */
 RNND_CHECKED int rnnd__trainer_restore(struct rnnd__trainer *t, const char *path);
-/* Parameters of rank 0 to all ranks. Collective. */
+/* Sends the parameters of rank 0 to all ranks. Collective. */
 RNND_CHECKED int rnnd__trainer_broadcast(struct rnnd__trainer *t);
-/* ECOMM, with the ranks named, where parameters differ between ranks. Collective. */
+/* ECOMM if the parameters of any rank differ from rank 0's; the message names these
+   ranks. Collective. */
 RNND_CHECKED int rnnd__trainer_compare(struct rnnd__trainer *t);
 
-/* Records on rank 0, nothing on others. A failure to write is kept in report_status and
-   told to all ranks with the next update, which is the last. */
+/* ---- records
+
+   Written on rank 0; unless collective, these functions do nothing on other ranks. The
+   first failure to write is kept in `lost` and shared with the next update, which becomes
+   the last one: the model is saved before the failure ends the run. */
+
+/* The start record, and the meter. Collective. */
 void rnnd__trainer_report_start(struct rnnd__trainer *t);
-/* Moves the meter. */
+/* Advances the meter. logged: a train record follows. */
 void rnnd__trainer_report_update(struct rnnd__trainer *t, bool logged);
-/* The record of the updates since the last one; final: only because the run ends here,
-   so that the sums stay for a resumed run. */
+/* The train record: means over the updates since the last one. final: it is written
+   early because the run ends here, so the sums are kept for a resumed run. */
 void rnnd__trainer_report_train(struct rnnd__trainer *t, bool final);
 void rnnd__trainer_report_valid(struct rnnd__trainer *t, const struct rnnd_metrics *m);
 void rnnd__trainer_report_skip(struct rnnd__trainer *t, const char *reason);
 void rnnd__trainer_report_save(struct rnnd__trainer *t, const char *path);
 void rnnd__trainer_report_end(struct rnnd__trainer *t, int status);
-/* The first failure to write, again; 0 = there was none. */
+/* Fails with the first failure to write; 0 if there was none. */
 RNND_CHECKED int rnnd__trainer_report_lost(const struct rnnd__trainer *t);
 
 #endif

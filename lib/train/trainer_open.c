@@ -1,9 +1,9 @@
 /*
- * trainer_open.c - everything a run needs before its first update: options, data,
+ * trainer_open.c - opens everything a run needs before its first update: options, data,
  * model, optimizer; from the start or from a checkpoint.
  *
- * Nothing is written before options and data have been found right. What rank 0 reads
- * from the run folder it hands to the others.
+ * Nothing is written before options and data have been checked. Rank 0 reads the run
+ * folder and broadcasts what it found.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -19,7 +19,8 @@
 
 /* ---- options */
 
-/* Rank 0's text, or NULL, to all ranks; *text is owned by the caller everywhere. */
+/* Broadcasts rank 0's text, which may be NULL. *text is malloc'ed and owned by the
+   caller on every rank. Collective. */
 static int broadcast_text(struct rnnd_comm *comm, char **text)
 {
     int64_t size = *text ? (int64_t)strlen(*text) + 1 : 0;
@@ -31,7 +32,7 @@ static int broadcast_text(struct rnnd_comm *comm, char **text)
     return rnnd_comm_broadcast(comm, *text, (size_t)size);
 }
 
-/* Rank 0: the best checkpoint, where no other is intact; NULL where it is not
+/* Rank 0: best.h5, used if no other checkpoint is intact; NULL if it is not intact
    either. */
 static int find_best(const char *run_dir, char **checkpoint)
 {
@@ -46,13 +47,14 @@ static int find_best(const char *run_dir, char **checkpoint)
     free(best);
     RNND_TRY(status);
     if (rnnd__run_dir_unused(run_dir) < 0)
-        rnnd__log_warn("%s: no checkpoint is intact: the run starts anew", run_dir);
+        rnnd__log_warn("%s: no checkpoint is intact; starting from the beginning",
+                       run_dir);
     return 0;
 }
 
-/* Rank 0: the options that the run was made with, from its newest valid checkpoint
-   (whose path is kept), else from its config.ini; NULL where the folder holds no
-   run. Nobody else may go on with the run from here on. */
+/* Rank 0: locks the run folder and reads the options of its run: from the newest intact
+   checkpoint, whose path *checkpoint receives, else from config.ini; *text is NULL if
+   the folder holds no run. */
 static int find_stored(struct rnnd__trainer *t, char **checkpoint, char **text)
 {
     const char *run_dir = t->opt->run_dir;
@@ -68,7 +70,8 @@ static int find_stored(struct rnnd__trainer *t, char **checkpoint, char **text)
     return 0;
 }
 
-/* Options of a stored run may change as long as they do not change what it is. */
+/* A resumed run may change an option unless it defines the model, the data or the
+   plan. */
 static int judge_change(void *context, const char *name,
                         enum rnnd__option_effect effect, const char *stored,
                         const char *now)
@@ -76,10 +79,10 @@ static int judge_change(void *context, const char *name,
     (void)context;
     if (effect == RNND_EFFECT_IDENTITY)
         return rnnd__fail(RNND_EUSAGE,
-                          "--resume: this run was made with --%s %s, not %s: a "
-                          "run's model, data and plan stay",
+                          "--resume: this run was started with --%s %s, not %s; "
+                          "options of model, data and plan cannot change",
                           name, stored, now);
-    rnnd__log_info("--%s was %s, is now %s", name, stored, now);
+    rnnd__log_info("--%s changed from %s to %s", name, stored, now);
     return 0;
 }
 
@@ -90,7 +93,7 @@ static int merge_stored(struct rnnd__trainer *t, const char *text)
     RNND_TRY(rnnd_options_init(&stored));
     RNND_TRY_GOTO(
         rnnd__options_read_text(&stored, text, "stored options", RNND_FROM_FILE));
-    /* what had no effect was not stored, and may differ now as it likes */
+    /* options without effect are not stored, so they may differ */
     stored.of_features = t->merged.of_features = !rnnd__options_given(&stored, "embed");
     RNND_TRY_GOTO(rnnd__options_overlay(&t->merged, &stored));
     RNND_TRY_GOTO(rnnd__options_overlay(&t->merged, t->opt));
@@ -102,7 +105,8 @@ done:
     return status;
 }
 
-/* Settles the options in force. *checkpoint: where to go on from, rank 0 only. */
+/* Determines the options in effect. *checkpoint: path of the checkpoint to resume from,
+   malloc'ed, on rank 0 only; NULL if there is none. Collective. */
 static int settle_options(struct rnnd__trainer *t, char **checkpoint)
 {
     char *text = NULL;
@@ -116,7 +120,7 @@ static int settle_options(struct rnnd__trainer *t, char **checkpoint)
         RNND_TRY_GOTO(merge_stored(t, text));
     RNND_TRY_GOTO(rnnd__options_check_early(t->opt));
     if (!t->opt->data)
-        RNND_TRY_GOTO(rnnd__fail(RNND_EUSAGE, "--data: a training data set is needed"));
+        RNND_TRY_GOTO(rnnd__fail(RNND_EUSAGE, "train needs --data FILE"));
 done:
     free(text);
     return status;
@@ -140,16 +144,15 @@ static void warn_of_long_sequences(const struct rnnd__trainer *t)
     const struct rnnd_options *o = t->opt;
     if (o->batch_tokens && longest > o->batch_tokens)
         rnnd__log_warn(
-            "a sequence of %lld steps is longer than --batch-tokens %lld: it makes "
-            "an update alone",
+            "the longest sequence has %lld steps, more than --batch-tokens %lld: it "
+            "gets an update of its own",
             (long long)longest, (long long)o->batch_tokens);
     if (o->tbptt && longest > o->tbptt)
         longest = o->tbptt;
     if (o->microbatch_tokens && longest > o->microbatch_tokens)
-        rnnd__log_warn(
-            "a sequence of %lld steps is longer than --microbatch-tokens %lld: it "
-            "runs alone",
-            (long long)longest, (long long)o->microbatch_tokens);
+        rnnd__log_warn("a sequence or window of %lld steps exceeds "
+                       "--microbatch-tokens %lld: it gets a micro-batch of its own",
+                       (long long)longest, (long long)o->microbatch_tokens);
 }
 
 /* ---- model */
@@ -183,7 +186,7 @@ static bool is_best(const char *checkpoint)
     return strcmp(slash ? slash + 1 : checkpoint, "best.h5") == 0;
 }
 
-/* Rank 0's checkpoint, or fresh values where there is none. */
+/* Loads rank 0's checkpoint, or sets initial values if there is none. Collective. */
 static int start(struct rnnd__trainer *t, const char *checkpoint)
 {
     char launch[sizeof t->at.launch];
@@ -195,23 +198,23 @@ static int start(struct rnnd__trainer *t, const char *checkpoint)
     if (!resumes) {
         memcpy(t->at.launch, launch, sizeof launch);
         RNND_TRY(rnnd_comm_agree(t->comm, rnnd__setup_values(&t->setup)));
-        /* They are rank 0's on every rank, whatever the hosts' mathematics. */
+        /* Mathematical libraries may differ between hosts: use rank 0's values. */
         return rnnd__trainer_broadcast(t);
     }
     uint64_t fingerprint = t->at.fingerprint;
     RNND_TRY(rnnd__trainer_restore(t, checkpoint));
-    if (best) /* the run's last checkpoint is another */
+    if (best) /* the run has no checkpoint of this update but best.h5 */
         t->saved_at = -1;
     if (t->at.fingerprint != fingerprint)
         return rnnd__fail(RNND_EUSAGE,
-                          "--resume: %s has the fingerprint %016llx, the run was "
-                          "made with data of %016llx",
+                          "--resume: %s has fingerprint %016llx, but the run was "
+                          "started with data of fingerprint %016llx",
                           t->opt->data, (unsigned long long)fingerprint,
                           (unsigned long long)t->at.fingerprint);
     if (strcmp(launch, t->at.launch) != 0)
         rnnd__log_warn(
-            "the run was made on %s, goes on on %s: values agree to rounding, not "
-            "to the bit",
+            "the run was started on %s and continues on %s: values agree to rounding, "
+            "not bit for bit",
             t->at.launch, launch);
     memcpy(t->at.launch, launch, sizeof launch);
     rnnd__log_info("resuming at update %lld of %s", (long long)t->at.update,
@@ -219,26 +222,28 @@ static int start(struct rnnd__trainer *t, const char *checkpoint)
     return 0;
 }
 
-static bool lies_in(const char *file, const char *folder)
+static bool is_in(const char *file, const char *folder)
 {
     size_t n = strlen(folder);
     return strncmp(file, folder, n) == 0 && file[n] == '/';
 }
 
-/* Not to find out at the end; once the run's folder is there, and where the trace does
-   not lie in it before. */
-static int check_trace(const struct rnnd_options *opt, bool there)
+/* Checks early that the trace can be written: before the run folder exists, unless the
+   trace belongs in it, and once it exists. */
+static int check_trace(const struct rnnd_options *opt, bool exists)
 {
-    if (!opt->trace || (!there && lies_in(opt->trace, opt->run_dir)))
+    if (!opt->trace || (!exists && is_in(opt->trace, opt->run_dir)))
         return 0;
     if (rnnd__run_dir_keeps(opt->run_dir, opt->trace))
-        return rnnd__fail(RNND_EUSAGE, "--trace %s: the run keeps that file itself",
+        return rnnd__fail(RNND_EUSAGE,
+                          "--trace %s: the run uses that file itself; choose "
+                          "another",
                           opt->trace);
     return rnnd__file_check(opt->trace);
 }
 
-/* Rank 0: the folder, its record of the options, metrics, progress. What may fail comes
-   before the files that make it the folder of a run. */
+/* Rank 0: opens the run folder, config.ini, metrics and curves. What can fail comes
+   before config.ini, which turns the folder into that of a run. */
 static int open_folder(struct rnnd__trainer *t)
 {
     const char *path = t->opt->run_dir;
@@ -256,7 +261,7 @@ static int open_folder(struct rnnd__trainer *t)
     free(text);
     RNND_TRY(status);
     RNND_TRY(rnnd__checkpoint_prune(path, 0));
-    /* also where no checkpoint was left to go on from, and the run starts anew */
+    /* needed too if no checkpoint was intact and the run starts from the beginning */
     RNND_TRY(rnnd__metrics_cut(path, t->at.update, t->at.validated));
     return rnnd__metrics_open(path, &t->log);
 }

@@ -1,5 +1,5 @@
 /*
- * trainer_report.c - what a run tells: records in metrics.jsonl, and the meter.
+ * trainer_report.c - what a run reports: records in metrics.jsonl, curves, the meter.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -11,16 +11,9 @@
 #include "comm/comm.h"
 #include "train/trainer.h"
 
-/* Keeps the first failure to write. */
-static void note(struct rnnd__trainer *t, int status)
-{
-    if (status == 0 || t->report_status < 0)
-        return;
-    t->report_status = status;
-    snprintf(t->report_why, sizeof t->report_why, "%s", rnnd_status_detail());
-}
+enum { DEVICE_TEXT = 128 };
 
-/* The epoch under way, counted from 1. */
+/* The current epoch, counted from 1. */
 static int64_t epoch_number(const struct rnnd__trainer *t)
 {
     return t->at.epoch + 1;
@@ -40,13 +33,15 @@ static void begin_meter(struct rnnd__trainer *t)
                                        .steps_done = t->steps_done,
                                        .updates = t->opt->max_updates,
                                        .updates_done = t->at.update};
-    note(t, rnnd__progress_begin(t->opt->progress, &work, &t->meter));
+    rnnd__failure_keep(&t->lost,
+                       rnnd__progress_begin(t->opt->progress, &work, &t->meter));
 }
 
-/* Every rank's device by name; collective. all [ranks * 128] on every rank. */
+/* Collects the device description of every rank on all ranks: all [ranks *
+   DEVICE_TEXT], and name [ranks] pointing into it. Collective. */
 static int gather_devices(struct rnnd__trainer *t, char *all, const char **name)
 {
-    char own[128];
+    char own[DEVICE_TEXT];
     snprintf(own, sizeof own, "%s", rnnd_backend_describe(t->setup.be));
     RNND_TRY(rnnd__comm_allgather(t->comm, own, sizeof own, all));
     for (int r = 0; r < rnnd_comm_size(t->comm); r++)
@@ -57,10 +52,14 @@ static int gather_devices(struct rnnd__trainer *t, char *all, const char **name)
 void rnnd__trainer_report_start(struct rnnd__trainer *t)
 {
     size_t ranks = (size_t)rnnd_comm_size(t->comm);
-    char *all = calloc(ranks, 128);
-    const char **devices = calloc(ranks, sizeof *devices);
-    int status = all && devices ? gather_devices(t, all, devices)
-                                : rnnd__fail_memory(ranks * 128, "names of devices");
+    char *all = NULL;
+    const char **devices = NULL;
+    int status = rnnd__new(ranks, DEVICE_TEXT, "device names", &all);
+    if (status == 0)
+        status = RNND_NEW(&devices, ranks, "device names");
+    status = rnnd_comm_agree(t->comm, status);
+    if (status == 0)
+        status = gather_devices(t, all, devices);
     if (status == 0 && t->lead) {
         struct rnnd_options settled =
             rnnd__setup_settled(t->opt, rnnd_dataset_info(t->setup.data));
@@ -74,12 +73,12 @@ void rnnd__trainer_report_start(struct rnnd__trainer *t)
     }
     free(all);
     free(devices);
-    note(t, status);
+    rnnd__failure_keep(&t->lost, status);
     if (t->lead)
         begin_meter(t);
 }
 
-/* Of no targets 0, as the loss of a batch without one. */
+/* 0 without targets. */
 static double mean_loss(const struct rnnd__trainer *t)
 {
     return t->at.log_targets > 0 ? t->at.log_loss / t->at.log_targets : 0;
@@ -102,20 +101,21 @@ void rnnd__trainer_report_update(struct rnnd__trainer *t, bool logged)
     rnnd__progress_update(t->meter, &point, logged);
 }
 
-/* The epoch that the last update belongs to: an epoch that has just ended counts. */
+/* The epoch, counted from 1, that the last update belongs to: the previous one if it
+   has just ended. */
 static int64_t epoch_of_last_update(const struct rnnd__trainer *t)
 {
     bool ended = t->at.entry == 0 && t->at.entry_updates == 0 && t->at.epoch > 0;
     return ended ? t->at.epoch : epoch_number(t);
 }
 
-/* A run goes on without its curves. */
+/* Failing to write curves does not end a run. */
 static void draw(struct rnnd__trainer *t, int64_t update,
                  const struct rnnd__scalar *point, int count)
 {
     if (rnnd__tensorboard_add(t->board, update, point, count) == 0)
         return;
-    rnnd__log_warn("%s: no more curves are written", rnnd_status_detail());
+    rnnd__log_warn("%s: continuing without TensorBoard curves", rnnd_status_detail());
     rnnd__tensorboard_close(t->board);
     t->board = NULL;
 }
@@ -154,7 +154,7 @@ void rnnd__trainer_report_train(struct rnnd__trainer *t, bool final)
                                                      (double)t->at.log_updates,
                                         .partial = final};
     if (t->lead)
-        note(t, rnnd__metrics_train(t->log, &record));
+        rnnd__failure_keep(&t->lost, rnnd__metrics_train(t->log, &record));
     if (t->board)
         draw_train(t, &record);
     if (!final)
@@ -166,7 +166,7 @@ void rnnd__trainer_report_valid(struct rnnd__trainer *t, const struct rnnd_metri
     struct rnnd__valid_record record = {t->at.update, epoch_number(t), *m};
     if (!t->lead)
         return;
-    note(t, rnnd__metrics_valid(t->log, &record));
+    rnnd__failure_keep(&t->lost, rnnd__metrics_valid(t->log, &record));
     if (t->board)
         draw_valid(t, &record);
     rnnd__progress_valid(t->meter, record.update, record.epoch, m);
@@ -175,13 +175,14 @@ void rnnd__trainer_report_valid(struct rnnd__trainer *t, const struct rnnd_metri
 void rnnd__trainer_report_skip(struct rnnd__trainer *t, const char *reason)
 {
     if (t->lead)
-        note(t, rnnd__metrics_skip(t->log, t->at.update, reason));
+        rnnd__failure_keep(&t->lost, rnnd__metrics_skip(t->log, t->at.update, reason));
 }
 
 void rnnd__trainer_report_save(struct rnnd__trainer *t, const char *path)
 {
     const char *slash = strrchr(path, '/');
-    note(t, rnnd__metrics_save(t->log, t->at.update, slash ? slash + 1 : path));
+    rnnd__failure_keep(
+        &t->lost, rnnd__metrics_save(t->log, t->at.update, slash ? slash + 1 : path));
 }
 
 void rnnd__trainer_report_end(struct rnnd__trainer *t, int status)
@@ -189,14 +190,14 @@ void rnnd__trainer_report_end(struct rnnd__trainer *t, int status)
     rnnd__progress_end(t->meter);
     t->meter = NULL;
     if (t->lead)
-        note(t, rnnd__metrics_end(t->log, -status, t->at.update,
-                                  rnnd__clock() - t->started));
+        rnnd__failure_keep(&t->lost, rnnd__metrics_end(t->log, -status, t->at.update,
+                                                       rnnd__clock() - t->started));
 }
 
 int rnnd__trainer_report_lost(const struct rnnd__trainer *t)
 {
-    if (t->report_status == 0)
+    if (t->lost.status == 0)
         return 0;
-    return rnnd__fail((enum rnnd_status)t->report_status, "%s; the model is saved",
-                      t->report_why);
+    return rnnd__fail((enum rnnd_status)t->lost.status, "%s; the model is saved",
+                      t->lost.message);
 }

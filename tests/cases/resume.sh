@@ -55,7 +55,7 @@ start alone 1 --data "$work/many.h5" --batch 3 --hidden 12 --epochs 100000
 wait_for alone 3
 expect 4 1 train --resume --run-dir "$work/alone"
 said "another run is working"
-! grep -q "starts anew" "$work/err" || fault "a running run is looked into: $(cat "$work/err")"
+! grep -q "starting from the beginning" "$work/err" || fault "a running run is looked into: $(cat "$work/err")"
 kill -KILL "$job"
 wait "$job" 2>/dev/null || true
 
@@ -132,6 +132,6 @@ for file in "$work/best"/*.h5; do
     truncate -s -1 "$file"
 done
 expect 0 1 train --resume --run-dir "$work/best"
-said "no checkpoint is intact: the run starts anew"
+said "no checkpoint is intact; starting from the beginning"
 identical best judged
 done_testing

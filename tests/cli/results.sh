@@ -59,7 +59,7 @@ expect 0 1 train --data "$work/steps.h5" --run-dir "$work/idle" --max-updates 2 
 expect 0 1 train --data "$work/letters.h5" --run-dir "$work/letters" --max-updates 1
 holds "$work/letters/config.ini" shuffle bucket task embed dropout-embed dropout-head
 expect 2 1 train --resume --run-dir "$work/letters" --embed 9
-said "made with --embed 256, not 9"
+said "started with --embed 256, not 9"
 expect 0 1 train --data "$work/stream.h5" --run-dir "$work/stream" --max-updates 1 --tbptt 3 \
     --batch 2
 holds "$work/stream/config.ini" task embed dropout-embed dropout-head
@@ -152,7 +152,7 @@ said "$work/round.csv: Too many levels of symbolic links"
 # Nor over what the run keeps itself.
 for name in metrics.jsonl config.ini best.h5 .lock; do
     expect 2 1 train --data "$work/good.h5" --run-dir "$work/kept" --trace "$work/kept/$name"
-    said "the run keeps that file itself"
+    said "the run uses that file itself"
 done
 expect 4 1 train --data "$work/good.h5" --run-dir "$work/kept" --trace "$work/kept"
 expect 0 1 bench --data "$work/good.h5" --hidden 3 --max-updates 1 --trace "$work/bench.json"
@@ -179,7 +179,7 @@ fi
 expect 2 1 --resume --run-dir "$work/run" --hidden 6
 said "--hidden" "5" "6"
 expect 0 1 --resume --run-dir "$work/run" --epochs 3 --lr 0.01
-said "--epochs was 2, is now 3" "--lr was 0.05, is now 0.01"
+said "--epochs changed from 2 to 3" "--lr changed from 0.05 to 0.01"
 grep -q '^lr = 0.01$' "$work/run/config.ini" || fault "the new rate is not in config.ini"
 
 done_testing
