@@ -7,7 +7,6 @@ librnn_dist_a_LIBADD =
 librnn_dist_a_DEPENDENCIES = $(librnn_dist_a_LIBADD)
 librnn_dist_a_SOURCES = \
 	lib/base/clock.h \
-	lib/base/failure.h \
 	lib/base/file.c \
 	lib/base/file.h \
 	lib/base/hash.h \
