@@ -61,7 +61,7 @@ enum { LOSS_DOUBLES = sizeof(struct rnnd_loss) / sizeof(double) };
 
 static int add_parts(struct evaluation *e)
 {
-    RNND_TRY(rnnd_comm_sum(e->comm, &e->part->loss, (int)(LOSS_DOUBLES * e->parts)));
+    RNND_TRY(rnnd_comm_sum(e->comm, (double *)e->part, (int)(LOSS_DOUBLES * e->parts)));
     for (int64_t k = 0; k < e->parts; k++) {
         e->sum.loss += e->part[k].loss;
         e->sum.targets += e->part[k].targets;
