@@ -16,7 +16,7 @@
  *   ld     row stride of a matrix in elements
  *
  * Every matrix is row-major. An element has 4 bytes (float or int32_t) unless stated.
- * Outputs stand before inputs. Three fixed words in the comments:
+ * Outputs come before inputs. Three words have a fixed meaning in the comments:
  *   accumulates  the result is added to what is there
  *   scratch      contents before and after mean nothing
  *   aliases      may be the same memory as the named argument

@@ -68,17 +68,23 @@ void rnnd__cpu_softmax_ce(struct rnnd_backend *be, int64_t rows, int64_t cols,
     add_loss(rnnd__cpu_of(be), &l, sums);
 }
 
+static void add_values_loss(const struct rnnd__cpu *cpu, const struct loss *values,
+                            struct rnnd__buf scores, struct rnnd__buf sums,
+                            struct rnnd__buf target)
+{
+    struct loss l = *values;
+    l.scores = rnnd__floats(scores);
+    l.target = rnnd__floats(target);
+    add_loss(cpu, &l, sums);
+}
+
 void rnnd__cpu_mse(struct rnnd_backend *be, int64_t rows, int64_t cols,
                    struct rnnd__buf scores, struct rnnd__buf sums,
                    struct rnnd__buf target)
 {
     const struct rnnd__cpu *cpu = rnnd__cpu_of(be);
-    struct loss l = {.rows = rows,
-                     .cols = cols,
-                     .scores = rnnd__floats(scores),
-                     .target = rnnd__floats(target),
-                     .of_values = cpu->simd->mse};
-    add_loss(cpu, &l, sums);
+    struct loss l = {.rows = rows, .cols = cols, .of_values = cpu->simd->mse};
+    add_values_loss(cpu, &l, scores, sums, target);
 }
 
 void rnnd__cpu_bce(struct rnnd_backend *be, int64_t rows, int64_t cols,
@@ -86,10 +92,6 @@ void rnnd__cpu_bce(struct rnnd_backend *be, int64_t rows, int64_t cols,
                    struct rnnd__buf target)
 {
     const struct rnnd__cpu *cpu = rnnd__cpu_of(be);
-    struct loss l = {.rows = rows,
-                     .cols = cols,
-                     .scores = rnnd__floats(scores),
-                     .target = rnnd__floats(target),
-                     .of_values = cpu->simd->bce};
-    add_loss(cpu, &l, sums);
+    struct loss l = {.rows = rows, .cols = cols, .of_values = cpu->simd->bce};
+    add_values_loss(cpu, &l, scores, sums, target);
 }

@@ -2,7 +2,7 @@
  * rnn.c - the time loop of one recurrent layer in one direction, forward beside
  * backward.
  *
- * Sequences do not meet in the recurrence, so each thread owns a block of neighbouring
+ * Sequences do not depend on each other, so each thread owns a block of neighbouring
  * sequences for the whole loop: no barrier inside. The rows alive at step t are the
  * first n[t], so the state before a step is a prefix of the rows of the step it comes
  * from.
@@ -28,7 +28,7 @@ struct before {
 };
 
 /* The scratch: packed weights, two carried gradients of the states [N,H], each thread's
-   sums of bias gradients [G+1] of H padded, and where the state before each row stands
+   sums of bias gradients [G+1] of H padded, and the place of the state before each row
    [R]. */
 struct scratch {
     float *w, *dh, *dc;
@@ -212,7 +212,7 @@ static void forward_part(const struct rnnd__cpu *cpu, const void *arg, int part,
 
 /* ---- backward */
 
-/* Where a step's carried gradients lie, and the gate gradients of the step after it. */
+/* The carried gradients of a step, and the gate gradients of the step after it. */
 static void backward_carried(const struct block *k, struct rnnd__step *s, int64_t later,
                              int64_t j)
 {
@@ -352,8 +352,7 @@ static void bias_gradient(const struct rnnd__rnn *r, int parts)
     float *db_ih = rnnd__floats(r->db_ih), *db_hh = rnnd__floats(r->db_hh);
     const double *db = scratch_of(r).db;
     for (int64_t g = 0; g < G; g++) {
-        int64_t recurrent =
-            r->cell == RNND_GRU && g == 2 ? 3 : g; /* q stands for n there */
+        int64_t recurrent = r->cell == RNND_GRU && g == 2 ? 3 : g; /* q in place of n */
         for (int64_t j = 0; j < H; j++) {
             double ih = 0, hh = 0;
             for (int part = 0; part < parts; part++) {

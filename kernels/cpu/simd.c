@@ -2,7 +2,7 @@
  * simd.c - the inner loops for one instruction set, and their table.
  *
  * Compiled once for each set with -DRNND_ISA=name and that set's flags, so nothing here
- * may have external linkage but the table. The loops stand in headers by subject.
+ * may have external linkage but the table. The loops are in headers, one per subject.
  */
 #include "simd.h"
 

@@ -17,7 +17,7 @@ static inline int64_t rnnd__simd_padded(int64_t H)
 }
 
 /* `rows` rows of one time step of one layer. State arrays have rows of H elements
-   unless a stride stands beside them. */
+   unless a stride follows them. */
 struct rnnd__step {
     int64_t rows, H;
     /* W_hh as packed for this pass */

@@ -387,7 +387,7 @@ INLINE void prefetch_backward(enum rnnd_cell cell, const struct rnnd__step *s,
         prefetch_rows(s->h_prev + j, s->ldh, t, units);
 }
 
-/* The gate gradients of the later step times W_hh; those of q stand in a place of their
+/* The gate gradients of the later step times W_hh; those of q are in a place of their
    own. */
 INLINE void tile_backward_product(enum rnnd_cell cell, const struct rnnd__step *s,
                                   struct tile *t, const struct panel *p,

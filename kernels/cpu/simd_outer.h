@@ -116,7 +116,7 @@ static void outer_pack_panel(float *out, const struct side *s, int64_t k, int64_
 
 /* ---- C += A^T B */
 
-/* Where a tile of C lies. */
+/* The place of a tile of C. */
 struct outer_tile {
     float *c;
     /* from its first vector on */

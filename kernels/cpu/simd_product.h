@@ -225,7 +225,7 @@ static int vectors_forward(enum rnnd_cell cell, int64_t H, const int64_t from[2]
 }
 
 /* Columns are rows of W_hh: the G gates of a vector of units, or, with one gate,
-   vectors of units. The gates of a partial vector stand one behind the other, without a
+   vectors of units. The gates of a partial vector follow one another, without a
    gap; what is left of their last vector is never used. */
 static void pack_forward(enum rnnd_cell cell, int64_t H, int64_t panel, float *out,
                          const float *w)

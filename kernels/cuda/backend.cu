@@ -30,7 +30,7 @@ bool rnnd__cuda_ok(struct rnnd__cuda *cuda, cudaError_t status, const char *what
     if (status == cudaSuccess)
         return true;
     keep(cuda, what, cudaGetErrorString(status));
-    (void)cudaGetLastError(); /* it is told; CUDA would tell it again */
+    (void)cudaGetLastError(); /* it is reported; CUDA would report it again */
     return false;
 }
 
@@ -111,7 +111,7 @@ static char *stage_room(struct rnnd__cuda *cuda, size_t bytes, size_t *room)
     return p;
 }
 
-/* What is in the stage goes on its way; a stage that is full is not touched before
+/* Sends what is in the stage; a stage that is full is not touched before
    then. */
 static bool stage_send(struct rnnd__cuda *cuda, char *dst, const char *from,
                        size_t bytes)
@@ -162,7 +162,7 @@ static void look_for_lost(struct rnnd__cuda *cuda)
         return;
     if (*cuda->lost_seen)
         keep(cuda, "a persistent recurrent layer",
-             "a block waited in vain for another; "
+             "timed out waiting for another block; "
              "--rnn-path stepwise does without");
 }
 
@@ -399,7 +399,8 @@ static int cuda_open(const struct rnnd__backend_config *config,
 
 /* ---- what devices there are */
 
-/* Any error means that there is none: a missing or old driver is told in many ways. */
+/* Any error means that there is none: a missing or old driver is reported in many
+   ways. */
 static int device_count(int *count, char *error)
 {
     int n = 0;

@@ -47,7 +47,7 @@ static int cuda_status(char *error, const char *what, cudaError_t status)
     return failed(error, what, cudaGetErrorString(status));
 }
 
-/* What the user set stands. */
+/* A variable that the user has set keeps its value. */
 static void choose_algorithm(void)
 {
     setenv("NCCL_ALGO", "Ring", 0);

@@ -176,7 +176,7 @@ __device__ __forceinline__ double block_sum(double x)
 
 /* ---- backend.cu */
 
-/* Whether work may go on: false after a failure, which the next wait returns. */
+/* Whether work may continue: false after a failure, which the next wait returns. */
 static inline bool rnnd__cuda_sound(const struct rnnd__cuda *cuda)
 {
     return cuda->base.status == 0;

@@ -186,7 +186,7 @@ __device__ __forceinline__ void mma_tf32(float (&d)[4], const uint32_t (&a)[4],
 #define RNND_SPIN_LIMIT (1u << 24)
 #endif
 
-/* The blocks 0 .. members-1 of a group meet: what their threads wrote before is seen by
+/* A barrier of blocks 0 .. members-1: what their threads wrote before it is seen by
    all of them after it, by loads that go past L1. flags [members] in global memory,
    older than epoch (zero) before the launch; epoch grows by 1 with each barrier, the
    same in all members. All threads of the block call it. False in all of them if a

@@ -52,7 +52,7 @@ struct rnnd__cuda_plugin {
     int (*nccl_id)(void *id, char *error);
     int (*nccl_open)(struct rnnd_backend *be, const void *id, int rank, int size,
                      struct rnnd__nccl **out, char *error);
-    /* Starts the sum over all ranks of buf [count] floats, in place, behind what the
+    /* Starts the sum over all ranks of buf [count] floats, in place, after what the
        back end's stream was given so far; same order and counts on all ranks. */
     int (*nccl_sum_begin)(struct rnnd__nccl *, struct rnnd__buf buf, int64_t count,
                           char *error);

@@ -22,7 +22,7 @@ struct rnnd__cell_forward {
     float *gates, *y, *keep;
     /* running states */
     float *h, *c;
-    /* [rows,G*H] h W_hh^T, where it lies in memory */
+    /* [rows,G*H] h W_hh^T, if it is in memory */
     const float *product;
     const float *b_ih, *b_hh;
 };

@@ -191,8 +191,8 @@ static rnnd__persistent persistent_of(struct rnnd__cuda *cuda,
 }
 
 /* No block has come yet, and the buffers hold what is read before anybody writes:
-   forward the initial states; backward numbers, since what pads a row meets weights of
-   zero. */
+   forward the initial states; backward numbers, since what pads a row is multiplied by
+   weights of zero. */
 static void begin_exchange(struct rnnd_backend *be, const rnnd__persistent &p,
                            bool back)
 {

@@ -2,7 +2,7 @@
  * rnn_small.cu - the time loop for few hidden units: the recurrent weights live in the
  * registers of one block for the whole loop.
  *
- * Rows of a batch do not meet in the recurrence, so each block takes some neighbouring
+ * Sequences do not depend on each other, so each block takes some neighbouring
  * sequences and nothing is waited for but its own threads. Thread (q, k) holds the
  * weights of unit k in gate q: forward the row that makes its sum, backward the column
  * of the gate that its gradient goes back through. Always in fp32; a row's numbers do
@@ -296,7 +296,7 @@ __device__ __forceinline__ void small_unit_backward(
     }
 }
 
-/* A unit of a sequence has one thread in all steps, so that only products meet at
+/* A unit of a sequence has one thread in all steps, so that only products need
    barriers. */
 template <int K>
 __device__ __forceinline__ void small_step_backward(

@@ -24,7 +24,7 @@ __global__ void __launch_bounds__(RNND__BLOCK) sum_partial(double *out, int part
     double sum = 0;
     for (int p = (int)threadIdx.x; p < parts; p += (int)blockDim.x)
         sum += out[p];
-    /* Its barriers stand between the reads and the write. */
+    /* Its barriers come between the reads and the write. */
     double total = block_sum(sum);
     if (threadIdx.x == 0)
         out[0] = total;

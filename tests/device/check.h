@@ -3,7 +3,7 @@
  * and the CUDA toolkit but not Check. Only device-check.sh puts this folder into the
  * include path.
  *
- * A failed assertion ends its test and is counted; the others go on.
+ * A failed assertion ends its test and is counted; the others run.
  */
 #ifndef RNND_DEVICE_CHECK_H
 #define RNND_DEVICE_CHECK_H

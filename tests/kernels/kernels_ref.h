@@ -64,7 +64,7 @@ double distance(const float *a, const double *b, int64_t count);
 
 /* ---- packed batches */
 
-/* Lengths, falling; zeros at the end. The batch lies on the host and on the device. */
+/* Lengths, falling; zeros at the end. The batch is on the host and on the device. */
 void packed_make(struct rnnd__packed *batch, struct rig *rig, const int32_t *len,
                  int64_t N);
 void packed_free(struct rnnd__packed *batch);

@@ -156,7 +156,7 @@ static struct rnnd__rnn layer(struct rig *rig, const struct setup *s,
     return r;
 }
 
-/* The rest of the last row is not read: it may lie behind the buffer. */
+/* The rest of the last row is not read: it may be past the end of the buffer. */
 static float *get_rows(struct rig *rig, struct rnnd__buf buf, int64_t rows, int64_t H,
                        int64_t ld)
 {
@@ -468,9 +468,10 @@ static void check_explanation(struct rig *rig, const struct kernels_target *t,
     char text[160] = "", why[16] = "";
     rig->op->rnn_explain(rig->be, cell, H, 3, text);
     bool asked = strncmp(text, names[t->path], strlen(names[t->path])) == 0;
-    bool told = sscanf(text, "stepwise: %15s", why) == 1 && strcmp(why, "as") != 0;
-    ck_assert_msg(asked || told, "%s with %ld units on %s: %s", cell_names[cell],
-                  (long)H, t->name, text);
+    bool reason_given =
+        sscanf(text, "stepwise: %15s", why) == 1 && strcmp(why, "as") != 0;
+    ck_assert_msg(asked || reason_given, "%s with %ld units on %s: %s",
+                  cell_names[cell], (long)H, t->name, text);
 }
 
 START_TEST(all_sizes_match)
@@ -808,8 +809,8 @@ START_TEST(final_state_of_an_empty_sequence_is_its_initial_state)
 }
 END_TEST
 
-/* All weights 0, b_hn = 1: h = 0.5 tanh(0.5) where the reset gate stands after the
-   product, 0.3808 where it stands before. */
+/* All weights 0, b_hn = 1: h = 0.5 tanh(0.5) if the reset gate is applied after the
+   product, 0.3808 if it is applied before. */
 START_TEST(gru_resets_after_the_product)
 {
     static const int32_t len[] = {1};

@@ -58,7 +58,7 @@ START_TEST(memory_moves)
 }
 END_TEST
 
-/* More than lies in pinned memory on its way at a time; and the source is free at
+/* More than pinned memory holds at a time; and the source may be reused at
    once. */
 START_TEST(long_uploads_arrive)
 {

@@ -19,7 +19,7 @@ void land(Copy *c)
     memset(static_cast<char *>(c->shared) + c->valid, 0, (size_t)(c->bytes - c->valid));
 }
 
-/* For TSan the copy is made by another, who begins behind the thread that asks and is
+/* For TSan the copy is made by another, who begins after the thread that asks and is
    ordered before whoever waits for the group: a thread that does not wait races with
    it. */
 void announce(Thread *t, const Copy &c)

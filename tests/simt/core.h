@@ -15,8 +15,8 @@
  *   nccl.cc     NCCL over MPI
  *
  * A fault of the program ends the process with status 86 and a line "simt: error: …"
- * that says what and where; what a program may meet on a GPU (no memory, a launch too
- * large) is returned as CUDA's error.
+ * that says what and where; what can happen to a program on a GPU (no memory, a launch
+ * too large) is returned as CUDA's error.
  */
 #ifndef SIMT_CORE_H
 #define SIMT_CORE_H
@@ -69,7 +69,7 @@ struct Fiber;
 Fiber *fiber_host();
 /* Its first switch enters `entry`, which never returns. */
 Fiber *fiber_new(void (*entry)());
-/* Ended and not running: may be given out again, its entry going on behind its
+/* Ended and not running: may be given out again, its entry continuing after its
    switch. */
 void fiber_keep(Fiber *fiber);
 void fiber_switch(Fiber *from, Fiber *to);
@@ -176,7 +176,7 @@ void copy_abandon(Thread *t);
 /* Lets work on this device touch its memory; -1: nobody. */
 void open_memory(int device);
 int working_device();
-/* Ends the process unless p [bytes] lies in one living allocation of the device. */
+/* Ends the process unless p [bytes] is within one live allocation of the device. */
 void check_device(const void *p, size_t bytes, int device, const char *what);
 bool is_device(const void *p);
 bool is_pinned(const void *p, size_t bytes);

@@ -193,7 +193,7 @@ cudaError_t cudaGetDeviceCount(int *count)
     enter("cudaGetDeviceCount");
     *count = settings().devices;
     if (*count > 0)
-        model(); /* an unknown architecture is told at once */
+        model(); /* an unknown architecture is reported at once */
     return result(*count > 0 ? cudaSuccess : cudaErrorNoDevice);
 }
 

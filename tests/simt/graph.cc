@@ -22,7 +22,7 @@ namespace simt
 {
 
 /* For TSan: nodes that follow one another share a context; where a graph forks, one
-   goes on with the old context and the others have their own. The first chain runs on
+   continues with the old context and the others have their own. The first chain runs on
    the stream's. */
 struct Chains {
     /* each node */

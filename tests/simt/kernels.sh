@@ -1,6 +1,6 @@
 #!/bin/sh
 # kernels.sh - every operation on the emulated GPU, by every path and precision, against its
-# reference; and the same bits whatever the schedule. LONG=1 takes all of it under five
+# reference; and the same bits under every schedule. LONG=1 takes all of it under five
 # schedules and in order, and all cases; else a few.
 set -u
 plugin=$PWD/tests/simt/rnn_dist_cuda_simt.so

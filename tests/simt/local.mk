@@ -1,7 +1,7 @@
 # tests/simt/local.mk - the emulated GPU: a plug-in, and programs that test the emulator.
 #
 # The emulator is .cc; kernels and what launches them are .cu, here and in kernels/cuda/. Each
-# is compiled by g++ in up to three ways, told by the suffix:
+# is compiled by g++ in up to three ways, which the suffix names:
 #   .po  plain       .ao  ASan and UBSan       .to  TSan, which instruments the .cu only
 # Make targets: simt, simt-asan, simt-tsan (the plug-in), check-simt (all that is tested, in
 # all three ways), check-faults (faults planted in the kernels must be found).

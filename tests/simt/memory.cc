@@ -179,7 +179,7 @@ void set_access(const Allocation &a, bool open)
         error("mprotect: too many allocations (vm.max_map_count)");
 }
 
-/* The end is as near to the page behind it as alignment allows. */
+/* The end is as close to the next page as alignment allows. */
 Allocation carve(int device, size_t bytes)
 {
     Arena &arena = arena_of(device);
@@ -219,7 +219,7 @@ void remove(Allocation a)
     freed[a.p] = a;
 }
 
-/* What the program forgot is told, so that a test can ask for none. */
+/* Reports what the program forgot to free, so that a test can require none. */
 struct AtEnd {
     ~AtEnd()
     {

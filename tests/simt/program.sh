@@ -72,7 +72,7 @@ if [ -n "$LONG" ]; then
     precision=fp32 bound=1e-5
 fi
 
-# ---- the same seed gives the same bits, whatever the schedule
+# ---- the same seed gives the same bits under every schedule
 seeds="1 2 inorder"
 [ -z "$LONG" ] || seeds="1 2 3 4 5 inorder"
 for seed in $seeds; do

@@ -39,7 +39,7 @@ bool can_run(cudaStream_t s)
            (!s->queue.front().after || s->queue.front().after->done);
 }
 
-/* Runs or goes on with the first operation; false if it is not finished. */
+/* Runs or continues the first operation; false if it is not finished. */
 bool advance(cudaStream_t s)
 {
     Operation &op = s->queue.front();
@@ -57,7 +57,7 @@ bool advance(cudaStream_t s)
     return finished;
 }
 
-/* The stream whose head must run first for s to go on. */
+/* The stream whose head must run first for s to continue. */
 cudaStream_t needed(cudaStream_t s)
 {
     while (!can_run(s))

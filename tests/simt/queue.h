@@ -16,9 +16,9 @@ struct Record {
     bool done;
     /* seconds, once done */
     double when;
-    /* recorded in this one, behind these nodes; 0: in none */
+    /* recorded in this one, after these nodes; 0: in none */
     uint64_t capture;
-    std::vector<size_t> behind;
+    std::vector<size_t> after;
     char token;
 };
 
@@ -77,7 +77,7 @@ struct CUstream_st {
     std::shared_ptr<simt::Workers> workers;
     /* NULL: none */
     CUgraph_st *capture;
-    /* capturing: the nodes that the next one comes behind */
+    /* capturing: the nodes that the next one comes after */
     std::vector<size_t> tail;
     char token;
 };

@@ -39,7 +39,7 @@ void __asan_unpoison_memory_region(const volatile void *p, size_t bytes);
 namespace simt
 {
 
-/* Whoever acquires the token comes behind all who released it. */
+/* Whoever acquires the token comes after all who released it. */
 inline void acquire(void *token)
 {
 #ifdef SIMT_TSAN
@@ -95,7 +95,7 @@ inline void unpoison(const void *p, size_t bytes)
 #endif
 }
 
-/* The emulator's own bookkeeping, which runs on whatever fiber is at hand: malloc,
+/* The emulator's own bookkeeping, which runs on any fiber: malloc,
    memcpy and the like are seen by TSan even in files that it does not instrument. */
 struct Unseen {
     Unseen()

@@ -22,8 +22,9 @@ namespace simt
 namespace
 {
 
-/* All threads of a block meet. Tokens and results alternate, since a thread can come to
-   the next barrier before another has left this one, but not to the one after. */
+/* A barrier of all threads of a block. Tokens and results alternate, since a thread
+   can come to the next barrier before another has left this one, but not to the one
+   after. */
 struct Barrier {
     int arrived, sum;
     unsigned round;
@@ -208,7 +209,7 @@ Thread *take_ready()
 [[noreturn]] void report_deadlock()
 {
     int shown = 0;
-    fprintf(stderr, "simt: %s: no thread can go on, %zu wait\n", launch->name,
+    fprintf(stderr, "simt: %s: no thread can run, %zu wait\n", launch->name,
             unfinished);
     for (const Block *b : blocks)
         for (const Thread &t : b->thread)
@@ -244,8 +245,8 @@ void give_way()
     fiber_switch(from->fiber, next->fiber);
 }
 
-/* The running thread has ended: its fiber goes on as another thread that has not begun,
-   or is kept for one. */
+/* The running thread has ended: its fiber continues as another thread that has not
+   begun, or is kept for one. */
 void leave()
 {
     Thread *from = running;

@@ -3,8 +3,8 @@
  * kernels/cuda/dialect.cuh and of CUDA, for a .cu that g++ compiles.
  *
  * Takes the kernel's calls, gives them to the scheduler (sched.cc), the warps (warp.cc)
- * and the copies (copy.cc). Each word that can wait carries the line it stands on, for
- * reports. Included by dialect.cuh, behind CUDA's headers; nothing else of a kernel
+ * and the copies (copy.cc). Each word that can wait carries its line, for
+ * reports. Included by dialect.cuh, after CUDA's headers; nothing else of a kernel
  * includes it.
  */
 #ifndef SIMT_H
@@ -25,7 +25,7 @@
 namespace simt
 {
 
-/* Where a word stands in the kernel. As a default argument it is the caller's place. */
+/* The place of a word in the kernel. As a default argument it is the caller's place. */
 struct Site {
     const char *file;
     int line;
@@ -198,7 +198,7 @@ inline cudaError_t cudaFuncGetAttributes(cudaFuncAttributes *out, void (*kernel)
     return cudaFuncGetAttributes(out, reinterpret_cast<const void *>(kernel));
 }
 
-/* ---- where a thread stands */
+/* ---- where a thread is */
 
 /* Those of the thread that runs: the scheduler sets them. */
 extern uint3 threadIdx, blockIdx;

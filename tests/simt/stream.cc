@@ -147,7 +147,7 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t *s, unsigned flags)
     (*s)->number = ++count;
     (*s)->device = current_device();
     (*s)->context =
-        context_new(); /* now: it must not come behind what the host sees later */
+        context_new(); /* now: it must not come after what the host sees later */
     (*s)->workers = std::make_shared<Workers>();
     streams.push_back(*s);
     return result(cudaSuccess);
@@ -241,7 +241,7 @@ cudaError_t cudaEventRecord(cudaEvent_t e, cudaStream_t s)
     e->record = record;
     if (s->capture) {
         record->capture = s->capture->number;
-        record->behind = s->tail;
+        record->after = s->tail;
         return result(cudaSuccess);
     }
     enqueue(s, "cudaEventRecord", [record] {
@@ -267,7 +267,7 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t s, cudaEvent_t e, unsigned)
             "cudaStreamWaitEvent: the event was recorded in a capture that has ended");
     if (record->capture && (!s->capture || s->capture->number == record->capture)) {
         s->capture = record->stream->capture; /* joins the capture by such a wait */
-        s->tail.insert(s->tail.end(), record->behind.begin(), record->behind.end());
+        s->tail.insert(s->tail.end(), record->after.begin(), record->after.end());
     } else if (record->capture || s->capture) {
         error("stream %d: cudaStreamWaitEvent between a capture and what is outside of "
               "it",

@@ -159,7 +159,7 @@ static void compute_type(cudaDataType in, cudaDataType out, cublasComputeType_t 
     std::vector<float> ha = filled(k * m, 1), hb = filled(k * n, 2);
     for (float &x : ha)
         x += 1.0f /
-             4096; /* 12 bits behind the point: only fp32 keeps them beside 1 .. 5 */
+             4096; /* 12 bits after the point: only fp32 keeps them beside 1 .. 5 */
     std::vector<bf16> na(2 * k * m), nb(2 * k * n);
     for (size_t i = 0; i < ha.size(); i++)
         na[i] = to_bf16(ha[i]);

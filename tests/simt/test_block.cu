@@ -61,7 +61,7 @@ static void barrier_votes()
     }
 }
 
-/* The six ways to diverge that must be told. */
+/* The six ways to diverge that must be reported. */
 __global__ void diverge(float *f, int kind)
 {
     int t = (int)threadIdx.x;
@@ -327,7 +327,7 @@ static const Scenario scenarios[] = {
     {"ends_before_barrier", run_diverge<1>, 86, "barrier", nullptr, 0},
     {"different_masks", run_diverge<2>, 86, "of its warp waits for it at", nullptr, 0},
     {"ended_lane", run_diverge<3>, 86, "end", nullptr, 0},
-    {"shuffle_and_barrier", run_diverge<4>, 86, "no thread can go on", nullptr, 0},
+    {"shuffle_and_barrier", run_diverge<4>, 86, "no thread can run", nullptr, 0},
     {"unequal_barriers", run_diverge<5>, 86, "barrier", nullptr, 0},
     {"shared_starts_as_nan", shared_starts_as_nan, 0, nullptr, nullptr, 0},
     {"shared_in_bounds", shared_in_bounds, 0, nullptr, nullptr, 0},

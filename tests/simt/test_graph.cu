@@ -252,7 +252,7 @@ static void updated()
     EXPECT_CUDA(cudaGraphDestroy(small));
     EXPECT_CUDA(cudaGraphDestroy(large));
     EXPECT_CUDA(cudaGraphLaunch(exec, s));
-    EXPECT_CUDA(cudaGraphExecDestroy(exec)); /* what was launched goes on */
+    EXPECT_CUDA(cudaGraphExecDestroy(exec)); /* what was launched still runs */
     EXPECT_CUDA(cudaStreamSynchronize(s));
     EXPECT(first.p[0] == 2 && first.p[2] == 2 && second.p[0] == 11 &&
            second.p[99] == 11);

@@ -73,7 +73,7 @@ template <long i> static void kernel_reads()
     EXPECT_CUDA(cudaStreamSynchronize(s));
 }
 
-/* Just behind an odd size there is no page to fault: seen when it is freed. */
+/* Just past an odd size there is no page to fault on: seen when it is freed. */
 static void kernel_writes_one_past()
 {
     Stream s;

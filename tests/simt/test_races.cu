@@ -1,6 +1,6 @@
 /*
  * test_races.cu - under ThreadSanitizer: what lacks a barrier, a fence or an event is
- * told whatever the order in which it ran, and nothing else is.
+ * reported in every order of execution, and nothing else is.
  */
 #include "testing.h"
 

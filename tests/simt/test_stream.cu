@@ -16,7 +16,7 @@ __global__ void add(float *out, const float *a, const float *b, int n)
 enum {
     /* the second stream does not wait for the first */
     no_wait = 1,
-    /* the first stream does not wait for the second before it goes on */
+    /* the first stream does not wait for the second before it continues */
     no_wait_back,
     /* the host refills what a copy still reads */
     source_reused,
@@ -52,7 +52,7 @@ template <int broken> static void two_streams()
         EXPECT_CUDA(cudaEventRecord(used.e, s2));
         EXPECT_CUDA(cudaMemcpyAsync(out.p, twice.p, n * 4, cudaMemcpyDeviceToHost, s2));
         if (broken == no_wait_back) {
-            /* the next round's sum comes at once, behind nothing */
+            /* the next round's sum comes at once, after nothing */
             EXPECT_CUDA(launch(add, 4, 32, 0, s1, sum.p, b.p, b.p, n));
             EXPECT_CUDA(cudaStreamSynchronize(s1));
         }
@@ -134,7 +134,7 @@ static void destroyed_event()
     EXPECT_CUDA(cudaEventRecord(e, s));
 }
 
-/* Work that nobody waits for is told at the end. */
+/* Work that nobody waits for is reported at the end. */
 static void not_waited_for()
 {
     cudaStream_t s;

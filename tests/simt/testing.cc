@@ -50,12 +50,12 @@ static bool good(const char *program, const Scenario &s, const char *seed)
 {
     std::string output;
     int status = run_apart(program, s, seed, &output);
-    bool told = !s.text || output.find(s.text) != std::string::npos;
+    bool printed = !s.text || output.find(s.text) != std::string::npos;
     bool clean = s.status != 0 || output.find("simt:") == std::string::npos;
-    if (status == s.status && told && clean)
+    if (status == s.status && printed && clean)
         return true;
     printf("not ok %s, seed %s: exit status %d, expected %d%s%s\n%s", s.name, seed,
-           status, s.status, told ? "" : "; not printed: ", told ? "" : s.text,
+           status, s.status, printed ? "" : "; not printed: ", printed ? "" : s.text,
            output.c_str());
     return false;
 }

@@ -3,7 +3,7 @@
  *
  * Takes what each lane brings, waits until all lanes of the mask have come, and gives
  * each its result. Rules as in NVIDIA's PTX ISA (shfl.sync, vote.sync, mma.sync and its
- * fragments); a mask that lies is an error.
+ * fragments); a wrong mask is an error.
  */
 #include <cstdio>
 
