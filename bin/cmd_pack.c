@@ -14,24 +14,16 @@
 
 /* ---- what may be given */
 
-/* Options of single kinds; --split and --seed belong to all. */
+/* Fails for options that the kind does not take. */
 static int check_options(const struct rnnd__format *format,
                          const struct rnnd_options *opt)
 {
-    static const char *const own[] = {"task",        "sequence",     "features",
-                                      "label",       "step-label",   "target",
-                                      "step-target", "classes-from", "vocab-size",
-                                      "vocab-from",  "block",        "part"};
-    char word[32];
-    for (size_t i = 0; i < sizeof own / sizeof own[0]; i++) {
-        snprintf(word, sizeof word, " %s ", own[i]);
-        if (rnnd__options_given(opt, own[i]) && !strstr(format->options, word))
-            return rnnd__fail(RNND_EUSAGE, "--%s does not belong to pack %s", own[i],
-                              format->name);
-    }
+    const char *other = rnnd__options_other(opt, RNND_CMD_PACK, format->options);
+    if (other)
+        return rnnd__fail(RNND_EUSAGE, "--%s is not an option of pack %s", other,
+                          format->name);
     if (rnnd__options_given(opt, "vocab-size") && opt->vocab_from)
-        return rnnd__fail(RNND_EUSAGE,
-                          "--vocab-size and --vocab-from exclude each other");
+        return rnnd__fail(RNND_EUSAGE, "--vocab-size cannot be used with --vocab-from");
     return 0;
 }
 
