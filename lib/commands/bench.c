@@ -1,9 +1,9 @@
 /*
- * bench.c - whole training updates, timed.
+ * bench.c - times whole training updates.
  *
- * The same rooms as in training, without folder and validation. The rate of large
- * products is measured in the same process, so that the share of it that the updates
- * reach does not depend on what else the machine does at the time.
+ * The updates are those of training, without run folder and validation. The rate of
+ * large matrix products is measured in the same process: the fraction of it that
+ * updates reach depends less on what else the machine does at the time.
  */
 #include "commands/bench.h"
 
@@ -26,16 +26,17 @@ struct bench {
     struct rnnd__train_state at;
     const struct rnnd_options *opt;
     struct rnnd_comm *comm;
-    /* this rank's */
+    /* packed rows of the measured updates, on this rank */
     double rows;
     struct rnnd__bench_result *out;
 };
 
-/* ---- what is needed */
+/* ---- operations */
 
-/* Products of one time step, forward and backward. Each forward product has two in the
-   backward pass, but none leads to features. */
-static double flops_a_row(const struct rnnd_model_spec *s)
+/* Floating-point operations of the matrix products of one row, forward and backward.
+   Each forward product has two backward ones, but there is no gradient of input
+   features. */
+static double flops_per_row(const struct rnnd_model_spec *s)
 {
     double D = s->bidirectional ? 2 : 1, H = (double)s->hidden;
     double GH = (double)rnnd__cell_gates(s->cell) * H, flops = 0;
@@ -51,7 +52,7 @@ static double flops_a_row(const struct rnnd_model_spec *s)
 
 /* ---- updates */
 
-/* Rows of this rank in the update at hand. */
+/* Packed rows of this rank in the current update. */
 static double own_rows(const struct bench *b)
 {
     const struct rnnd__shard *s = b->setup.shard;
@@ -84,7 +85,7 @@ static int update(struct bench *b)
     return 0;
 }
 
-/* Whether enough was measured; the same on all ranks. */
+/* Whether enough was measured; the same on all ranks. Collective. */
 static int enough(struct bench *b, double start, int64_t done, bool *out)
 {
     int64_t over = b->opt->max_updates ? done >= b->opt->max_updates
@@ -102,7 +103,7 @@ static int measure(struct bench *b)
         RNND_TRY(update(b));
     rnnd__train_state_clear_sums(&b->at);
     b->rows = 0;
-    RNND_TRY(rnnd_comm_agree(b->comm, 0)); /* all start together */
+    RNND_TRY(rnnd_comm_agree(b->comm, 0)); /* all ranks start together */
     rnnd__timeline_start(b->opt->trace != NULL);
     double start = rnnd__clock();
     for (b->out->updates = 0; !over; b->out->updates++) {
@@ -115,15 +116,15 @@ static int measure(struct bench *b)
 
 /* ---- results */
 
-/* The seconds of an update's sums where nothing hides them: ranks that have computed
-   nothing meet, with gradients that are zero. */
+/* Seconds that the gradient sums of an update take alone: ranks sum zero gradients
+   without computing anything. */
 static int time_sums(struct bench *b, double *seconds)
 {
     double best = 0;
     rnnd_model_zero_gradient(b->setup.model);
     for (int i = 0; i < SUMS; i++) {
         struct rnnd_loss loss = {0, 0, 0};
-        RNND_TRY(rnnd_comm_agree(b->comm, 0)); /* all start together */
+        RNND_TRY(rnnd_comm_agree(b->comm, 0)); /* all ranks start together */
         double start = rnnd__clock();
         RNND_TRY(rnnd_reducer_finish(b->setup.reducer, 0, NULL, &loss));
         double now = rnnd__clock() - start;
@@ -170,7 +171,7 @@ static int summarise(struct bench *b)
     r->head = rnnd__timeline_seconds(RNND_WORK_HEAD);
     r->optimizer = rnnd__timeline_seconds(RNND_WORK_OPTIMIZER);
     r->input = rnnd__timeline_seconds(RNND_WORK_LOAD);
-    r->gemm_flops = b->rows * flops_a_row(s);
+    r->gemm_flops = b->rows * flops_per_row(s);
     r->loss = b->at.log_targets > 0 ? b->at.log_loss / b->at.log_targets : 0;
     r->steps = b->at.log_steps;
     RNND_TRY(take_communication(b));
@@ -191,7 +192,8 @@ int rnnd__bench(const struct rnnd_options *opt, struct rnnd_comm *comm,
     struct rnnd__bench_result result = {0};
     struct bench b = {
         .at = {.plateau_factor = 1}, .opt = opt, .comm = comm, .out = &result};
-    bool traces = opt->trace && rnnd_comm_rank(comm) == 0; /* found out now */
+    bool traces =
+        opt->trace && rnnd_comm_rank(comm) == 0; /* fail now, not at the end */
     int status = rnnd_comm_agree(comm, traces ? rnnd__file_check(opt->trace) : 0);
     if (status == 0)
         status = rnnd_comm_agree(comm, rnnd__setup_data(&b.setup, opt, comm));
@@ -205,7 +207,7 @@ int rnnd__bench(const struct rnnd_options *opt, struct rnnd_comm *comm,
         status = rnnd_comm_agree(comm, rnnd__bench_gemm(b.setup.be, &result.gemm_rate));
     if (status == 0)
         status = measure(&b);
-    if (status == 0) /* again: the machine may have been busy before */
+    if (status == 0) /* again: the machine may have been busy the first time */
         status = rnnd_comm_agree(comm, rnnd__bench_gemm(b.setup.be, &result.gemm_rate));
     if (status == 0)
         status = summarise(&b);

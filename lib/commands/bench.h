@@ -1,6 +1,5 @@
 /*
- * bench.h - how fast training is on this machine with these options, and where time
- * goes.
+ * bench.h - measures how fast training is with these options, and where time goes.
  */
 #ifndef RNND_BENCH_H
 #define RNND_BENCH_H
@@ -8,33 +7,32 @@
 #include "rnn_dist.h"
 
 struct rnnd__bench_result {
-    /* measured */
+    /* the measured updates, and the seconds they took */
     int64_t updates;
     double seconds;
-    /* real time steps of all ranks */
+    /* time steps of all ranks, without padding */
     double steps;
     /* mean over the targets of the measured updates */
     double loss;
-    /* seconds of this rank */
+    /* seconds of this rank, by kind of work */
     double embedding, recurrent, head, optimizer, input;
-    /* of recurrent: all but its products */
+    /* the part of `recurrent` that is not spent in matrix products */
     double cell;
-    /* for ranks with more to do */
+    /* idle seconds of this rank: waiting for ranks with more work */
     double waiting;
-    /* sums over ranks: with nothing or other work to do */
+    /* seconds of gradient sums: while this rank was idle, and while it was computing */
     double exposed, hidden;
-    /* best of large products, flop/s of this rank */
+    /* flop/s of this rank: the best of large matrix products */
     double gemm_rate;
-    /* that the updates needed on this rank */
+    /* flop of this rank: the matrix products of the updates */
     double gemm_flops;
-    /* longest over mean cost of the ranks */
-    double straggler_predicted;
-    /* longest over mean time at work */
-    double straggler_measured;
+    /* load imbalance: largest over mean cost, and largest over mean seconds of work */
+    double straggler_predicted, straggler_measured;
 };
 
-/* Trains opt->max_updates updates (0: about ten seconds) after a few that are not
-   counted, without a run folder. Every rank gets its own result. Collective. */
+/* Makes opt->max_updates updates (0: for about ten seconds) after a few that are not
+   counted, without a run folder. Every rank gets its own result. EFILE: opt->trace
+   cannot be written; other errors as in training. Collective. */
 RNND_CHECKED int rnnd__bench(const struct rnnd_options *opt, struct rnnd_comm *comm,
                              struct rnnd__bench_result *out);
 

@@ -1,10 +1,10 @@
 /*
- * bench_probe.c - single operations of a back end, timed.
+ * bench_probe.c - times single operations of a back end.
  *
- * Back ends run the recurrent product and the cell in one operation. A batch of
- * sequences of one step, from zero states, has no recurrent product: its time loop is
- * the cells alone, and one gradient of W_hh, which is a product that can be timed and
- * taken off.
+ * Back ends compute the recurrent product and the cell in one operation. In a batch of
+ * one-step sequences that start from zero states there is no recurrent product: its
+ * time loop consists of the cells and one gradient of W_hh, whose matrix product is
+ * timed alone and subtracted.
  */
 #include "commands/bench_probe.h"
 
@@ -15,8 +15,8 @@
 #include "device/device.h"
 
 enum { GEMM_SIZE = 1024, TRIES = 8 };
-/* Rows of the cells' batch. The time loop asks for its rows before it needs them; a
-   batch too large for the caches would tell of them without. */
+/* Bounds on the rows of the cells' batch. In training the time loop prefetches its
+   rows; a batch too large for the caches would measure memory instead. */
 enum { LEAST_ROWS = 256, MOST_FLOATS = 1 << 21 };
 
 /* The faster of *best (0 = none yet) and the time since start; waits for the device. */
@@ -37,7 +37,7 @@ int rnnd__bench_gemm(struct rnnd_backend *be, double *rate)
     double best = 0;
     int status = 0;
     RNND_TRY(rnnd__device_alloc(be, &x, 3 * n * n));
-    be->ops->zero(be, x, (size_t)(3 * n * n) * 4);
+    be->ops->zero(be, x, (size_t)(3 * n * n) * sizeof(float));
     for (int i = 0; status == 0 && i < TRIES; i++) {
         double start = rnnd__clock();
         be->ops->matmul(be, &s, x, rnnd__at(x, n * n), rnnd__at(x, 2 * n * n));
@@ -52,7 +52,7 @@ int rnnd__bench_gemm(struct rnnd_backend *be, double *rate)
 
 /* ---- cells */
 
-/* A layer over sequences of one step, and its memory. */
+/* A layer over one-step sequences, and its memory. */
 struct cells {
     struct rnnd_backend *be;
     struct rnnd__packed batch;
@@ -62,7 +62,7 @@ struct cells {
     struct rnnd__buf memory, scratch;
 };
 
-/* Takes floats off the front of what is left of the memory. */
+/* Takes memory from the front of *left; whole cache lines, to keep it aligned. */
 static struct rnnd__buf take(struct rnnd__buf *left, int64_t floats)
 {
     struct rnnd__buf out = *left;
@@ -104,11 +104,12 @@ static int open_cells(struct cells *c, enum rnnd_cell cell, int64_t H, int64_t r
     c->off[1] = R;
     int64_t floats = 2 * GH * H + 3 * GH + R * (GH + 3 * H + 3) + 14 * 16;
     size_t scratch = op->rnn_scratch(c->be, cell, H, R, R);
-    RNND_TRY(RNND_NEW(&c->len, R, "bench"));
-    RNND_TRY(RNND_NEW(&c->id, R, "bench"));
+    RNND_TRY(RNND_NEW(&c->len, R, "bench batch"));
+    RNND_TRY(RNND_NEW(&c->id, R, "bench batch"));
     RNND_TRY(rnnd__device_alloc(c->be, &c->memory, floats));
-    RNND_TRY(rnnd__device_alloc(c->be, &c->scratch, (int64_t)(scratch / 4 + 1)));
-    op->zero(c->be, c->memory, (size_t)floats * 4);
+    RNND_TRY(
+        rnnd__device_alloc(c->be, &c->scratch, (int64_t)(scratch / sizeof(float) + 1)));
+    op->zero(c->be, c->memory, (size_t)floats * sizeof(float));
     lay_out(c, cell, H);
     for (int64_t i = 0; i < R; i++) {
         c->len[i] = 1;

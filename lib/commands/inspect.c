@@ -1,9 +1,8 @@
 /*
- * inspect.c - what a data set, checkpoint or run folder holds, and whether it is
- * intact.
+ * inspect.c - describes a data set, checkpoint or run folder, and checks it for damage.
  *
- * Facts are gathered as one JSON object; the plain form is printed from the same
- * object, so that both say the same. Opens everything for reading only.
+ * Facts are collected in one JSON object; the plain text is printed from the same
+ * object, so that both agree. Opens files for reading only.
  */
 #include "commands/inspect.h"
 
@@ -22,9 +21,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* What is found out: facts for the reader, and the verdict with its cause. */
 struct findings {
     json_t *facts;
+    /* 0 or a negative status, with the message of the first fault */
     int verdict;
     char cause[1024];
 };
@@ -34,14 +33,14 @@ static void put(json_t *object, const char *key, json_t *value)
     json_object_set_new(object, key, value);
 }
 
-/* Files may hold texts that are no UTF-8, which JSON cannot. */
+/* Strings in files may not be valid UTF-8, which JSON requires. */
 static json_t *text_fact(const char *text)
 {
     json_t *value = json_string(text);
     return value ? value : json_string("(not UTF-8)");
 }
 
-/* Notes the failure that rnnd_status_detail() tells of. */
+/* Records the last failure as the fault of what is inspected. */
 static void condemn(struct findings *f, int verdict)
 {
     f->verdict = verdict;
@@ -129,11 +128,11 @@ static int inspect_data(const char *path, struct findings *f)
 
 struct arrays {
     struct rnnd__hdf *file;
-    /* of model arrays */
+    /* name and shape of each array of the model */
     json_t *list;
     /* names of arrays without a checksum */
     json_t *bare;
-    /* head.weight is embed.weight */
+    /* head.weight is the same as embed.weight */
     bool tied;
     int64_t parameters;
 };
@@ -191,7 +190,8 @@ static int list_arrays(const char *path, const char *config, json_t *facts)
     return status;
 }
 
-/* Update and epoch of a checkpoint that holds; fails where it does not. */
+/* Adds update and epoch of a checkpoint to facts and, if whole, its arrays and options.
+   Fails if it is damaged. */
 static int check_checkpoint(const char *path, json_t *facts, bool whole)
 {
     struct rnnd_checkpoint_info info = {.config = NULL};
@@ -224,7 +224,7 @@ static int is_checkpoint_name(const struct dirent *entry)
            end && !entry->d_name[end];
 }
 
-/* One file of a run; *intact tells whether it holds. */
+/* The facts about one checkpoint of a run. */
 static json_t *inspect_member(const char *folder, const char *name, bool *intact,
                               struct findings *f)
 {
@@ -297,7 +297,7 @@ static int inspect_run(const char *folder, struct findings *f)
     if (valid)
         return 0;
     if (!f->verdict) {
-        (void)!rnnd__fail(RNND_EFILE, "%s: a folder without a checkpoint", folder);
+        (void)!rnnd__fail(RNND_EFILE, "%s: the folder contains no checkpoint", folder);
         condemn(f, RNND_EFILE);
     }
     f->verdict = RNND_EFILE;
@@ -308,7 +308,7 @@ static int inspect_run(const char *folder, struct findings *f)
 
 enum kind { DATA, CHECKPOINT, RUN };
 
-/* The kind that a file's own attribute gives. */
+/* The kind that the file's format attribute names. */
 static int kind_of_open(struct rnnd__hdf *file, enum kind *out)
 {
     char *format;
@@ -320,14 +320,14 @@ static int kind_of_open(struct rnnd__hdf *file, enum kind *out)
         *out = DATA;
     else
         status = rnnd__fail(RNND_EDATA,
-                            "%s: attribute format = \"%.40s\": neither a data file "
-                            "nor a checkpoint",
+                            "%s: attribute format = \"%.40s\": this is neither a data "
+                            "file nor a checkpoint",
                             rnnd__hdf_path(file), format);
     free(format);
     return status;
 }
 
-/* Of a damaged file, what its bytes tell. */
+/* The kind of a path; that of a damaged file is guessed from its bytes. */
 static int kind_of(const char *path, enum kind *out)
 {
     struct stat info;
@@ -385,8 +385,8 @@ static void print_value(FILE *out, const json_t *value)
     }
 }
 
-/* A fact per line; lists of objects and texts of several lines stand below their
-   name. */
+/* One fact per line; lists of objects and strings of several lines follow below their
+   name, indented. */
 static void print_facts(FILE *out, json_t *facts)
 {
     const char *key;
@@ -433,7 +433,7 @@ static int to_text(json_t *facts, bool json, char **text)
     }
     if (!out || fclose(out) != 0) {
         free(all);
-        return rnnd__fail_memory(1, "a description");
+        return rnnd__fail_memory(1, "the description");
     }
     *text = all;
     return 0;
@@ -449,7 +449,7 @@ int rnnd__inspect(const char *path, bool json, char **text, int *verdict)
     struct findings f = {.facts =
                              json_pack("{s:s, s:b}", "kind", names[kind], "intact", 1)};
     if (!f.facts)
-        return rnnd__fail_memory(1, "a description");
+        return rnnd__fail_memory(1, "the description");
     put(f.facts, "file", text_fact(path));
     int status;
     RNND_TRY_GOTO(inspect[kind](path, &f));

@@ -1,11 +1,12 @@
 /*
- * sample.c - text from a language model, token by token, the state carried along.
+ * sample.c - generates text from a language model, token by token, carrying its state.
  *
- * The vocabulary says how texts are made of tokens: one that has <eos> holds words,
- * joined by blanks, a line for each <eos>; any other holds characters.
+ * A vocabulary with <eos> consists of words: they are joined by spaces, and <eos> ends
+ * a line. Any other vocabulary consists of characters.
  */
 #include "commands/sample.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,12 +26,13 @@ struct sampler {
     struct rnnd_state *state;
     /* [tokens of a pass, V] */
     float *scores;
-    /* [V] */
+    /* [V] unnormalized probabilities */
     double *weight;
+    /* the next token is the first of its line */
     bool line_begins;
 };
 
-/* The id of a text of n bytes, 0 (<unk>) where there is none. */
+/* The id of the token text [n bytes]; 0 (<unk>) if there is none. */
 static int32_t find_token(const struct sampler *s, const char *text, size_t n)
 {
     for (int64_t v = 0; v < s->vocab; v++) {
@@ -41,7 +43,7 @@ static int32_t find_token(const struct sampler *s, const char *text, size_t n)
     return 0;
 }
 
-/* Bytes of the next token's text at p: a word, or a UTF-8 character. */
+/* Bytes of the token at p: a word, or a UTF-8 character. */
 static size_t token_bytes(const struct sampler *s, const char *p)
 {
     size_t n = 1;
@@ -52,7 +54,7 @@ static size_t token_bytes(const struct sampler *s, const char *p)
     return n;
 }
 
-/* The ids of a text; room for one more than it has bytes. */
+/* Writes the ids of a text to token, at most one per byte; returns their number. */
 static int64_t encode(const struct sampler *s, const char *text, int32_t *token)
 {
     int64_t count = 0, unknown = 0;
@@ -82,7 +84,8 @@ static void put_token(struct sampler *s, int32_t token)
     s->line_begins = ends_line;
 }
 
-/* Runs tokens on from the state; scores of the last one are left at scores[0..V-1]. */
+/* Runs the tokens, continuing from the state; the scores after the last one are moved
+   to scores[0..V-1]. */
 static int run(struct sampler *s, const int32_t *token, int64_t count)
 {
     struct rnnd_pass pass = {.state = s->state};
@@ -94,7 +97,8 @@ static int run(struct sampler *s, const int32_t *token, int64_t count)
     return 0;
 }
 
-/* A token by its probability at the temperature; the likeliest at temperature 0. */
+/* Draws a token by its probability at the temperature; the likeliest at temperature
+   0. */
 static int32_t draw(struct sampler *s, uint64_t key, int64_t number)
 {
     int64_t best = 0;
@@ -123,7 +127,7 @@ static int write_text(struct sampler *s, int32_t *token)
     fputs(prompt, s->out);
     if (count)
         s->line_begins = prompt[strlen(prompt) - 1] == '\n';
-    else /* a text begins after the end of a line */
+    else /* start as if a line had just ended */
         token[count++] = find_token(s, s->words ? "<eos>" : "\n", s->words ? 5 : 1);
     for (int64_t i = 0; i < s->opt->length; i++) {
         RNND_TRY(run(s, token, count));
@@ -133,8 +137,9 @@ static int write_text(struct sampler *s, int32_t *token)
     }
     if (!s->line_begins)
         fputc('\n', s->out);
-    return fflush(s->out) == 0 ? 0
-                               : rnnd__fail(RNND_EFILE, "the text cannot be written");
+    return fflush(s->out) == 0
+               ? 0
+               : rnnd__fail(RNND_EFILE, "cannot write the text: %s", strerror(errno));
 }
 
 int rnnd__sample(struct rnnd_model *model, const struct rnnd_options *opt, FILE *out)
@@ -146,13 +151,13 @@ int rnnd__sample(struct rnnd_model *model, const struct rnnd_options *opt, FILE 
     int status = 0;
     if (spec->task != RNND_LM)
         return rnnd__fail(RNND_EUSAGE,
-                          "the model was made for %s: only language models (lm) "
-                          "write text",
+                          "the model was made for %s; only language models (lm) "
+                          "generate text",
                           rnnd_task_name(spec->task));
     if (!rnnd_model_class(model, 0))
         return rnnd__fail(RNND_EUSAGE,
-                          "the model does not know the texts of its tokens: it "
-                          "was trained on data without /vocab");
+                          "the model does not contain its vocabulary: it was "
+                          "trained on data without /vocab");
     s.words = s.vocab > 1 && strcmp(rnnd_model_class(model, 1), "<eos>") == 0;
     size_t V = (size_t)s.vocab;
     RNND_TRY_GOTO(RNND_NEW(&token, most, "prompt"));

@@ -1,8 +1,8 @@
 /*
- * verify.c - proofs on the user's own data.
+ * verify.c - checks the program on the user's own data.
  *
- * The same update is made in several ways, and its gradients are compared tensor by
- * tensor. Every rank makes the reference, the whole update alone, for itself.
+ * Computes the gradient of one update in several ways and compares it tensor by tensor.
+ * The reference is the whole update on one rank, which every rank computes for itself.
  */
 #include "commands/verify.h"
 
@@ -21,8 +21,8 @@
 #include "options/options.h"
 #include "train/step.h"
 
-/* Largest difference over largest value of a tensor that rounding may make. */
-static const double bound = 2e-5;
+/* Tolerance for rounding: largest difference over largest value of a tensor. */
+static const double tolerance = 2e-5;
 
 enum { PARTS_OF_ONE = 3, UPDATES = 3 };
 
@@ -30,20 +30,21 @@ struct verifier {
     struct rnnd__setup setup;
     const struct rnnd_options *opt;
     struct rnnd_comm *comm;
-    /* rank 0, else NULL */
+    /* NULL except on rank 0 */
     FILE *out;
     const struct rnnd__params *params;
-    /* gradient arenas on the host */
+    /* arenas on the host: the reference, and what is compared with it */
     float *one, *other;
+    /* a comparison has failed */
     bool failed;
 };
 
 /* ---- gradients */
 
-/* Which part of the first update is run, and how. */
+/* Which part of the first update is computed, and how. */
 struct way {
     int part, parts;
-    /* steps of a micro-batch, 0 = no bound */
+    /* steps per micro-batch, 0 = no bound */
     int64_t bound;
 };
 
@@ -67,11 +68,10 @@ done:
     return status;
 }
 
-/* The gradient sums to the host; they start anew. */
+/* Copies the gradient sums to the host and resets them. */
 static int take_gradient(struct verifier *v, float *out)
 {
-    size_t bytes = (size_t)v->params->count * sizeof(float);
-    RNND_TRY(rnnd__device_download(v->setup.be, out, v->params->grad, bytes));
+    RNND_TRY(rnnd__params_download(v->params, v->params->grad, out));
     rnnd_model_zero_gradient(v->setup.model);
     return 0;
 }
@@ -86,8 +86,8 @@ static double largest(const float *a, const float *b, int64_t n)
     return most;
 }
 
-/* The largest difference over the tensors, relative to a tensor's largest value (or a
-   thousandth of the largest of all, where that is more). */
+/* The largest difference of any tensor, relative to the tensor's largest value (or to a
+   thousandth of the largest value of all, if that is more). */
 static double difference(const struct verifier *v)
 {
     double floor = 1e-3 * largest(v->one, NULL, v->params->count), most = 0;
@@ -102,17 +102,17 @@ static double difference(const struct verifier *v)
     return most;
 }
 
-static void tell(struct verifier *v, const char *what, double difference,
-                 double bound_here)
+static void judge(struct verifier *v, const char *what, double difference, double most)
 {
-    bool holds = difference <= bound_here;
-    v->failed = v->failed || !holds;
+    bool ok = difference <= most;
+    v->failed = v->failed || !ok;
     if (v->out)
-        fprintf(v->out, "%-44s largest difference %-9.3g (bound %g): %s\n", what,
-                difference, bound_here, holds ? "holds" : "DOES NOT HOLD");
+        fprintf(v->out, "%-44s largest difference %-9.3g (tolerance %g): %s\n", what,
+                difference, most, ok ? "ok" : "FAILED");
 }
 
-/* While there is one, gradients of a pass may be summed over ranks as it goes. */
+/* A reducer may sum gradients over ranks during a pass; the reference is of one
+   rank. */
 static void drop_reducer(struct verifier *v)
 {
     rnnd_reducer_free(v->setup.reducer);
@@ -137,7 +137,7 @@ static int compare_ranks(struct verifier *v)
         snprintf(what, sizeof what, "%d ranks == 1 rank", size);
     else
         snprintf(what, sizeof what, "%d shards == 1 rank", PARTS_OF_ONE);
-    tell(v, what, difference(v), bound);
+    judge(v, what, difference(v), tolerance);
     return 0;
 }
 
@@ -145,13 +145,13 @@ static int compare_micro(struct verifier *v, const char *what, int64_t bound_ste
 {
     RNND_TRY(add_part(v, &(struct way){0, 1, bound_steps}));
     RNND_TRY(take_gradient(v, v->other));
-    tell(v, what, difference(v), bound);
+    judge(v, what, difference(v), tolerance);
     return 0;
 }
 
 /* ---- stop and resume */
 
-/* One short training in a folder below `where`. */
+/* Trains up to this many updates in the run folder where/name. */
 static int train(struct verifier *v, const char *where, const char *name,
                  int64_t updates, bool resume)
 {
@@ -177,7 +177,7 @@ done:
     return status;
 }
 
-/* Rank 0: the parameters that a run ended with, as the model's arena. */
+/* Rank 0: copies the final parameters of the run in where/name, an arena, to out. */
 static int final_values(struct verifier *v, const char *where, const char *name,
                         float *out)
 {
@@ -188,11 +188,10 @@ static int final_values(struct verifier *v, const char *where, const char *name,
         RNND_TRY_GOTO(rnnd__fail_memory(strlen(where), "file name"));
     RNND_TRY_GOTO(rnnd__checkpoint_newest(dir, &path));
     if (!path)
-        RNND_TRY_GOTO(rnnd__fail(RNND_EFILE, "%s: holds no checkpoint", dir));
+        RNND_TRY_GOTO(rnnd__fail(RNND_EFILE, "%s: no checkpoint", dir));
     RNND_TRY_GOTO(rnnd_checkpoint_load_model(path, v->setup.be, &model, NULL));
     const struct rnnd__params *p = rnnd__model_params(model);
-    RNND_TRY_GOTO(
-        rnnd__device_download(v->setup.be, out, p->value, (size_t)p->count * 4));
+    RNND_TRY_GOTO(rnnd__params_download(p, p->value, out));
 done:
     rnnd_model_free(model);
     free(path);
@@ -235,8 +234,8 @@ static int compare_resumed_in(struct verifier *v, const char *where)
         status = final_values(v, where, "parts", v->other);
     RNND_TRY(rnnd_comm_agree(v->comm, status));
     if (v->out)
-        tell(v, "resumed == uninterrupted", largest(v->other, v->one, v->params->count),
-             0);
+        judge(v, "resumed == uninterrupted",
+              largest(v->other, v->one, v->params->count), 0);
     return 0;
 }
 
@@ -277,7 +276,7 @@ static void close_all(struct verifier *v)
     free(v->other);
 }
 
-/* The same gradient on the CPU, where this is another device. */
+/* On another device than the CPU: compares with the gradient on the CPU. */
 static int compare_device(struct verifier *v)
 {
     struct rnnd_options opt;
@@ -293,7 +292,7 @@ static int compare_device(struct verifier *v)
     RNND_TRY_GOTO(rnnd_comm_agree(v->comm, open_all(&cpu)));
     RNND_TRY_GOTO(add_part(&cpu, &whole));
     RNND_TRY_GOTO(take_gradient(&cpu, v->other));
-    tell(v, "this device == the CPU", difference(v), bound);
+    judge(v, "this device == the CPU", difference(v), tolerance);
 done:
     close_all(&cpu);
     rnnd_options_clear(&opt);
@@ -304,7 +303,7 @@ static int compare_all(struct verifier *v)
 {
     RNND_TRY(add_part(v, &whole));
     RNND_TRY(take_gradient(v, v->one));
-    /* of the first window, over all sequences */
+    /* of all sequences, in the first window */
     int64_t steps = rnnd__shard_steps(v->setup.shard, 0, 1);
     RNND_TRY(compare_ranks(v));
     RNND_TRY(compare_device(v));
@@ -324,7 +323,8 @@ int rnnd__verify(const struct rnnd_options *opt, struct rnnd_comm *comm, FILE *o
     if (status == 0)
         status = rnnd_comm_max(comm, &failed, 1);
     if (status == 0 && failed)
-        status = rnnd__fail(RNND_FAULT, "not all of it holds");
+        status =
+            rnnd__fail(RNND_FAULT, "a comparison failed: see the lines marked FAILED");
     close_all(&v);
     return status;
 }

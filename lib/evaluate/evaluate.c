@@ -1,10 +1,10 @@
 /*
- * evaluate.c - the loss of a model over a data set, the same on all ranks.
+ * evaluate.c - evaluates a model on a data set, with the same result on all ranks.
  *
- * Sequences go batch by batch over the ranks; a streaming language model runs lanes
- * with their own carried state. What is computed together, and the order in which it is
- * summed, do not depend on the ranks, nor does any bit of the result. After every pool
- * the ranks agree to go on, so that a signal or a failure on one ends it on all.
+ * Ranks share the batches of sequences; a streaming language model runs lanes with
+ * their own carried state. What is computed together, and the order in which losses are
+ * added, do not depend on the ranks, so neither does any bit of the result. Ranks agree
+ * after every pool, or every few windows: a signal or failure on one ends it on all.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -25,15 +25,15 @@ struct evaluation {
     const struct rnnd_options *opt;
     struct rnnd_batch *batch;
     struct rnnd_loss_sums *loss;
-    /* [parts,3] loss, targets, correct. Each part of the work has its place, which the
-       rank that does it fills: the zeros of the others change no bit of it, and the
-       parts are added in their order, whatever the number of ranks. */
-    double *part;
+    /* [parts] losses. Each part of the work is computed by one rank; the zeros of the
+       other ranks change no bit of it, and parts are added in order, for any number of
+       ranks. */
+    struct rnnd_loss *part;
     int64_t parts;
-    double sum[3];
+    struct rnnd_loss sum;
 };
 
-/* A signal counts as a failure of this rank here: what was computed is of no use. */
+/* A signal counts as a failure of this rank: a partial result is useless. */
 static int agree(struct rnnd_comm *comm, int status)
 {
     if (status == 0 && rnnd__signals_received())
@@ -45,28 +45,28 @@ static int agree(struct rnnd_comm *comm, int status)
 
 static int begin_parts(struct evaluation *e, int64_t parts)
 {
-    RNND_TRY(rnnd__grow((size_t)parts, 3 * sizeof *e->part, "losses", &e->part));
-    memset(e->part, 0, (size_t)parts * 3 * sizeof *e->part);
+    RNND_TRY(RNND_GROW(&e->part, parts, "losses"));
+    memset(e->part, 0, (size_t)parts * sizeof *e->part);
     e->parts = parts;
     return 0;
 }
 
 static int end_part(struct evaluation *e, int64_t k)
 {
-    struct rnnd_loss loss;
-    RNND_TRY(rnnd_loss_sums_take(e->loss, &loss));
-    e->part[3 * k] = loss.loss;
-    e->part[3 * k + 1] = loss.targets;
-    e->part[3 * k + 2] = loss.correct;
-    return 0;
+    return rnnd_loss_sums_take(e->loss, &e->part[k]);
 }
+
+/* A loss is summed over ranks as three doubles. */
+enum { LOSS_DOUBLES = sizeof(struct rnnd_loss) / sizeof(double) };
 
 static int add_parts(struct evaluation *e)
 {
-    RNND_TRY(rnnd_comm_sum(e->comm, e->part, (int)(3 * e->parts)));
-    for (int64_t k = 0; k < e->parts; k++)
-        for (int i = 0; i < 3; i++)
-            e->sum[i] += e->part[3 * k + i];
+    RNND_TRY(rnnd_comm_sum(e->comm, (double *)e->part, (int)(LOSS_DOUBLES * e->parts)));
+    for (int64_t k = 0; k < e->parts; k++) {
+        e->sum.loss += e->part[k].loss;
+        e->sum.targets += e->part[k].targets;
+        e->sum.correct += e->part[k].correct;
+    }
     return 0;
 }
 
@@ -105,8 +105,8 @@ done:
 
 /* ---- a stream: a part is a block of lanes */
 
-/* Products of other sizes round otherwise: lanes run in blocks that do not depend on
-   the ranks, few enough to be worth a product each. */
+/* Matrix products of different sizes round differently. Lanes therefore run in blocks
+   that do not depend on the ranks, few enough to keep products large. */
 enum { LANES_A_BLOCK = 8, MOST_BLOCKS = 16 };
 
 static int blocks_of(int64_t lanes)
@@ -131,8 +131,8 @@ static int run_window(struct evaluation *e, struct rnnd__shard *lanes,
     return 0;
 }
 
-/* All windows of a block. A rank that has none left (idle) joins in what is agreed,
-   window by window, as long as the others run. */
+/* Runs all windows of a block. A rank without a block (idle) only takes part in the
+   agreements of the others. */
 static int run_block(struct evaluation *e, struct rnnd__shard *lanes, bool idle)
 {
     struct rnnd_state *state = NULL;
@@ -202,7 +202,7 @@ int rnnd_evaluate(struct rnnd_model *model, struct rnnd_dataset *data,
     RNND_TRY_GOTO(rnnd_batch_new(be, data, true, rnnd_model_mean(model),
                                  rnnd_model_std(model), &e.batch));
     RNND_TRY_GOTO(rnnd_streams(opt, task) ? run_lanes(&e) : run_sequences(&e));
-    measure(task, &(struct rnnd_loss){e.sum[0], e.sum[1], e.sum[2]}, out);
+    measure(task, &e.sum, out);
 done:
     free(e.part);
     rnnd_batch_free(e.batch);

@@ -1,8 +1,8 @@
 /*
- * predict.c - ragged predictions, one per sequence, in the data set's order.
+ * predict.c - predicts all sequences of a data set, in its order.
  *
- * Ranks compute batches of a pool, rank 0 gathers them, puts every row in its place and
- * writes the pool to HDF5 and CSV. Takes a model and a data set; knows no training.
+ * Ranks compute the batches of a pool; rank 0 gathers the results, puts them in order
+ * and writes the pool to HDF5 and CSV. Knows no training.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -16,41 +16,37 @@
 struct predictor {
     struct rnnd_model *model;
     const struct rnnd_model_spec *spec;
-    struct rnnd_dataset *data;
     const int64_t *offsets;
-    int64_t sequences;
     struct rnnd_comm *comm;
     const struct rnnd_options *opt;
     bool stepwise;
     int64_t outputs;
-    /* L*D*H floats of h (and of c), 0 = not wanted */
-    int64_t state_width;
-    /* 0, 1 (h) or 2 (h, c) */
+    /* final states to predict: 0 none, 1 h, 2 h and c; each L*D*H floats */
     int states;
+    int64_t state_width;
 
     struct rnnd__sweep *sweep;
     struct rnnd_batch *batch;
+    /* NULL without states; capacity in sequences */
     struct rnnd_state *state;
     int64_t state_rows;
 
-    /* scores of one batch in packed order */
+    /* scores of one batch in packed order; sizes are in floats, here and below */
     float *packed;
     int64_t packed_room;
-    /* results of this rank's batches, one after the other */
+    /* results of this rank's batches of the pool, one after another */
     float *own;
-    /* floats */
     int64_t own_count, own_room;
 
-    /* scratch of unpack */
+    /* scratch of unpack() */
     int64_t *at;
     int64_t at_room;
 
-    /* rank 0 only, as all below */
+    /* Rank 0 only: the files, and the results of a pool in the data set's order: rows
+       of scores, h and c. */
     struct rnnd__predict_out *out;
-    /* the pool's rows in the data set's order */
     float *pool;
     int64_t pool_room;
-    /* h, c */
     float *pool_state[2];
     int64_t pool_state_room[2];
 };
@@ -60,7 +56,7 @@ static int64_t length_of(const struct predictor *p, int64_t id)
     return p->offsets[id + 1] - p->offsets[id];
 }
 
-/* Rows of output that sequences first .. end-1 have in memory. */
+/* Output rows of sequences first .. end-1. */
 static int64_t rows_of(const struct predictor *p, int64_t first, int64_t end)
 {
     return p->stepwise ? p->offsets[end] - p->offsets[first] : end - first;
@@ -104,8 +100,8 @@ static int reserve(float **p, int64_t *room, int64_t floats)
     return 0;
 }
 
-/* The batch runs by falling length; its packed row (j, t) goes to the results in the
-   order of ids, which is the same. */
+/* Unpacks the scores of a batch, time-major, to out, sequence by sequence in the order
+   of ids, which is by falling length as in the batch. */
 static void unpack(const struct predictor *p, const int32_t *ids, int64_t count,
                    float *out)
 {
@@ -116,7 +112,7 @@ static void unpack(const struct predictor *p, const int32_t *ids, int64_t count,
     }
     int64_t longest = count ? length_of(p, ids[0]) : 0, row = 0, alive = count;
     for (int64_t j = 0, sum = 0; j < count; sum += length_of(p, ids[j]), j++)
-        p->at[j] = sum; /* where each sequence's rows begin in out */
+        p->at[j] = sum; /* first row of sequence j in out */
     for (int64_t t = 0; t < longest; t++) {
         while (length_of(p, ids[alive - 1]) <= t)
             alive--;
@@ -126,7 +122,7 @@ static void unpack(const struct predictor *p, const int32_t *ids, int64_t count,
     }
 }
 
-/* [L*D, rows, H] on the device's side to [count, L*D, H]. */
+/* Converts states from [L*D, rows, H] to [count, L*D, H]. */
 static void unpack_states(const struct predictor *p, const float *from, int64_t count,
                           float *out)
 {
@@ -158,7 +154,7 @@ static int64_t batch_rows(const struct predictor *p, const int32_t *ids, int64_t
     return rows;
 }
 
-/* Floats that a batch's results take: outputs, then h, then c. */
+/* Floats of a batch's results: scores, then h, then c. */
 static int64_t batch_floats(const struct predictor *p, const int32_t *ids,
                             int64_t count)
 {
@@ -282,7 +278,8 @@ static int run(struct predictor *p)
     int status = 0;
     RNND_TRY(rnnd__sweep_next(p->sweep, &more));
     while (more) {
-        /* A failure of rank 0 to write is told with the next pool, or at the end. */
+        /* If rank 0 fails to write, the others learn of it with the next pool, or
+           below. */
         RNND_TRY(rnnd_comm_agree(p->comm, status ? status : run_pool(p)));
         status = gather_pool(p);
         RNND_TRY(rnnd__sweep_next(p->sweep, &more));
@@ -309,9 +306,7 @@ int rnnd_predict(struct rnnd_model *model, struct rnnd_dataset *data,
     const struct rnnd_dataset_info *info = rnnd_dataset_info(data);
     struct predictor p = {.model = model,
                           .spec = spec,
-                          .data = data,
                           .offsets = rnnd_dataset_offsets(data),
-                          .sequences = info->sequences,
                           .comm = comm,
                           .opt = opt,
                           .stepwise = rnnd_task_is_stepwise(spec->task),

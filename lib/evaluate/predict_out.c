@@ -1,5 +1,5 @@
 /*
- * predict_out.c - predictions to HDF5 and CSV.
+ * predict_out.c - writes predictions to HDF5 and CSV.
  */
 #include "evaluate/predict_out.h"
 
@@ -28,12 +28,13 @@ int rnnd__predict_out_check(const struct rnnd__predict_layout *layout,
 {
     if (layout->pad && !layout->stepwise)
         return rnnd__fail(RNND_EUSAGE,
-                          "--pad %lld: this model predicts one row a sequence, "
+                          "--pad %lld: this model predicts one row per sequence; "
                           "there is nothing to pad",
                           (long long)layout->pad);
     if (layout->pad && layout->pad < info->longest)
         return rnnd__fail(RNND_EUSAGE,
-                          "--pad %lld: the longest sequence of %s has %lld steps",
+                          "--pad %lld: the longest sequence of %s has %lld steps; "
+                          "pad to at least that",
                           (long long)layout->pad, info->path, (long long)info->longest);
     return 0;
 }
@@ -105,7 +106,7 @@ static int write_file(struct rnnd__predict_out *o, int64_t first, int64_t end,
 
 /* ---- CSV */
 
-/* One field by RFC 4180. */
+/* Writes a text field, quoted as in RFC 4180. */
 static void put_text(FILE *f, const char *text)
 {
     if (!strpbrk(text, ",\"\r\n")) {
@@ -121,7 +122,7 @@ static void put_text(FILE *f, const char *text)
     fputc('"', f);
 }
 
-/* A class's or token's text: the data set's, else the model's; NULL where neither has
+/* The name of a class or token: the data set's, else the model's; NULL if neither has
    one. */
 static const char *class_text(const struct rnnd__predict_out *o, int64_t k)
 {
@@ -140,7 +141,7 @@ static void put_class(struct rnnd__predict_out *o, int64_t k)
         fprintf(o->csv.stream, "%lld", (long long)k);
 }
 
-/* sequence[,step][,prediction],one column an output */
+/* sequence[,step][,prediction], then one column per output */
 static void put_header(struct rnnd__predict_out *o)
 {
     bool classes = rnnd__task_is_categorical(rnnd_model_spec(o->model)->task);
@@ -179,7 +180,7 @@ static void put_row(struct rnnd__predict_out *o, int64_t sequence, int64_t step,
     fputc('\n', o->csv.stream);
 }
 
-/* A write that fails is found when the file is committed. */
+/* Errors are found when the file is committed. */
 static void write_csv(struct rnnd__predict_out *o, int64_t first, int64_t end,
                       const float *rows)
 {

@@ -1,5 +1,5 @@
 /*
- * sweep.c - once over a whole data set, pool by pool, batch by batch.
+ * sweep.c - goes once over a whole data set, pool by pool, batch by batch.
  */
 #include "evaluate/sweep.h"
 

@@ -1,54 +1,53 @@
 /*
- * sweep.h - once over a whole data set, for evaluation and prediction.
+ * sweep.h - goes once over a whole data set, for evaluation and prediction.
  *
- * The sequences are taken in pools, in file order; a pool is sorted by length, cut into
- * batches, and whole batches are given to ranks. Batches do not depend on ranks, so
- * neither do the bits of what is computed from them, and a pool bounds what is held for
- * writing.
+ * Sequences are taken in pools, in file order. A pool is sorted by length and cut into
+ * batches, and whole batches are distributed over ranks. Batches do not depend on
+ * ranks, so neither do the bits of what is computed from them. Pools bound the memory
+ * for results that wait to be written.
  */
-#ifndef RNND_WALK_H
-#define RNND_WALK_H
+#ifndef RNND_SWEEP_H
+#define RNND_SWEEP_H
 
 #include "rnn_dist.h"
 
 struct rnnd__sweep {
     const int64_t *offsets;
     int64_t sequences;
-    /* sequences of a batch at most */
+    /* most sequences per batch */
     int64_t batch;
-    /* steps of a batch at most (one sequence may have more) */
-    int64_t bound;
-    /* steps of a pool at most, likewise */
-    int64_t pool_rows;
+    /* most steps per batch (0 = no limit) and per pool; one sequence may exceed them */
+    int64_t bound, pool_rows;
     struct rnnd_comm *comm;
 
-    /* the pool: sequences first .. end-1 */
+    /* the current pool: sequences first .. end-1 */
     int64_t first, end;
-    /* [end-first] of the pool, batch by batch */
+    /* [end-first] its sequences, batch by batch */
     int32_t *order;
-    /* [batches+1] where batches begin in order */
+    /* [batches+1] position in order where each batch begins */
     int64_t *start;
     int64_t batches;
-    /* [batches] */
+    /* [batches] steps of each batch */
     int64_t *rows;
-    /* [own] batches of this rank */
+    /* [own] the batches of this rank */
     int32_t *mine;
     int64_t own;
 };
 
-/* opt: batch, batch_tokens, microbatch_tokens. width: floats that a step keeps until
-   its pool is written, 0 = none. */
+/* Uses batch, batch_tokens and microbatch_tokens of opt. width: floats per step that
+   are kept until the pool is written, 0 = none. data and comm are borrowed. */
 RNND_CHECKED int rnnd__sweep_new(const struct rnnd_options *opt,
                                  const struct rnnd_dataset *data,
                                  struct rnnd_comm *comm, int64_t width,
                                  struct rnnd__sweep **out);
 void rnnd__sweep_free(struct rnnd__sweep *sweep);
-/* Moves to the next pool; *more is false past the last. */
+/* Advances to the next pool; *more is false past the last one. */
 RNND_CHECKED int rnnd__sweep_next(struct rnnd__sweep *sweep, bool *more);
-/* The sequences of batch b of the pool. */
+/* The sequences of batch b of the pool: *ids, valid until the next pool; returns their
+   number. */
 int64_t rnnd__sweep_batch(const struct rnnd__sweep *sweep, int64_t b,
                           const int32_t **ids);
-/* The batches of another rank, as mine and own. */
+/* The batches of any rank: mine [batches] receives them, *own their number. */
 RNND_CHECKED int rnnd__sweep_assign(const struct rnnd__sweep *sweep, int rank,
                                     int32_t *mine, int64_t *own);
 

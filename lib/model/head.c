@@ -1,9 +1,9 @@
 /*
- * head.c - the linear layer over the top outputs, and the losses.
+ * head.c - the linear output layer and the losses.
  *
- * Scores exist only a chunk of rows at a time: the loss turns them into their gradient
- * in place, which is used up before the next chunk, so a vocabulary of any size costs a
- * bounded memory.
+ * Scores are computed one chunk of rows at a time. The loss replaces them by their
+ * gradient, which is used before the next chunk, so that memory is bounded for any size
+ * of vocabulary.
  */
 #include "model/layer.h"
 
@@ -11,12 +11,13 @@
 #include "base/task.h"
 #include "device/device.h"
 
-enum { CHUNK_ELEMENTS = 1 << 21 };
+/* Floats of the scores' buffer, and the rows that it has in any case. */
+enum { CHUNK_FLOATS = 1 << 21, LEAST_ROWS = 64 };
 
 int64_t rnnd__head_chunk(int64_t rows, int64_t outputs)
 {
-    int64_t fit = CHUNK_ELEMENTS / outputs;
-    fit = fit > 64 ? fit : 64;
+    int64_t fit = CHUNK_FLOATS / outputs;
+    fit = fit > LEAST_ROWS ? fit : LEAST_ROWS;
     fit = fit < rows ? fit : rows;
     return fit > 0 ? fit : 1;
 }
@@ -49,7 +50,7 @@ static void loss(const struct rnnd__head *h, const struct rnnd__params *par,
         op->mse(par->be, rows, h->outputs, h->scores, sums, target);
 }
 
-/* The scores hold their gradient now. */
+/* From the gradient of the scores, which the loss has put in their place. */
 static void backward(const struct rnnd__head *h, const struct rnnd__params *par,
                      int64_t rows, struct rnnd__buf dx, struct rnnd__buf x)
 {
@@ -97,7 +98,7 @@ int rnnd__head_scores(const struct rnnd__head *h, const struct rnnd__params *par
         n = rows - r < h->chunk ? rows - r : h->chunk;
         forward(h, par, n, rnnd__at(x, r * h->in));
         RNND_TRY(rnnd__device_download(par->be, out + r * h->outputs, h->scores,
-                                       (size_t)(n * h->outputs) * 4));
+                                       (size_t)(n * h->outputs) * sizeof *out));
     }
     return 0;
 }

@@ -1,9 +1,9 @@
 /*
  * layer.h - the layers of the stack as the model sees them.
  *
- * Each layer has its forward pass beside its backward pass, in recurrent.c and head.c.
- * A layer knows where its parameters lie in the arenas, and the buffers of its
- * workspace; it knows no other layer. Gradients are accumulated sums.
+ * Each layer has its forward and backward pass side by side, in recurrent.c and head.c.
+ * A layer knows the offsets of its parameters in the arenas and the buffers of its
+ * workspace, but no other layer. Gradients are accumulated as sums.
  */
 #ifndef RNND_LAYER_H
 #define RNND_LAYER_H
@@ -15,30 +15,30 @@
 /* One recurrent layer, D directions. */
 struct rnnd__recurrent {
     enum rnnd_cell cell;
+    /* input width, hidden units, directions */
     int64_t in, H;
     int D;
-    /* offsets in the arenas */
+    /* offsets in the arenas, by direction */
     int64_t w_ih[2], w_hh[2], b_ih[2], b_hh[2];
-    /* [R,G*H] a direction */
-    struct rnnd__buf gates[2];
-    /* [R,H] */
-    struct rnnd__buf keep[2];
-    /* [R,D*H] */
+    /* by direction: gates [R,G*H], and what the backward pass needs besides, [R,H] */
+    struct rnnd__buf gates[2], keep[2];
+    /* the output, [R,D*H] */
     struct rnnd__buf y;
 };
 
-/* Initial and final states of a layer's rows, a direction each: [N,H], NULL = none. */
+/* Initial and final states of a layer, by direction: [N,H] each, NULL = none. */
 struct rnnd__layer_state {
     struct rnnd__buf h0[2], c0[2], hn[2], cn[2];
 };
 
-/* y from x [R,in]; scratch of the time loop, a direction each. */
+/* Computes y from x [R,in]. scratch: of the time loop, by direction. */
 void rnnd__recurrent_forward(const struct rnnd__recurrent *layer,
                              const struct rnnd__params *par,
                              const struct rnnd__packed *batch, struct rnnd__buf x,
                              const struct rnnd__layer_state *state,
                              const struct rnnd__buf scratch[2]);
-/* Parameter gradients from dy [R,D*H], and dx [R,in] unless NULL. */
+/* Adds the parameter gradients that follow from dy [R,D*H], and computes dx [R,in]
+   unless it is NULL. x, state and scratch as in the forward pass. */
 void rnnd__recurrent_backward(const struct rnnd__recurrent *layer,
                               const struct rnnd__params *par,
                               const struct rnnd__packed *batch, struct rnnd__buf dx,
@@ -46,27 +46,27 @@ void rnnd__recurrent_backward(const struct rnnd__recurrent *layer,
                               const struct rnnd__layer_state *state,
                               const struct rnnd__buf scratch[2]);
 
-/* The linear layer and the loss over rows of x, taken in chunks that bound the
-   scores. */
+/* The linear layer and the loss, computed in chunks of rows to bound the scores. */
 struct rnnd__head {
     enum rnnd_task task;
     int64_t in, outputs;
     /* offsets in the arenas */
     int64_t weight, bias;
-    /* rows */
+    /* rows per chunk, and its scores [chunk,O] */
     int64_t chunk;
-    /* [chunk,O] */
     struct rnnd__buf scores;
 };
 
-/* How many rows of scores fit the bound on their memory; at least 1. */
+/* The rows per chunk, 1 .. max(rows, 1), for this many rows and outputs. */
 int64_t rnnd__head_chunk(int64_t rows, int64_t outputs);
-/* Adds the loss of rows to sums; with gradient also dx [rows,in] and parameter
+/* Adds the loss of x [rows,in] against target [rows] or [rows,O] to sums (struct
+   rnnd__sums). gradient: also computes dx [rows,in] and adds the parameter
    gradients. */
 void rnnd__head_loss(const struct rnnd__head *head, const struct rnnd__params *par,
                      int64_t rows, struct rnnd__buf sums, struct rnnd__buf dx,
                      struct rnnd__buf x, struct rnnd__buf target, bool gradient);
-/* Scores of rows to the host [rows,O]; waits. */
+/* Copies the scores of x [rows,in] to host memory, out [rows,O]; waits for the
+   device. */
 RNND_CHECKED int rnnd__head_scores(const struct rnnd__head *head,
                                    const struct rnnd__params *par, int64_t rows,
                                    float *out, struct rnnd__buf x);

@@ -1,5 +1,5 @@
 /*
- * loss_sums.c - where passes add their loss, on the device.
+ * loss_sums.c - loss sums on the device, to which passes add.
  */
 #include "model/model.h"
 
@@ -16,7 +16,7 @@ static void zero(struct rnnd_loss_sums *s)
 int rnnd_loss_sums_new(struct rnnd_backend *be, struct rnnd_loss_sums **out)
 {
     struct rnnd_loss_sums *s;
-    RNND_TRY(RNND_NEW(&s, 1, "loss"));
+    RNND_TRY(RNND_NEW(&s, 1, "loss sums"));
     s->be = be;
     int status =
         rnnd__device_alloc(be, &s->sums, sizeof(struct rnnd__sums) / sizeof(float));

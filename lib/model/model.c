@@ -1,8 +1,8 @@
 /*
- * model.c - the stack: which parameters it has, their access by name, its workspace.
+ * model.c - the model: its parameters, access to them by name, its workspace.
  *
- * Takes a specification; gives a model whose passes are in passes.c. Parameters lie in
- * one arena in the order in which the backward pass finishes their gradients.
+ * The passes are in passes.c. Parameters are stored in one arena, in the order in which
+ * the backward pass completes their gradients.
  */
 #include "model/model.h"
 
@@ -68,7 +68,8 @@ static void add_embedding(struct rnnd_model *m)
     m->head.weight = rnnd__params_add(&m->params, &p, m->embed_weight);
 }
 
-/* In the order in which the backward pass finishes them. */
+/* Adds all parameters in the order in which the backward pass completes their
+   gradients. */
 static void add_all(struct rnnd_model *m)
 {
     struct rnnd__head *h = &m->head;
@@ -85,8 +86,8 @@ static void add_all(struct rnnd_model *m)
         add_embedding(m);
 }
 
-/* Of a hostile checkpoint, say: nothing is allocated, and no sum overflows, before the
-   sizes are known to make sense. */
+/* Sizes may come from a hostile checkpoint: they are checked, without overflow, before
+   anything is allocated. */
 static int check_sizes(const struct rnnd_model_spec *s)
 {
     static const double most = 0x1p40; /* parameters; 4 TiB */
@@ -99,14 +100,18 @@ static int check_sizes(const struct rnnd_model_spec *s)
     if (s->outputs < 1)
         return rnnd__fail(RNND_EUSAGE, "a model needs a task with at least one output");
     if (s->hidden < 1 || in < 1)
-        return rnnd__fail(RNND_EDATA, "a model of %lld inputs and %lld hidden units",
+        return rnnd__fail(RNND_EDATA,
+                          "a model with %lld inputs and %lld hidden units: there must "
+                          "be at least one of each",
                           (long long)in, (long long)s->hidden);
     if (count > most)
-        return rnnd__fail(RNND_EDATA, "a model of %.3g parameters is too large", count);
+        return rnnd__fail(RNND_EDATA,
+                          "a model with %.3g parameters is too large; at most %.3g",
+                          count, most);
     if (s->tie_weights && (s->vocab != s->outputs || (double)s->embed != width))
         return rnnd__fail(RNND_EDATA,
-                          "a tied matrix is [%lld, %lld] as embedding and [%lld, %.0f] "
-                          "as output layer",
+                          "a tied matrix cannot be [%lld, %lld] as embedding and "
+                          "[%lld, %.0f] as output layer",
                           (long long)s->vocab, (long long)s->embed,
                           (long long)s->outputs, width);
     return 0;
@@ -118,7 +123,7 @@ int rnnd_model_new(struct rnnd_backend *be, const struct rnnd_model_spec *spec,
     struct rnnd_model *m = NULL;
     int status = 0;
     if (spec->layers < 1 || spec->layers > RNND_MAX_LAYERS)
-        return rnnd__fail(RNND_EUSAGE, "%lld layers: there may be 1 to %d",
+        return rnnd__fail(RNND_EUSAGE, "%lld layers: there must be 1 to %d",
                           (long long)spec->layers, RNND_MAX_LAYERS);
     RNND_TRY(check_sizes(spec));
     RNND_TRY_GOTO(RNND_NEW(&m, 1, "model"));
@@ -150,7 +155,7 @@ int rnnd_model_init(struct rnnd_model *m, uint64_t seed)
 
 void rnnd_model_zero_gradient(struct rnnd_model *m)
 {
-    m->be->ops->zero(m->be, m->params.grad, (size_t)m->params.count * sizeof(float));
+    rnnd__params_zero(&m->params, m->params.grad);
 }
 
 const struct rnnd__params *rnnd__model_params(const struct rnnd_model *m)
@@ -212,8 +217,8 @@ float *rnnd_model_std(struct rnnd_model *m)
     return m->std;
 }
 
-/* Where a name's values lie on the host, or NULL: the two that are no trained
-   parameters. */
+/* input.mean or input.std, which are not trained parameters and are kept on the host;
+   NULL for other names, and where the model has none. */
 static float *host_values(const struct rnnd_model *m, const char *name)
 {
     if (strcmp(name, "input.mean") == 0)
@@ -221,46 +226,53 @@ static float *host_values(const struct rnnd_model *m, const char *name)
     return strcmp(name, "input.std") == 0 ? m->std : NULL;
 }
 
-static int find(const struct rnnd_model *m, const char *name,
-                const struct rnnd__param **out)
+/* The part of an arena that belongs to a name, and its size. */
+static int find(const struct rnnd_model *m, const char *name, struct rnnd__buf arena,
+                struct rnnd__buf *part, size_t *bytes)
 {
-    *out = rnnd__params_find(&m->params, name);
-    return *out ? 0 : rnnd__fail(RNND_EUSAGE, "the model has no parameter %s", name);
+    const struct rnnd__param *p = rnnd__params_find(&m->params, name);
+    if (!p)
+        return rnnd__fail(RNND_EUSAGE, "the model has no parameter %s", name);
+    *part = rnnd__at(arena, p->offset);
+    *bytes = (size_t)rnnd__param_size(p) * sizeof(float);
+    return 0;
+}
+
+static int get_from(struct rnnd_model *m, const char *name, struct rnnd__buf arena,
+                    float *out)
+{
+    struct rnnd__buf part;
+    size_t bytes;
+    RNND_TRY(find(m, name, arena, &part, &bytes));
+    return rnnd__device_download(m->be, out, part, bytes);
 }
 
 int rnnd_model_get(struct rnnd_model *m, const char *name, float *out)
 {
     const float *host = host_values(m, name);
-    const struct rnnd__param *p;
-    if (host) {
-        memcpy(out, host, (size_t)m->spec.inputs * 4);
-        return 0;
-    }
-    RNND_TRY(find(m, name, &p));
-    return rnnd__device_download(m->be, out, rnnd__at(m->params.value, p->offset),
-                                 (size_t)rnnd__param_size(p) * 4);
+    if (!host)
+        return get_from(m, name, m->params.value, out);
+    memcpy(out, host, (size_t)m->spec.inputs * sizeof *out);
+    return 0;
+}
+
+int rnnd_model_get_gradient(struct rnnd_model *m, const char *name, float *out)
+{
+    return get_from(m, name, m->params.grad, out);
 }
 
 int rnnd_model_set(struct rnnd_model *m, const char *name, const float *in)
 {
     float *host = host_values(m, name);
-    const struct rnnd__param *p;
+    struct rnnd__buf part;
+    size_t bytes;
     if (host) {
-        memcpy(host, in, (size_t)m->spec.inputs * 4);
+        memcpy(host, in, (size_t)m->spec.inputs * sizeof *in);
         return 0;
     }
-    RNND_TRY(find(m, name, &p));
-    m->be->ops->upload(m->be, rnnd__at(m->params.value, p->offset), in,
-                       (size_t)rnnd__param_size(p) * 4);
+    RNND_TRY(find(m, name, m->params.value, &part, &bytes));
+    m->be->ops->upload(m->be, part, in, bytes);
     return rnnd__device_sync(m->be);
-}
-
-int rnnd_model_get_gradient(struct rnnd_model *m, const char *name, float *out)
-{
-    const struct rnnd__param *p;
-    RNND_TRY(find(m, name, &p));
-    return rnnd__device_download(m->be, out, rnnd__at(m->params.grad, p->offset),
-                                 (size_t)rnnd__param_size(p) * 4);
 }
 
 bool rnnd_model_parameter(const struct rnnd_model *m, int i, const char **name,
@@ -285,7 +297,7 @@ bool rnnd_model_parameter(const struct rnnd_model *m, int i, const char **name,
 
 /* ---- workspace */
 
-/* In evaluation layers share buffers: what is freed is forgotten everywhere. */
+/* In evaluation layers share buffers: a freed buffer is cleared in all of them. */
 static void free_once(struct rnnd_model *m, struct rnnd__buf buf)
 {
     for (int l = 0; l < m->spec.layers; l++) {
@@ -330,8 +342,8 @@ void rnnd_model_free(struct rnnd_model *m)
     free(m);
 }
 
-/* Training keeps every layer's buffers for the backward pass; evaluation works with one
-   set of gates and two of outputs in turn. */
+/* Training keeps the buffers of every layer for the backward pass. In evaluation all
+   layers share one set of gates, and alternate between two outputs. */
 static int alloc_layers(struct rnnd_model *m, int64_t R, bool training)
 {
     int64_t H = m->spec.hidden, GH = rnnd__cell_gates(m->spec.cell) * H;
@@ -382,8 +394,9 @@ static int alloc_workspace(struct rnnd_model *m, const struct rnnd_limits *room,
     RNND_TRY(
         rnnd__device_alloc(m->be, &m->head.scores, m->head.chunk * m->spec.outputs));
     size_t bytes = m->be->ops->rnn_scratch(m->be, m->spec.cell, m->spec.hidden, N, R);
+    int64_t floats = (int64_t)((bytes + sizeof(float) - 1) / sizeof(float));
     for (int d = 0; d < m->D; d++)
-        RNND_TRY(rnnd__device_alloc(m->be, &m->scratch[d], (int64_t)((bytes + 3) / 4)));
+        RNND_TRY(rnnd__device_alloc(m->be, &m->scratch[d], floats));
     return 0;
 }
 

@@ -1,5 +1,5 @@
 /*
- * model.h - what a model is made of, for checkpoint and tests.
+ * model.h - the contents of a model, its states and loss sums, for this room and tests.
  */
 #ifndef RNND_MODEL_H
 #define RNND_MODEL_H
@@ -11,33 +11,34 @@ enum { RNND_MAX_LAYERS = 64 };
 struct rnnd_model {
     struct rnnd_backend *be;
     struct rnnd_model_spec spec;
-    /* directions */
+    /* directions: 1 or 2 */
     int D;
     struct rnnd__params params;
-    /* offset, token input only */
+    /* offset in the arenas; token input only */
     int64_t embed_weight;
     struct rnnd__recurrent layer[RNND_MAX_LAYERS];
     struct rnnd__head head;
-    /* host [I], with normalize */
+    /* host [I], owned; NULL without normalize */
     float *mean, *std;
-    /* [O] owned, NULL = unnamed */
+    /* [O] owned strings, NULL = no names */
     char **classes;
 
+    /* called when gradients are final; NULL = nothing */
     rnnd_bucket_ready ready;
     void *ready_context;
 
-    /* workspace, sized by reserve */
+    /* what the workspace below has room for; training needs more of it */
     struct rnnd_limits room;
     bool room_for_training;
-    /* [R,E] */
+    /* [R,E], token input only */
     struct rnnd__buf embedded;
-    /* [R,D*H] outputs after dropout, where p > 0 */
+    /* [R,D*H] outputs of each layer after dropout, if p > 0 */
     struct rnnd__buf dropped[RNND_MAX_LAYERS];
-    /* [N,D*H], sequence tasks */
+    /* [N,D*H], sequence tasks only */
     struct rnnd__buf pooled, argmax, dpooled;
     /* [R, max(D*H,E)] gradients between layers */
     struct rnnd__buf dy, dx;
-    /* of the time loop, a direction */
+    /* of the time loop, by direction */
     struct rnnd__buf scratch[2];
 };
 
@@ -59,8 +60,8 @@ static inline int64_t rnnd__model_width(const struct rnnd_model *m)
     return m->D * m->spec.hidden;
 }
 
-/* The share of outputs of layer l that dropout takes in training: between layers, and
-   of the top layer where the head reads it step by step. */
+/* The dropout probability of the output of layer l: --dropout between layers; for the
+   top layer --dropout-head if the head reads every step, else 0. */
 static inline double rnnd__model_dropout_after(const struct rnnd_model *m, int l)
 {
     if (l < m->spec.layers - 1)
@@ -70,19 +71,19 @@ static inline double rnnd__model_dropout_after(const struct rnnd_model *m, int l
 
 struct rnnd_loss_sums {
     struct rnnd_backend *be;
-    /* struct rnnd__sums */
+    /* a struct rnnd__sums on the device */
     struct rnnd__buf sums;
 };
 
-/* Hidden states of rows: current, next, marked; each [L*D, rows, H]. */
+/* Index of the marked copy in h and c; 0 and 1 are the current and the next state. */
 enum { RNND_STATE_MARKED = 2 };
 
 struct rnnd_state {
     struct rnnd_model *model;
     int64_t rows;
-    /* c: LSTM only */
+    /* [L*D, rows, H] each; c for LSTM only */
     struct rnnd__buf h[3], c[3];
-    /* 0 or 1; the other is the next */
+    /* 0 or 1; the other one is the next state */
     int current;
 };
 

@@ -28,13 +28,35 @@ int64_t rnnd__params_add(struct rnnd__params *params, const struct rnnd__param *
 
 int rnnd__params_alloc(struct rnnd__params *params, struct rnnd_backend *be)
 {
-    size_t bytes = (size_t)params->count * 4;
     params->be = be;
     RNND_TRY(rnnd__device_alloc(be, &params->value, params->count));
     RNND_TRY(rnnd__device_alloc(be, &params->grad, params->count));
-    be->ops->zero(be, params->value, bytes);
-    be->ops->zero(be, params->grad, bytes);
+    rnnd__params_zero(params, params->value);
+    rnnd__params_zero(params, params->grad);
     return 0;
+}
+
+static size_t arena_bytes(const struct rnnd__params *params)
+{
+    return (size_t)params->count * sizeof(float);
+}
+
+void rnnd__params_zero(const struct rnnd__params *params, struct rnnd__buf arena)
+{
+    params->be->ops->zero(params->be, arena, arena_bytes(params));
+}
+
+int rnnd__params_download(const struct rnnd__params *params, struct rnnd__buf arena,
+                          float *host)
+{
+    return rnnd__device_download(params->be, host, arena, arena_bytes(params));
+}
+
+int rnnd__params_upload(const struct rnnd__params *params, struct rnnd__buf arena,
+                        const float *host)
+{
+    params->be->ops->upload(params->be, arena, host, arena_bytes(params));
+    return rnnd__device_sync(params->be);
 }
 
 void rnnd__params_clear(struct rnnd__params *params)
@@ -56,7 +78,7 @@ const struct rnnd__param *rnnd__params_find(const struct rnnd__params *params,
     return NULL;
 }
 
-/* Box-Muller on two words; the first is kept away from zero. */
+/* Box-Muller on two words; adding 1 keeps the first away from zero. */
 static double normal(uint32_t a, uint32_t b)
 {
     double u = (a + 1.0) * 0x1p-32, v = b * 0x1p-32;
@@ -78,7 +100,7 @@ static void fill(float *value, const struct rnnd__param *p, uint64_t key)
     }
 }
 
-/* FNV-1a of a name: a parameter's values do not depend on which others there are. */
+/* FNV-1a hash of a name. */
 static uint64_t name_key(const char *name)
 {
     uint64_t key = UINT64_C(0xcbf29ce484222325);
@@ -89,19 +111,17 @@ static uint64_t name_key(const char *name)
 
 int rnnd__params_init(struct rnnd__params *params, uint64_t seed)
 {
-    struct rnnd_backend *be = params->be;
-    void *host = NULL;
-    RNND_TRY(rnnd__new((size_t)params->count, sizeof(float), "initial values", &host));
-    int64_t filled = -1;
+    float *host = NULL;
+    int64_t filled = -1; /* offset of the last parameter that was filled */
+    RNND_TRY(RNND_NEW(&host, params->count, "initial values"));
     for (int i = 0; i < params->listed; i++) {
         const struct rnnd__param *p = &params->list[i];
         if (p->offset > filled)
-            fill((float *)host + p->offset, p,
+            fill(host + p->offset, p,
                  rnnd__random_key(seed, RNND_FOR_INIT, 0, name_key(p->name)));
         filled = p->offset > filled ? p->offset : filled;
     }
-    be->ops->upload(be, params->value, host, (size_t)params->count * 4);
-    int status = rnnd__device_sync(be);
+    int status = rnnd__params_upload(params, params->value, host);
     free(host);
     return status;
 }

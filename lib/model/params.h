@@ -1,10 +1,10 @@
 /*
  * params.h - the parameters of a model: one flat arena of values, one of gradient sums,
- * and a table of names over them.
+ * and a table that names their parts.
  *
- * The arena is laid out in the order in which gradients become final (head, layers from
- * the top, embedding), so that reductions run over contiguous ranges. Communicator,
- * optimizer and checkpoint see only this; they know no layers.
+ * The arenas are laid out in the order in which gradients become final (head, layers
+ * from the top, embedding), so that reductions run over contiguous ranges.
+ * Communicator, optimizer and checkpoint see only these arenas, no layers.
  */
 #ifndef RNND_PARAMS_H
 #define RNND_PARAMS_H
@@ -15,24 +15,24 @@
 enum rnnd__initial { RNND_UNIFORM, RNND_NORMAL };
 
 struct rnnd__param {
-    /* PyTorch's */
+    /* PyTorch's name */
     char name[48];
     /* cols 0: a vector of rows elements */
     int64_t rows, cols;
-    /* in the arena */
+    /* of the first element in the arenas */
     int64_t offset;
     enum rnnd__initial initial;
-    /* of the uniform distribution */
+    /* the uniform distribution is over -bound .. bound */
     double bound;
 };
 
 struct rnnd__params {
     struct rnnd_backend *be;
-    /* [count] */
+    /* the arenas, float [count] each */
     struct rnnd__buf value, grad;
-    /* gaps between parameters included; they stay zero */
+    /* includes the padding between parameters, which stays zero */
     int64_t count;
-    /* [listed], in arena order; tied names share an offset */
+    /* [listed], in arena order; tied parameters have the same offset */
     struct rnnd__param *list;
     int listed;
 };
@@ -44,18 +44,26 @@ static inline int64_t rnnd__param_size(const struct rnnd__param *p)
     return p->rows * (p->cols ? p->cols : 1);
 }
 
-/* Appends a parameter and returns its offset; tied: shares the offset given, else
-   -1. */
+/* Appends a parameter and returns its offset. tied: the offset of the parameter it is
+   tied to, or -1. The list must have room. */
 int64_t rnnd__params_add(struct rnnd__params *params, const struct rnnd__param *proto,
                          int64_t tied);
-/* Allocates the arenas, zeroed. */
+/* Allocates the arenas, set to zero. */
 RNND_CHECKED int rnnd__params_alloc(struct rnnd__params *params,
                                     struct rnnd_backend *be);
 void rnnd__params_clear(struct rnnd__params *params);
-/* Fills the values: each parameter from its own Philox stream, keyed by its name (of
-   tied ones the first), so that a layer more leaves the others' values as they are. */
+/* Sets an arena, float [count], to zero. */
+void rnnd__params_zero(const struct rnnd__params *params, struct rnnd__buf arena);
+/* Copy an arena to or from host memory, float [count]; both wait for the device. */
+RNND_CHECKED int rnnd__params_download(const struct rnnd__params *params,
+                                       struct rnnd__buf arena, float *host);
+RNND_CHECKED int rnnd__params_upload(const struct rnnd__params *params,
+                                     struct rnnd__buf arena, const float *host);
+/* Sets initial values: each parameter from its own Philox stream, keyed by its name
+   (the first name of tied ones), so that its values do not depend on the other
+   parameters. */
 RNND_CHECKED int rnnd__params_init(struct rnnd__params *params, uint64_t seed);
-/* NULL where there is none of this name. */
+/* The parameter of this name; NULL if there is none. */
 const struct rnnd__param *rnnd__params_find(const struct rnnd__params *params,
                                             const char *name);
 

@@ -1,9 +1,9 @@
 /*
- * passes.c - the stack at work: forward, loss, backward over a packed batch.
+ * passes.c - the passes of a model over a packed batch: forward, loss, backward.
  *
- * Takes packed batches; adds gradient sums to the parameter arena and the loss to what
- * the caller gives, and announces gradients as soon as they are final. Means, norms and
- * updates are made elsewhere, from sums over all ranks.
+ * Adds gradient sums to the gradient arena and the loss to the caller's sums, and
+ * announces gradients as soon as they are final. Means, norms and updates are computed
+ * elsewhere, from sums over all ranks.
  */
 #include "base/random.h"
 #include "base/status.h"
@@ -45,8 +45,8 @@ static void drop(const struct rnnd_model *m, const struct rnnd__dropout *mask,
         m->be->ops->dropout(m->be, mask, out, in);
 }
 
-/* Dropout masks of one place in the stack: 0 the embedding, 1+l layer l, 1+L the
-   head. */
+/* The dropout mask of one place in the stack: 0 is the embedding, 1+l the output of
+   layer l, 1+L the input of the head. */
 static struct rnnd__dropout mask_at(const struct rnnd_model *m,
                                     const struct rnnd_batch *batch,
                                     const struct rnnd_pass *pass, int place, double p)
@@ -61,7 +61,7 @@ static struct rnnd__dropout mask_at(const struct rnnd_model *m,
         .by_sequence = place > m->spec.layers && !rnnd__model_is_stepwise(m)};
 }
 
-/* The mask after layer l: that of the head's input is the last. */
+/* The mask of the output of layer l; for the top layer that of the head's input. */
 static struct rnnd__dropout mask_after(const struct rnnd_model *m,
                                        const struct rnnd_batch *batch,
                                        const struct rnnd_pass *pass, int l)
@@ -84,14 +84,14 @@ static struct rnnd__dropout mask_of_pooled(const struct rnnd_model *m,
     return mask_at(m, batch, pass, (int)m->spec.layers + 1, m->spec.dropout_head);
 }
 
-/* What layer l hands up, after dropout in training. */
+/* The output of layer l, after dropout in training. */
 static struct rnnd__buf layer_output(const struct rnnd_model *m, int l, bool training)
 {
     bool dropped = training && rnnd__model_dropout_after(m, l) > 0;
     return dropped ? m->dropped[l] : m->layer[l].y;
 }
 
-/* What layer l reads. */
+/* The input of layer l. */
 static struct rnnd__buf layer_input(const struct rnnd_model *m,
                                     const struct rnnd_batch *batch, int l,
                                     bool training)
@@ -101,7 +101,7 @@ static struct rnnd__buf layer_input(const struct rnnd_model *m,
     return layer_output(m, l - 1, training);
 }
 
-/* What the head reads, [N or R, D*H]. */
+/* The input of the head, [N or R, D*H]. */
 static struct rnnd__buf head_input(const struct rnnd_model *m, bool training)
 {
     if (!rnnd__model_is_stepwise(m))
@@ -156,7 +156,7 @@ static int announce(struct rnnd_model *m, bool last, int64_t from, int64_t to)
     return last && m->ready ? m->ready(m->ready_context, from, to - from) : 0;
 }
 
-/* Where the parameters of layer l, and of those above it, end in the arena. */
+/* The end of the parameters of layer l in the arena; layers above come before it. */
 static int64_t layer_end(const struct rnnd_model *m, int l)
 {
     if (l > 0)
@@ -176,7 +176,7 @@ int rnnd_model_announce(struct rnnd_model *m)
     return to < m->params.count ? announce(m, true, to, m->params.count) : 0;
 }
 
-/* Loss of the head; dy receives the gradient of the top layer's output. */
+/* Adds the loss, and computes the gradient of the top layer's output in dy. */
 static void head_backward(struct rnnd_model *m, struct rnnd_batch *batch,
                           const struct rnnd_pass *pass, struct rnnd_loss_sums *loss)
 {
@@ -213,7 +213,7 @@ static int embedding_backward(struct rnnd_model *m, struct rnnd_batch *batch,
     return announce(m, pass->last, m->embed_weight, m->params.count);
 }
 
-/* From dy, the gradient of layer l's output, to that of what it reads, in dy again. */
+/* Replaces dy, the gradient of the output of layer l, by that of its input. */
 static void layer_backward(struct rnnd_model *m, struct rnnd_batch *batch,
                            const struct rnnd_pass *pass, int l)
 {

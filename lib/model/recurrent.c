@@ -1,9 +1,9 @@
 /*
- * recurrent.c - one recurrent layer over a packed batch: the products around the time
- * loop.
+ * recurrent.c - one recurrent layer over a packed batch: the matrix products around the
+ * time loop.
  *
- * The back end runs the loop itself (rnn_forward, rnn_backward), both directions in one
- * call; here are one product for the inputs of all rows before it, and one each for
+ * The back end runs the time loop (rnn_forward, rnn_backward), both directions in one
+ * call. Here are the input product of all rows before the loop, and the products for
  * dW_ih and dx after it.
  */
 #include "model/layer.h"

@@ -1,5 +1,5 @@
 /*
- * spec.c - which model options and data ask for, and which data a model takes.
+ * spec.c - the model that options and data ask for, and the data that a model accepts.
  */
 #include "base/status.h"
 #include "base/task.h"
@@ -11,14 +11,15 @@ int rnnd_model_spec_from(const struct rnnd_options *opt,
     enum rnnd_task task = opt->task < 0 ? data->task : (enum rnnd_task)opt->task;
     if (task == RNND_NO_TASK)
         return rnnd__fail(RNND_EDATA,
-                          "%s: attribute task is none: unlabelled data can be "
-                          "predicted from, not trained on",
+                          "%s: attribute task is none: unlabelled data are for "
+                          "prediction, not for training",
                           data->path);
     if (task != data->task)
-        return rnnd__fail(RNND_EUSAGE, "--task %s: %s holds targets for %s",
+        return rnnd__fail(RNND_EUSAGE, "--task %s: the targets of %s are for %s",
                           rnnd_task_name(task), data->path, rnnd_task_name(data->task));
     if (opt->normalize && !data->inputs)
-        return rnnd__fail(RNND_EUSAGE, "--normalize on tokens: it is for features");
+        return rnnd__fail(RNND_EUSAGE,
+                          "--normalize is for features, but the data are tokens");
     *out =
         (struct rnnd_model_spec){.task = task,
                                  .cell = opt->cell,
@@ -48,13 +49,13 @@ static int accepts_inputs(const struct rnnd_model_spec *spec,
                           spec->inputs ? "features" : "tokens");
     if (spec->inputs != data->inputs)
         return rnnd__fail(RNND_EDATA,
-                          "%s: /inputs: %lld features a step, but the model reads "
+                          "%s: /inputs: %lld features per step, but the model reads "
                           "%lld",
                           data->path, (long long)data->inputs, (long long)spec->inputs);
     if (spec->vocab != data->vocab)
         return rnnd__fail(RNND_EDATA,
-                          "%s: attribute vocab_size = %lld, but the model knows "
-                          "%lld tokens",
+                          "%s: attribute vocab_size = %lld, but the vocabulary of the "
+                          "model has %lld tokens",
                           data->path, (long long)data->vocab, (long long)spec->vocab);
     return 0;
 }
@@ -75,7 +76,7 @@ int rnnd_model_accepts(const struct rnnd_model_spec *spec,
                           rnnd__task_has_classes(spec->task) ? "classes" : "columns",
                           (long long)spec->outputs);
     if (data->targets == 0)
-        return rnnd__fail(RNND_EDATA, "%s: holds no target: nothing can be measured",
+        return rnnd__fail(RNND_EDATA, "%s: contains no targets to train or evaluate on",
                           data->path);
     return 0;
 }

@@ -1,6 +1,6 @@
 /*
- * state.c - hidden states carried from window to window: what a pass reads, and what it
- * writes for the next one.
+ * state.c - hidden states carried from window to window: the one that passes read, and
+ * the one that they write.
  */
 #include <stdlib.h>
 
@@ -8,10 +8,15 @@
 #include "device/device.h"
 #include "model/model.h"
 
-static int64_t state_elements(const struct rnnd_state *s)
+static int64_t state_floats(const struct rnnd_state *s)
 {
     const struct rnnd_model_spec *spec = &s->model->spec;
     return spec->layers * s->model->D * s->rows * spec->hidden;
+}
+
+static size_t state_bytes(const struct rnnd_state *s)
+{
+    return (size_t)state_floats(s) * sizeof(float);
 }
 
 int rnnd_state_new(struct rnnd_model *m, int64_t sequences, struct rnnd_state **out)
@@ -22,9 +27,9 @@ int rnnd_state_new(struct rnnd_model *m, int64_t sequences, struct rnnd_state **
     s->model = m;
     s->rows = sequences;
     for (int k = 0; k <= RNND_STATE_MARKED; k++) {
-        RNND_TRY_GOTO(rnnd__device_alloc(m->be, &s->h[k], state_elements(s)));
+        RNND_TRY_GOTO(rnnd__device_alloc(m->be, &s->h[k], state_floats(s)));
         if (m->spec.cell == RNND_LSTM)
-            RNND_TRY_GOTO(rnnd__device_alloc(m->be, &s->c[k], state_elements(s)));
+            RNND_TRY_GOTO(rnnd__device_alloc(m->be, &s->c[k], state_floats(s)));
     }
     rnnd_state_zero(s);
     *out = s;
@@ -47,7 +52,7 @@ void rnnd_state_free(struct rnnd_state *s)
 
 void rnnd_state_zero(struct rnnd_state *s)
 {
-    size_t bytes = (size_t)state_elements(s) * 4;
+    size_t bytes = state_bytes(s);
     const struct rnnd__backend_ops *op = s->model->be->ops;
     for (int k = 0; k <= RNND_STATE_MARKED; k++) {
         op->zero(s->model->be, s->h[k], bytes);
@@ -64,7 +69,7 @@ void rnnd_state_advance(struct rnnd_state *s)
 static void copy(struct rnnd_state *s, int to, int from)
 {
     struct rnnd_backend *be = s->model->be;
-    size_t bytes = (size_t)state_elements(s) * 4;
+    size_t bytes = state_bytes(s);
     be->ops->copy(be, s->h[to], s->h[from], bytes);
     if (!rnnd__buf_is_null(s->c[to]))
         be->ops->copy(be, s->c[to], s->c[from], bytes);
@@ -83,7 +88,7 @@ void rnnd_state_back(struct rnnd_state *s)
 int rnnd_state_get(struct rnnd_state *s, float *h, float *c)
 {
     struct rnnd_backend *be = s->model->be;
-    size_t bytes = (size_t)state_elements(s) * 4;
+    size_t bytes = state_bytes(s);
     RNND_TRY(rnnd__device_download(be, h, s->h[s->current], bytes));
     if (rnnd__buf_is_null(s->c[s->current]))
         return 0;
@@ -93,7 +98,7 @@ int rnnd_state_get(struct rnnd_state *s, float *h, float *c)
 int rnnd_state_set(struct rnnd_state *s, const float *h, const float *c)
 {
     struct rnnd_backend *be = s->model->be;
-    size_t bytes = (size_t)state_elements(s) * 4;
+    size_t bytes = state_bytes(s);
     be->ops->upload(be, s->h[s->current], h, bytes);
     if (!rnnd__buf_is_null(s->c[s->current]))
         be->ops->upload(be, s->c[s->current], c, bytes);

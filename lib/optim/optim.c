@@ -1,8 +1,8 @@
 /*
- * optim.c - SGD, Adam and AdamW over the flat arena, clipping, and the learning rate.
+ * optim.c - SGD, Adam and AdamW over the flat arena, clipping, learning rate schedules.
  *
- * Takes gradient sums that are the same on all ranks, so every rank makes the same
- * update and nothing needs to be agreed upon. The arithmetic is torch.optim's.
+ * Gradient sums are the same on all ranks, so every rank makes the same update without
+ * communication. Results match torch.optim.
  */
 #include "optim/optim.h"
 
@@ -17,7 +17,9 @@ struct rnnd_optim {
     const struct rnnd__params *params;
     enum rnnd_optimizer kind;
     double momentum, beta1, beta2, eps, decay, clip;
+    /* updates so far */
     int64_t steps;
+    /* number of moments, 0 .. 2, each like the parameter arena */
     int moments;
     struct rnnd__buf moment[2];
 };
@@ -40,7 +42,7 @@ int rnnd_optim_new(struct rnnd_model *model, const struct rnnd_options *opt,
     struct rnnd_backend *be = o->params->be;
     for (int i = 0; i < o->moments; i++) {
         RNND_TRY_GOTO(rnnd__device_alloc(be, &o->moment[i], o->params->count));
-        be->ops->zero(be, o->moment[i], (size_t)o->params->count * 4);
+        rnnd__params_zero(o->params, o->moment[i]);
     }
     *out = o;
     return 0;
@@ -167,9 +169,9 @@ double rnnd__learning_rate(const struct rnnd_options *opt,
 bool rnnd__watch_epoch(struct rnnd__watch *w, double loss, double relative,
                        int64_t patience)
 {
-    /* Before the first epoch any number is a gain. */
-    bool gain = isinf(w->best) ? !isnan(loss) : loss < w->best * (1 - relative);
-    if (gain) {
+    /* Before the first epoch any number is an improvement. */
+    bool better = isinf(w->best) ? !isnan(loss) : loss < w->best * (1 - relative);
+    if (better) {
         w->best = loss;
         w->count = 0;
         return false;

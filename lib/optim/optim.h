@@ -1,6 +1,5 @@
 /*
- * optim.h - the optimizer's moments, for the checkpoint, and the learning rate's
- * schedule.
+ * optim.h - the moments of an optimizer, for checkpoints, and learning rate schedules.
  */
 #ifndef RNND_OPTIM_H
 #define RNND_OPTIM_H
@@ -8,41 +7,41 @@
 #include "backend.h"
 #include "rnn_dist.h"
 
-/* Flat arrays over the parameter arena: 0 (plain sgd), 1 (momentum) or 2 (adam). */
+/* The number of moments: 0 (plain sgd), 1 (momentum) or 2 (adam, adamw). */
 int rnnd__optim_moments(const struct rnnd_optim *optim);
-/* PyTorch's names: "momentum_buffer"; "exp_avg", "exp_avg_sq". */
+/* PyTorch's name of moment i: "momentum_buffer"; "exp_avg", "exp_avg_sq". */
 const char *rnnd__optim_moment_name(const struct rnnd_optim *optim, int i);
+/* Moment i: float [count], laid out like the parameter arena. */
 struct rnnd__buf rnnd__optim_moment(const struct rnnd_optim *optim, int i);
-/* Updates that changed the parameters. */
+/* Number of updates that changed the parameters. */
 int64_t rnnd__optim_step_count(const struct rnnd_optim *optim);
 void rnnd__optim_set_step_count(struct rnnd_optim *optim, int64_t count);
 
-/* Where a run stands, as the schedule sees it. */
+/* The position of a run, as schedules use it. */
 struct rnnd__schedule_point {
-    /* updates done */
-    int64_t update;
-    /* epochs done */
-    int64_t epoch;
-    /* share of this epoch's updates done */
+    /* updates and epochs completed */
+    int64_t update, epoch;
+    /* completed fraction of the updates of this epoch, 0 .. 1 */
     double part;
-    /* product of the plateau schedule's cuts */
+    /* product of the cuts made by the plateau schedule */
     double plateau_factor;
 };
 
-/* The learning rate of the next update (rnn_dist-train(1), "Schedules"). */
+/* The learning rate of the next update; see "Schedules" in rnn_dist-train(1). */
 double rnnd__learning_rate(const struct rnnd_options *opt,
                            const struct rnnd__schedule_point *at);
 
-/* What --patience and the plateau schedule remember: the value to beat, and for how
-   many epochs it has stood. */
+/* The best loss so far, and the number of epochs since; used by --patience and by the
+   plateau schedule. */
 struct rnnd__watch {
     /* infinity before the first epoch */
     double best;
     int64_t count;
 };
 
-/* Takes an epoch's loss; relative: how much lower it must be to count as a gain.
-   Returns whether `patience` epochs have now passed without one. NaN is no gain. */
+/* Records the loss of an epoch. It is an improvement if it is lower than the best by
+   the fraction `relative`; NaN never is. Returns whether at least `patience` epochs
+   have now passed without an improvement. */
 bool rnnd__watch_epoch(struct rnnd__watch *watch, double loss, double relative,
                        int64_t patience);
 

@@ -223,12 +223,11 @@ static void put_result(FILE *out, const struct history *h, int number_of_run)
 
 static void put_results(FILE *out, const struct history *h, int count)
 {
-    fputs(
-        "<table>\n<tr><th></th><th>run</th><th>status</th><th>updates</th>"
-        "<th>epoch</th><th>seconds</th><th>training loss</th>"
-        "<th>best validation loss</th><th>metric</th><th>at update</th><th>skipped</th><th>ranks</th><th>device</th>"
-        "<th>parameters</th></tr>\n",
-        out);
+    fputs("<table>\n<tr><th></th><th>run</th><th>status</th><th>updates</th>"
+          "<th>epoch</th><th>seconds</th><th>training loss</th>"
+          "<th>best validation loss</th><th>metric</th><th>at update</th>"
+          "<th>skipped</th><th>ranks</th><th>device</th><th>parameters</th></tr>\n",
+          out);
     for (int i = 0; i < count; i++)
         put_result(out, &h[i], i);
     fputs("</table>\n", out);

@@ -1,5 +1,5 @@
 /*
- * carried.c - carried hidden states, from the device to a checkpoint and back.
+ * carried.c - moves carried hidden states between the device and a checkpoint.
  */
 #include "train/carried.h"
 
@@ -39,7 +39,7 @@ static bool has_cells(const struct rnnd__carried *c)
     return rnnd_model_spec(c->model)->cell == RNND_LSTM;
 }
 
-/* [L*D, rows, H] against [row, L*D, H]. */
+/* Copies sequence j between the device layout, [L*D, rows, H], and `row`, [L*D, H]. */
 static void copy_row(const struct rnnd__carried *c, float *device, float *row,
                      int64_t j, bool to_device)
 {
@@ -52,7 +52,7 @@ static void copy_row(const struct rnnd__carried *c, float *device, float *row,
 
 /* ---- to rank 0 */
 
-/* A rank's record of one row: its id as 8 bytes, then h, then c. */
+/* Bytes of what a rank sends for one sequence: its id (8 bytes), h, and for LSTM c. */
 static size_t record_size(const struct rnnd__carried *c)
 {
     return sizeof(int64_t) +

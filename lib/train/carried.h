@@ -1,10 +1,10 @@
 /*
- * carried.h - hidden states that this rank carries from update to update, and their way
- * into a checkpoint and back.
+ * carried.h - the hidden states that this rank carries from update to update, saved to
+ * and restored from a checkpoint.
  *
- * States live on the rank that runs the sequence or lane: they are gathered on rank 0
- * before a save and handed out after a load, by id, so that a resumed run may have
- * another number of ranks.
+ * A state is kept on the rank that runs its sequence or lane. States are gathered on
+ * rank 0 before a save and distributed after a load, by id, so that a run can be
+ * resumed on another number of ranks.
  */
 #ifndef RNND_CARRIED_H
 #define RNND_CARRIED_H
@@ -17,23 +17,24 @@ struct rnnd__carried {
     struct rnnd_model *model;
     /* owned; NULL without truncated BPTT */
     struct rnnd_state *state;
-    /* sequences that it has room for */
+    /* capacity in sequences */
     int64_t rows;
 };
 
-/* Room for the states of so many sequences; what was carried is lost if it grows. */
+/* Allocates room for the states of this many sequences; growing discards the states. */
 RNND_CHECKED int rnnd__carried_reserve(struct rnnd__carried *c,
                                        struct rnnd_model *model, int64_t sequences);
 void rnnd__carried_free(struct rnnd__carried *c);
-/* The states of all ranks' pieces, on rank 0; elsewhere *out is empty. Collective. */
+/* Collects the states of all ranks' sequences on rank 0, owned by *out; elsewhere *out
+   is empty. Collective. */
 RNND_CHECKED int rnnd__carried_gather(struct rnnd__carried *c,
                                       const struct rnnd__shard *shard,
                                       struct rnnd_comm *comm, struct rnnd__carry *out);
-/* Puts states into the rows of this rank's pieces; the others start from zero. */
+/* Sets the states of this rank's sequences; those not in carry become zero. */
 RNND_CHECKED int rnnd__carried_put(struct rnnd__carried *c,
                                    const struct rnnd__shard *shard,
                                    const struct rnnd__carry *carry);
-/* Rank 0's states to all ranks. Collective. */
+/* Broadcasts rank 0's states; *carry is owned by each rank. Collective. */
 RNND_CHECKED int rnnd__carry_broadcast(struct rnnd__carry *carry,
                                        struct rnnd_comm *comm);
 

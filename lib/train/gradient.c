@@ -7,8 +7,7 @@
 #include "base/status.h"
 #include "base/timeline.h"
 
-/* The last micro-batch with work, after which the gradients are final; window -1 =
-   none. */
+/* The last micro-batch with work, after which gradients are final; window -1: none. */
 struct last {
     int64_t window, micro;
 };

@@ -1,11 +1,11 @@
 /*
  * reducer.c - sums the gradients of a model over all ranks.
  *
- * Takes the ranges that the model announces as final, joins neighbours into buckets,
- * and gives them to the communicator. Where sums make progress on their own (NCCL) a
- * bucket starts as soon as it is full, below the rest of the backward pass; where they
- * do not (MPI on hosts: nothing moves inside the time loop) all starts in finish, after
- * the ranks have met. Knows the gradient arena as one flat array, no layers.
+ * Takes the ranges that the model announces as final, joins adjacent ones into buckets,
+ * and passes these to the communicator. Where sums progress in the background (NCCL) a
+ * bucket starts as soon as it is full, during the rest of the backward pass. Where they
+ * do not (MPI makes no progress during the time loop) all sums start in finish, once
+ * all ranks have arrived. Sees the gradients as one flat array, no layers.
  */
 #include <stdlib.h>
 
@@ -13,6 +13,7 @@
 #include "base/status.h"
 #include "base/timeline.h"
 #include "comm/comm.h"
+#include "device/device.h"
 #include "model/params.h"
 
 struct range {
@@ -22,18 +23,20 @@ struct range {
 struct rnnd_reducer {
     struct rnnd_model *model;
     const struct rnnd__params *params;
-    struct rnnd_comm *comm;
-    /* the same where it was opened for the sums, else NULL */
-    struct rnnd_comm *own;
-    /* floats */
+    /* the communicator in use; `own` is the same if it was opened here, else NULL */
+    struct rnnd_comm *comm, *own;
+    /* size of a bucket in floats */
     int64_t bucket;
+    /* whether sums start during the backward pass */
     bool early;
-    /* announced, not begun; empty where begin == end */
+    /* announced, but not yet passed on; empty if begin == end */
     struct range pending;
-    /* [room] ranges announced in this update */
+    /* ranges announced in this update: seen [room], seen_count of them, and their
+       floats */
     struct range *seen;
     int seen_count, room;
     int64_t seen_floats;
+    /* seconds spent in finish */
     double wait;
 };
 
@@ -94,9 +97,9 @@ static int remember(struct rnnd_reducer *r, struct range range)
     return 0;
 }
 
-/* What the model calls. A rank that failed half-way announces all from the start: what
-   was announced before is passed over, so that the buckets are those of the other
-   ranks. */
+/* Called by the model. After a failure within an update everything is announced again
+   from the start; skipping what was announced before keeps the buckets the same as on
+   the other ranks. */
 static int ready(void *context, int64_t offset, int64_t count)
 {
     struct rnnd_reducer *r = context;
@@ -116,7 +119,7 @@ static int ready(void *context, int64_t offset, int64_t count)
 
 /* ---- the end of an update */
 
-/* What a rank brings to the small sum at an update's end, and takes from it. */
+/* What ranks exchange at the end of an update, in one small sum. */
 struct shared {
     int status;
     unsigned flags;
@@ -125,8 +128,8 @@ struct shared {
 
 enum { FLAGS = 8 };
 
-/* Failures and flags are counted in the sum that carries the loss; who failed, and of
-   what, is asked only where somebody did. */
+/* One sum carries loss, flags and the number of failed ranks; which rank failed, and
+   why, is exchanged only if one did. */
 static int exchange(struct rnnd_reducer *r, struct shared *s)
 {
     double value[4 + FLAGS] = {s->loss.loss, s->loss.targets, s->loss.correct,
@@ -143,7 +146,8 @@ static int exchange(struct rnnd_reducer *r, struct shared *s)
     return 0;
 }
 
-/* Sums run already: a rank that failed joins them all the same, with what it has. */
+/* Sums are already running, so a rank that failed takes part in them, whatever its
+   gradients are. */
 static int finish_early(struct rnnd_reducer *r, struct shared *s)
 {
     double start = rnnd__clock(), mark = rnnd__timeline_now();
@@ -162,13 +166,13 @@ static int finish_early(struct rnnd_reducer *r, struct shared *s)
     return status;
 }
 
-/* The ranks meet in the small sum, where a late one is waited for; then all exchange at
-   full speed, or, where one failed, not at all. */
+/* The ranks first wait for the slowest one in the small sum; then all sum their
+   gradients at full speed, or not at all if one failed. */
 static int finish_late(struct rnnd_reducer *r, struct shared *s)
 {
     const struct rnnd__params *p = r->params;
-    if (s->status >= 0 && p->be->ops->sync(p->be) < 0)
-        s->status = rnnd__fail((enum rnnd_status)p->be->status, "%s", p->be->error);
+    if (s->status >= 0)
+        s->status = rnnd__device_sync(p->be);
     double start = rnnd__clock(), mark = rnnd__timeline_now();
     RNND_TRY(exchange(r, s));
     rnnd__timeline_mark(RNND_WORK_MEET, false, -1, mark);

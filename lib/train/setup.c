@@ -1,5 +1,5 @@
 /*
- * setup.c - data, back end, model, optimizer and what feeds them, from the options.
+ * setup.c - opens data, back end, model and optimizer as the options ask.
  */
 #include "train/setup.h"
 
@@ -74,8 +74,8 @@ int rnnd__setup_values(struct rnnd__setup *s)
                                 rnnd_model_std(s->model));
 }
 
-/* Only a GPU has several ways. */
-static void say_path(const struct rnnd__setup *s)
+/* Logs which kernels run the recurrent layers; only GPUs have a choice. */
+static void log_path(const struct rnnd__setup *s)
 {
     const struct rnnd_options *o = s->opt;
     int ranks = rnnd_comm_size(s->comm);
@@ -93,7 +93,7 @@ int rnnd__setup_model(struct rnnd__setup *s)
     struct rnnd_plan_options plan = rnnd_plan_options_of(o);
     int rank = rnnd_comm_rank(s->comm), ranks = rnnd_comm_size(s->comm);
     RNND_TRY(rnnd_backend_open(o, s->comm, &s->be));
-    say_path(s);
+    log_path(s);
     RNND_TRY(rnnd_model_new(s->be, &s->spec, &s->model));
     RNND_TRY(name_classes(s));
     RNND_TRY(rnnd_optim_new(s->model, o, &s->optim));

@@ -1,6 +1,6 @@
 /*
- * setup.h - what training, verify and bench begin with: data, back end, model,
- * optimizer and what feeds them, from the options.
+ * setup.h - what training, verify and bench start with: data, back end, model,
+ * optimizer and batches, as the options ask.
  */
 #ifndef RNND_SETUP_H
 #define RNND_SETUP_H
@@ -11,11 +11,11 @@
 struct rnnd__setup {
     /* borrowed */
     const struct rnnd_options *opt;
-    /* borrowed */
     struct rnnd_comm *comm;
-    /* to train on */
+    /* owned, as everything below: the training data */
     struct rnnd_dataset *data;
     struct rnnd_model_spec spec;
+    /* the data are trained as a stream of lanes */
     bool streams;
     struct rnnd_backend *be;
     struct rnnd_model *model;
@@ -24,24 +24,28 @@ struct rnnd__setup {
     struct rnnd_batch *batch;
     struct rnnd_plan *plan;
     struct rnnd__shard *shard;
+    /* NULL if the data are in memory */
     struct rnnd__prefetch *prefetch;
 };
 
-/* Options with what the data settle of them: the task, and that steps are features.
-   Borrows the texts of opt. */
+/* The options with what the data determine: the task, and whether steps are features.
+   Borrows the strings of opt. */
 struct rnnd_options rnnd__setup_settled(const struct rnnd_options *opt,
                                         const struct rnnd_dataset_info *data);
-/* Opens the training data and checks them against the options. This rank only. */
+/* Opens the training data and checks them against the options. Not collective. EUSAGE,
+   EDATA: they do not fit together. */
 RNND_CHECKED int rnnd__setup_data(struct rnnd__setup *s, const struct rnnd_options *opt,
                                   struct rnnd_comm *comm);
-/* The rest, the model still without values. This rank only, but all ranks call it. */
+/* Opens the rest; all parameters are zero. All ranks call it, and agree on the returned
+   status afterwards. */
 RNND_CHECKED int rnnd__setup_model(struct rnnd__setup *s);
-/* The initial values of the seed or of --init, and the statistics that --normalize asks
-   for. This rank only. */
+/* Sets initial values from the seed or --init, and the statistics for --normalize. Not
+   collective. */
 RNND_CHECKED int rnnd__setup_values(struct rnnd__setup *s);
-/* A stream needs a pair for every lane: EDATA where data do not have them. */
+/* Checks that a stream has enough tokens for every lane. EDATA: it has not. */
 RNND_CHECKED int rnnd__setup_check_lanes(const struct rnnd__setup *s,
                                          const struct rnnd_dataset *data);
+/* Also closes what was opened before a failure. */
 void rnnd__setup_close(struct rnnd__setup *s);
 
 #endif

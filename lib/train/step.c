@@ -1,5 +1,5 @@
 /*
- * step.c - one update after the other: entries of the plan, gradients, the optimizer.
+ * step.c - makes one update after another: plan entries, gradients, the optimizer.
  */
 #include "train/step.h"
 
@@ -48,7 +48,7 @@ static int64_t longest_of(const struct rnnd__setup *setup, const int32_t *ids,
     return longest - (setup->shard->pairs && longest > 0);
 }
 
-/* All lanes of a stream are one entry. */
+/* A stream has one entry per epoch: all its lanes. */
 static int begin_stream(struct rnnd__stepper *s)
 {
     struct rnnd__shard *shard = s->setup->shard;
@@ -93,7 +93,7 @@ bool rnnd__stepper_epoch_is_done(const struct rnnd__stepper *s)
 
 /* ---- this rank's gradient */
 
-/* Deals out the entry at hand; carried states start from zero, or from a checkpoint. */
+/* Shards the current entry. Carried states start at zero, or as in a checkpoint. */
 static int begin_entry(struct rnnd__stepper *s)
 {
     struct rnnd__setup *setup = s->setup;
@@ -181,7 +181,7 @@ static int apply(struct rnnd__stepper *s, const struct rnnd_loss *loss,
     return 0;
 }
 
-/* Counts the update and moves on to the next. */
+/* Counts the update and advances the position. */
 static void advance(struct rnnd__stepper *s)
 {
     const struct rnnd__shard *shard = s->setup->shard;

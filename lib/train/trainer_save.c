@@ -1,7 +1,8 @@
 /*
- * trainer_save.c - checkpoints of a run, and the carried states of all ranks in them.
+ * trainer_save.c - saves and restores a run: parameters, moments, position, and the
+ * carried states of all ranks.
  *
- * Rank 0 writes and reads, and hands what it read to the others.
+ * Rank 0 writes and reads the files, and broadcasts what it read.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -12,12 +13,11 @@
 #include "base/timeline.h"
 #include "checkpoint/checkpoint.h"
 #include "comm/comm.h"
-#include "device/device.h"
 #include "model/params.h"
 #include "train/trainer.h"
 
-/* Rank 0 ends up with the states of all ranks, where an entry or a stream is under
-   way. */
+/* Collects the carried states of all ranks on rank 0, if a plan entry or a stream is in
+   progress; else there are none to save. */
 static int gather_carry(struct rnnd__trainer *t)
 {
     rnnd__carry_clear(&t->at.carry);
@@ -70,21 +70,31 @@ int rnnd__trainer_save_best(struct rnnd__trainer *t)
     return rnnd_comm_agree(t->comm, status);
 }
 
-/* ---- the same on all ranks */
+/* ---- restoring */
+
+/* An arena of parameters or moments on the host: *host [count], owned by the caller. */
+static int download(struct rnnd__trainer *t, struct rnnd__buf arena, float **host)
+{
+    const struct rnnd__params *p = rnnd__model_params(t->setup.model);
+    float *values = NULL;
+    RNND_TRY(RNND_NEW(&values, p->count, "parameters"));
+    int status = rnnd__params_download(p, arena, values);
+    if (status < 0)
+        free(values);
+    else
+        *host = values;
+    return status;
+}
 
 static int broadcast_arena(struct rnnd__trainer *t, struct rnnd__buf arena)
 {
     const struct rnnd__params *p = rnnd__model_params(t->setup.model);
-    size_t bytes = (size_t)p->count * sizeof(float);
-    void *host = NULL;
-    RNND_TRY(rnnd__new((size_t)p->count, sizeof(float), "parameters", &host));
-    int status = rnnd__device_download(p->be, host, arena, bytes);
+    float *host = NULL;
+    int status = rnnd_comm_agree(t->comm, download(t, arena, &host));
     if (status == 0)
-        status = rnnd_comm_broadcast(t->comm, host, bytes);
+        status = rnnd_comm_broadcast(t->comm, host, (size_t)p->count * sizeof *host);
     if (status == 0)
-        p->be->ops->upload(p->be, arena, host, bytes);
-    if (status == 0)
-        status = rnnd__device_sync(p->be);
+        status = rnnd__params_upload(p, arena, host);
     free(host);
     return status;
 }
@@ -122,19 +132,23 @@ int rnnd__trainer_restore(struct rnnd__trainer *t, const char *path)
     return 0;
 }
 
-/* The sum of the parameters' words, as integers: it sees every bit. */
+/* ---- comparing */
+
+/* A weighted sum of the parameters' bits, taken as integers: any bit changes it. */
 static int hash_parameters(struct rnnd__trainer *t, uint64_t *out)
 {
     const struct rnnd__params *p = rnnd__model_params(t->setup.model);
-    uint32_t *word = NULL;
+    float *host = NULL;
     uint64_t hash = 0;
-    RNND_TRY(RNND_NEW(&word, p->count, "parameters"));
-    int status = rnnd__device_download(p->be, word, p->value, (size_t)p->count * 4);
-    for (int64_t i = 0; i < p->count; i++)
-        hash += (uint64_t)word[i] * (2 * (uint64_t)i + 1);
-    free(word);
+    RNND_TRY(download(t, p->value, &host));
+    for (int64_t i = 0; i < p->count; i++) {
+        uint32_t word;
+        memcpy(&word, &host[i], sizeof word);
+        hash += word * (2 * (uint64_t)i + 1);
+    }
+    free(host);
     *out = hash;
-    return status;
+    return 0;
 }
 
 int rnnd__trainer_compare(struct rnnd__trainer *t)
@@ -145,7 +159,7 @@ int rnnd__trainer_compare(struct rnnd__trainer *t)
     if (ranks == 1)
         return 0;
     RNND_TRY(rnnd_comm_agree(t->comm, hash_parameters(t, &own)));
-    RNND_TRY(RNND_NEW(&all, ranks, "hashes"));
+    RNND_TRY(rnnd_comm_agree(t->comm, RNND_NEW(&all, ranks, "hashes")));
     int status = rnnd__comm_allgather(t->comm, &own, sizeof own, all);
     for (int r = 1; status == 0 && r < ranks; r++)
         if (all[r] != all[0] && n < (int)sizeof names - 16)

@@ -70,7 +70,7 @@ refuses 4 "a?b?[31m: No such file or directory" --data "$(printf 'a\nb\033[31m')
 
 # ---- combinations with what the data are
 data tokens task=classify outputs=2 vocab=5 lengths=2,3
-refuses 2 "--normalize on tokens: it is for features" --data "$work/tokens.h5" --normalize \
+refuses 2 "--normalize is for features, but the data are tokens" --data "$work/tokens.h5" --normalize \
     --run-dir "$work/none"
 expect 0 1 --data "$work/tokens.h5" --dropout -0 --hidden 3 --epochs 1 --progress none \
     --run-dir "$work/zero"
