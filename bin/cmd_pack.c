@@ -1,6 +1,6 @@
 /*
- * cmd_pack.c - `rnn_dist pack KIND IN... OUT.h5`: a data file from files of other
- * programs, and what is in it.
+ * cmd_pack.c - `rnn_dist pack KIND IN... OUT.h5`: makes a data file from files of other
+ * programs and prints a summary of it.
  */
 #include "bin.h"
 
@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- what may be given */
+/* ---- checks */
 
 /* Fails for options that the kind does not take. */
 static int check_options(const struct rnnd__format *format,
@@ -36,7 +36,7 @@ static int check_output(const char *output, const struct rnnd_options *opt,
     return bin_refuse_same(output, opt->vocab_from);
 }
 
-/* "d.h5" gives "d-valid.h5"; malloc'ed, taken. */
+/* "d.h5" becomes "d-valid.h5"; malloc'ed. */
 static int valid_path(const char *path, char **out)
 {
     const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
@@ -49,7 +49,7 @@ static int valid_path(const char *path, char **out)
     return 0;
 }
 
-/* ---- what came of it */
+/* ---- summary */
 
 static int by_size(const void *a, const void *b)
 {
@@ -59,8 +59,7 @@ static int by_size(const void *a, const void *b)
 
 enum { BINS = 10, BAR = 40 };
 
-/* How many lengths lie in each of at most BINS ranges of equal width. length is
-   sorted. */
+/* Counts lengths in at most BINS ranges of equal width. length is sorted. */
 static void print_histogram(const int64_t *length, int64_t n)
 {
     int64_t low = length[0], width = (length[n - 1] - low) / BINS + 1, most = 0;
@@ -129,16 +128,16 @@ static int print_classes(const struct rnnd__contents *c)
     if (c->classes > SHOWN)
         printf("  and %lld more\n", (long long)(c->classes - SHOWN));
     if (unused)
-        rnnd__log_warn("%lld of %lld classes do not occur", (long long)unused,
+        rnnd__log_warn("%lld of %lld classes have no examples", (long long)unused,
                        (long long)c->classes);
     if (ignored)
-        rnnd__log_warn("%lld of %lld labels are -1: ignored", (long long)ignored,
+        rnnd__log_warn("%lld of %lld labels are -1 and are ignored", (long long)ignored,
                        (long long)c->labels.count);
     free(count);
     return 0;
 }
 
-/* Rows with a NaN are no targets. */
+/* Rows with a NaN are ignored as targets. */
 static void warn_of_gaps(const struct rnnd__contents *c)
 {
     const float *value = c->values.at;
@@ -150,8 +149,9 @@ static void warn_of_gaps(const struct rnnd__contents *c)
         gaps += gap;
     }
     if (gaps)
-        rnnd__log_warn("%lld of %lld rows of targets have a gap: ignored",
-                       (long long)gaps, (long long)rows);
+        rnnd__log_warn(
+            "%lld of %lld rows of targets have an empty value and are ignored",
+            (long long)gaps, (long long)rows);
 }
 
 static int print_summary(const char *path, const struct rnnd__contents *c)
@@ -171,7 +171,7 @@ static int print_summary(const char *path, const struct rnnd__contents *c)
     return print_classes(c);
 }
 
-/* ---- all of it */
+/* ---- the command */
 
 static int write_all(struct rnnd__contents *all, const struct rnnd_options *opt,
                      const char *output, const char *valid)
