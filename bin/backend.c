@@ -1,5 +1,5 @@
 /*
- * backend.c - the CPU for commands that hold a model, but compute nothing with it.
+ * backend.c - opens the CPU for commands that hold a model but do not compute with it.
  */
 #include "base/status.h"
 #include "bin.h"

@@ -1,11 +1,11 @@
 /*
- * bin.h - what the commands of the program share with main.
+ * bin.h - shared by main and the commands.
  *
  * A command takes the options, the communicator and its operands. It returns 0 or a
- * negative rnnd_status whose detail main prints, once over all ranks; it never exits.
- * Where only some ranks may fail (files, memory), it asks rnnd_comm_agree() before the
- * next collective. Results go to stdout on rank 0 only; main looks whether they
- * arrived.
+ * negative rnnd_status, whose message main prints once over all ranks; it never exits.
+ * If only some ranks can fail (files, memory), it calls rnnd_comm_agree() before the
+ * next collective. Only rank 0 prints results, to stdout; main checks that they were
+ * written.
  */
 #ifndef RNND_BIN_H
 #define RNND_BIN_H
@@ -17,53 +17,54 @@ struct bin_command {
     int (*run)(struct rnnd_options *opt, struct rnnd_comm *comm, int argc, char **argv);
     /* for the list of commands */
     const char *summary;
-    /* behind "rnn_dist "; may have several lines */
+    /* follows "rnn_dist "; may have several lines */
     const char *synopsis;
-    /* as messages name them */
+    /* names of the operands, for messages */
     const char *operands;
-    /* operands; most -1 = any number */
+    /* number of operands; most -1 = no limit */
     int least, most;
-    /* --data must be given */
+    /* --data is required */
     bool needs_data;
-    /* runs on all ranks together; else rank 0 alone, no MPI */
+    /* runs on all ranks; else on rank 0 alone, without MPI */
     bool needs_world;
 };
 
-/* Ends with an entry without a summary. */
+/* Ended by an entry without a summary. */
 extern const struct bin_command bin_commands[];
 
-/* Its word on the command line. */
+/* The name on the command line. */
 static inline const char *bin_name(const struct bin_command *command)
 {
     return rnnd__command_name(__builtin_ctz(command->bit));
 }
-/* By name; NULL = none. */
+/* The command of this name; NULL = none. */
 const struct bin_command *bin_find(const char *name);
-/* Fails, naming the command that was meant. */
+/* Fails for an unknown command and suggests a similar one. */
 RNND_CHECKED int bin_unknown(const char *name);
-/* --help of a command. */
+/* Prints the --help of a command. */
 void bin_print_help(const struct bin_command *command, FILE *out);
 
-/* Fail where two names of files, NULL = none, are one file. */
+/* Fails if an output is an existing input file, under any name; NULL = no file. */
 RNND_CHECKED int bin_refuse_same(const char *output, const char *input);
+/* Fails if two outputs have the same name; NULL = no file. */
 RNND_CHECKED int bin_refuse_twice(const char *output, const char *other);
 
-/* One thread of the CPU, for this process alone. */
+/* Opens the CPU with one thread, for this process alone. */
 RNND_CHECKED int bin_open_cpu(struct rnnd_backend **out);
 
-/* What eval and predict begin with. */
+/* A trained model and a data set, for eval and predict. */
 struct bin_scorer {
-    /* those of the model's training, and over them what was given now */
+    /* the options of the training, overridden by those given now */
     struct rnnd_options opt;
     struct rnnd_backend *be;
     struct rnnd_model *model;
     struct rnnd_dataset *data;
-    /* of the checkpoint that MODEL names */
+    /* the checkpoint that MODEL names */
     char *path;
 };
 
-/* Opens back end, model and data; targets: whether the data must have some. Collective,
-   the same status on all ranks. Close it in any case. */
+/* Opens back end, model and data; with `targets` the data must have targets.
+   Collective, with the same status on all ranks. Close it in any case. */
 RNND_CHECKED int bin_scorer_open(struct bin_scorer *s, const struct rnnd_options *opt,
                                  struct rnnd_comm *comm, const char *model,
                                  bool targets);

@@ -1,5 +1,5 @@
 /*
- * cmd_bench.c - `rnn_dist bench`: speed of training, and where the time goes.
+ * cmd_bench.c - `rnn_dist bench`: measures the speed of training.
  */
 #include "bin.h"
 #include "commands/bench.h"

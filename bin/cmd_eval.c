@@ -1,6 +1,5 @@
 /*
- * cmd_eval.c - `rnn_dist eval MODEL`: loss, targets and metric of a model on a data
- * set.
+ * cmd_eval.c - `rnn_dist eval MODEL`: loss and metric of a model on a data set.
  */
 #include "base/status.h"
 #include "bin.h"

@@ -1,6 +1,6 @@
 /*
- * cmd_export.c - `rnn_dist export MODEL OUT`: the parameters of a model for other
- * programs, as safetensors or HDF5 under PyTorch's names. Rank 0 alone works.
+ * cmd_export.c - `rnn_dist export MODEL OUT`: writes the parameters of a model for
+ * other programs, as safetensors or HDF5 under PyTorch's names. Runs on rank 0.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 #include "bin.h"
 #include "checkpoint/statedict.h"
 
-/* A name that promises another kind of file would make its readers fail. */
+/* Rejects names of formats that export does not write. */
 static int check_name(const char *path)
 {
     static const char *const others[] = {".pt", ".pth", ".pkl", ".bin", ".ckpt"};
@@ -17,13 +17,13 @@ static int check_name(const char *path)
     for (size_t i = 0; dot && i < sizeof others / sizeof *others; i++)
         if (strcmp(dot, others[i]) == 0)
             return rnnd__fail(RNND_EUSAGE,
-                              "%s: files of torch.save are not written; name it "
-                              ".safetensors or .h5",
+                              "%s: export does not write torch.save files; use a "
+                              "name ending in .safetensors or .h5",
                               path);
     return 0;
 }
 
-/* The options of the training go with the model: eval then measures as it did. */
+/* Exports the options of the training with the model, so that eval uses them. */
 static int export_checkpoint(const char *path, const char *output,
                              struct rnnd_backend *be)
 {

@@ -1,11 +1,11 @@
 /*
- * cmd_help.c - the commands, the options of one, the completion script. Rank 0 alone.
+ * cmd_help.c - `rnn_dist help`: commands, options, and the completion script.
  */
 #include "bin.h"
 
 #include <string.h>
 
-/* Each line of the synopsis, the first behind "Usage:". */
+/* Prints the lines of a synopsis, the first after "Usage:". */
 static void print_synopsis(const char *synopsis, FILE *out)
 {
     const char *before = "Usage: ";

@@ -1,9 +1,9 @@
 /*
- * cmd_import.c - `rnn_dist import IN OUT`: a checkpoint of arrays under PyTorch names,
- * from safetensors or HDF5. Rank 0 alone works.
+ * cmd_import.c - `rnn_dist import IN OUT`: makes a checkpoint of arrays under PyTorch's
+ * names, from safetensors or HDF5. Runs on rank 0.
  *
- * Widths and, but for plain cells, the cell follow from the arrays; what they cannot
- * tell comes from the file, where it is an export of ours, and from options.
+ * Widths and, except for plain cells, the cell follow from the arrays. The rest comes
+ * from options, and from the file if rnn_dist exported it.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +14,7 @@
 #include "bin.h"
 #include "checkpoint/statedict.h"
 
-/* What a file holds is no matter of the command line. */
+/* Errors in a file are not usage errors. */
 static int as_data(int status)
 {
     return status == RNND_EUSAGE ? rnnd__fail(RNND_EDATA, "%s", rnnd_status_detail())
@@ -25,12 +25,13 @@ static int check_name(const char *path)
 {
     const char *dot = strrchr(path, '.');
     if (dot && strcmp(dot, ".safetensors") == 0)
-        return rnnd__fail(RNND_EUSAGE, "%s: a checkpoint is HDF5; name it .h5, say",
+        return rnnd__fail(RNND_EUSAGE,
+                          "%s: a checkpoint is an HDF5 file; use a name ending in .h5",
                           path);
     return 0;
 }
 
-/* ---- texts of classes, or of tokens */
+/* ---- names of classes or tokens */
 
 static const char *text_of(const struct rnnd_dataset *data, bool tokens, int64_t k)
 {
@@ -46,7 +47,7 @@ static int take_texts(struct rnnd_model *model, const struct rnnd_dataset *data,
     while (text_of(data, tokens, count))
         count++;
     if (count != outputs)
-        return rnnd__fail(RNND_EDATA, "%s: names %lld %s, the model has %lld outputs",
+        return rnnd__fail(RNND_EDATA, "%s: has %lld %s, but the model has %lld outputs",
                           path, (long long)count, tokens ? "tokens" : "classes",
                           (long long)outputs);
     RNND_TRY(RNND_NEW(&text, count, "classes"));
@@ -77,15 +78,16 @@ static int name_outputs(struct rnnd_model *model, const struct rnnd_options *opt
     return status;
 }
 
-/* ---- what was made */
+/* ---- the result */
 
-/* One line, since some of it may have been taken for granted. */
+/* Shows the model on one line, since some of it may be assumed. */
 static void print_model(const char *path, const struct rnnd_model *model)
 {
-    static const char *const cells[] = {"rnn_tanh", "rnn_relu", "lstm", "gru"};
-    static const char *const pools[] = {"last", "mean", "max"};
     const struct rnnd_model_spec *s = rnnd_model_spec(model);
-    printf("%s: task %s, %s, ", path, rnnd_task_name(s->task), cells[s->cell]);
+    char cell[32], pool[32];
+    rnnd__options_word("cell", (int)s->cell, cell);
+    rnnd__options_word("pool", (int)s->pool, pool);
+    printf("%s: task %s, %s, ", path, rnnd_task_name(s->task), cell);
     if (s->vocab)
         printf("vocabulary %lld, embedding %lld", (long long)s->vocab,
                (long long)s->embed);
@@ -96,7 +98,7 @@ static void print_model(const char *path, const struct rnnd_model *model)
            s->layers == 1 ? "layer" : "layers", (long long)s->hidden,
            s->bidirectional ? " in both directions" : "");
     if (!rnnd_task_is_stepwise(s->task))
-        printf(", pool %s", pools[s->pool]);
+        printf(", pool %s", pool);
     printf(", %lld outputs%s, %lld parameters\n", (long long)s->outputs,
            s->tie_weights ? " (tied)" : "", (long long)rnnd_model_parameters(model));
 }
@@ -105,11 +107,11 @@ static void say_cell(const struct rnnd_options *opt, const struct rnnd_model *mo
 {
     if (rnnd_model_spec(model)->cell == RNND_RNN_TANH &&
         !rnnd__options_given(opt, "cell"))
-        rnnd__log_info("plain cells are taken for those of nn.RNN's default, rnn_tanh; "
-                       "--cell rnn_relu says otherwise");
+        rnnd__log_info("assuming cell rnn_tanh, the default of nn.RNN; use --cell "
+                       "rnn_relu if the model uses ReLU");
 }
 
-/* ---- all of it */
+/* ---- the command */
 
 static int import_arrays(struct rnnd__statedict *sd, const struct rnnd_options *given,
                          struct rnnd_backend *be, const char *output)

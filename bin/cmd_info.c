@@ -1,5 +1,5 @@
 /*
- * cmd_info.c - `rnn_dist info`: what this program is, and where its ranks run.
+ * cmd_info.c - `rnn_dist info`: shows version, build, devices and placement of ranks.
  */
 #include "base/status.h"
 #include "bin.h"
@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* What a rank tells rank 0. */
+/* What each rank sends to rank 0. */
 struct place {
     char host[65];
     char device[191];

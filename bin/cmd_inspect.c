@@ -1,6 +1,6 @@
 /*
- * cmd_inspect.c - `rnn_dist inspect FILE`: what a data set, checkpoint or run folder
- * holds, and whether it is intact.
+ * cmd_inspect.c - `rnn_dist inspect FILE`: checks a data set, checkpoint or run
+ * directory and shows what it holds.
  */
 #include "bin.h"
 

@@ -1,6 +1,6 @@
 /*
- * cmd_pack.c - `rnn_dist pack KIND IN... OUT.h5`: a data file from files of other
- * programs, and what is in it.
+ * cmd_pack.c - `rnn_dist pack KIND IN... OUT.h5`: makes a data file from files of other
+ * programs and prints a summary of it.
  */
 #include "bin.h"
 
@@ -12,26 +12,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- what may be given */
+/* ---- checks */
 
-/* Options of single kinds; --split and --seed belong to all. */
+/* Fails for options that the kind does not take. */
 static int check_options(const struct rnnd__format *format,
                          const struct rnnd_options *opt)
 {
-    static const char *const own[] = {"task",        "sequence",     "features",
-                                      "label",       "step-label",   "target",
-                                      "step-target", "classes-from", "vocab-size",
-                                      "vocab-from",  "block",        "part"};
-    char word[32];
-    for (size_t i = 0; i < sizeof own / sizeof own[0]; i++) {
-        snprintf(word, sizeof word, " %s ", own[i]);
-        if (rnnd__options_given(opt, own[i]) && !strstr(format->options, word))
-            return rnnd__fail(RNND_EUSAGE, "--%s does not belong to pack %s", own[i],
-                              format->name);
-    }
+    const char *other = rnnd__options_other(opt, RNND_CMD_PACK, format->options);
+    if (other)
+        return rnnd__fail(RNND_EUSAGE, "--%s is not an option of pack %s", other,
+                          format->name);
     if (rnnd__options_given(opt, "vocab-size") && opt->vocab_from)
-        return rnnd__fail(RNND_EUSAGE,
-                          "--vocab-size and --vocab-from exclude each other");
+        return rnnd__fail(RNND_EUSAGE, "--vocab-size cannot be used with --vocab-from");
     return 0;
 }
 
@@ -44,7 +36,7 @@ static int check_output(const char *output, const struct rnnd_options *opt,
     return bin_refuse_same(output, opt->vocab_from);
 }
 
-/* "d.h5" gives "d-valid.h5"; malloc'ed, taken. */
+/* "d.h5" becomes "d-valid.h5"; malloc'ed. */
 static int valid_path(const char *path, char **out)
 {
     const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
@@ -57,7 +49,7 @@ static int valid_path(const char *path, char **out)
     return 0;
 }
 
-/* ---- what came of it */
+/* ---- summary */
 
 static int by_size(const void *a, const void *b)
 {
@@ -67,8 +59,7 @@ static int by_size(const void *a, const void *b)
 
 enum { BINS = 10, BAR = 40 };
 
-/* How many lengths lie in each of at most BINS ranges of equal width. length is
-   sorted. */
+/* Counts lengths in at most BINS ranges of equal width. length is sorted. */
 static void print_histogram(const int64_t *length, int64_t n)
 {
     int64_t low = length[0], width = (length[n - 1] - low) / BINS + 1, most = 0;
@@ -137,16 +128,16 @@ static int print_classes(const struct rnnd__contents *c)
     if (c->classes > SHOWN)
         printf("  and %lld more\n", (long long)(c->classes - SHOWN));
     if (unused)
-        rnnd__log_warn("%lld of %lld classes do not occur", (long long)unused,
+        rnnd__log_warn("%lld of %lld classes have no examples", (long long)unused,
                        (long long)c->classes);
     if (ignored)
-        rnnd__log_warn("%lld of %lld labels are -1: ignored", (long long)ignored,
+        rnnd__log_warn("%lld of %lld labels are -1 and are ignored", (long long)ignored,
                        (long long)c->labels.count);
     free(count);
     return 0;
 }
 
-/* Rows with a NaN are no targets. */
+/* Rows with a NaN are ignored as targets. */
 static void warn_of_gaps(const struct rnnd__contents *c)
 {
     const float *value = c->values.at;
@@ -158,8 +149,9 @@ static void warn_of_gaps(const struct rnnd__contents *c)
         gaps += gap;
     }
     if (gaps)
-        rnnd__log_warn("%lld of %lld rows of targets have a gap: ignored",
-                       (long long)gaps, (long long)rows);
+        rnnd__log_warn(
+            "%lld of %lld rows of targets have an empty value and are ignored",
+            (long long)gaps, (long long)rows);
 }
 
 static int print_summary(const char *path, const struct rnnd__contents *c)
@@ -179,7 +171,7 @@ static int print_summary(const char *path, const struct rnnd__contents *c)
     return print_classes(c);
 }
 
-/* ---- all of it */
+/* ---- the command */
 
 static int write_all(struct rnnd__contents *all, const struct rnnd_options *opt,
                      const char *output, const char *valid)

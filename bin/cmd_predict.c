@@ -1,6 +1,6 @@
 /*
- * cmd_predict.c - `rnn_dist predict MODEL`: predictions to an HDF5 file, a table, or
- * both.
+ * cmd_predict.c - `rnn_dist predict MODEL`: writes predictions to an HDF5 file, a CSV
+ * table, or both.
  */
 #include "base/status.h"
 #include "bin.h"

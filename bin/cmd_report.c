@@ -1,5 +1,5 @@
 /*
- * cmd_report.c - `rnn_dist report RUN... --out F`: one page about one or several runs.
+ * cmd_report.c - `rnn_dist report RUN... --out F`: writes an HTML page about some runs.
  */
 #include "bin.h"
 
@@ -9,7 +9,7 @@
 
 #include <stdlib.h>
 
-/* The page must not take the place of what it is made from. */
+/* The page must not overwrite the records it is made from. */
 static int refuse_records(const char *out, int runs, char **run)
 {
     for (int i = 0; i < runs; i++) {

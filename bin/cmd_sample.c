@@ -1,5 +1,6 @@
 /*
- * cmd_sample.c - `rnn_dist sample MODEL`: text from a language model. Rank 0 writes it.
+ * cmd_sample.c - `rnn_dist sample MODEL`: generates text with a language model, on
+ * rank 0.
  */
 #include <stdlib.h>
 

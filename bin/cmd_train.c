@@ -1,5 +1,5 @@
 /*
- * cmd_train.c - `rnn_dist train`: trains, then says how it went.
+ * cmd_train.c - `rnn_dist train`: trains a model and prints the result.
  */
 #include "base/log.h"
 #include "base/status.h"
@@ -27,11 +27,11 @@ static void print_summary(const struct rnnd_options *opt,
     if (result->validated)
         snprintf(valid, sizeof valid, ", validation loss %.6g, %s %.6g", v->loss,
                  v->metric, v->value);
-    rnnd__log_info("%" PRId64 " updates done after %.1f s%s; see %s", result->updates,
-                   result->seconds, valid, opt->run_dir);
+    rnnd__log_info("finished at update %" PRId64 " after %.1f s%s; see %s",
+                   result->updates, result->seconds, valid, opt->run_dir);
 }
 
-/* The trace is all that train writes under a name of the user's. */
+/* The trace is the only file that train writes outside the run directory. */
 static int check_trace(const struct rnnd_options *opt)
 {
     const char *input[] = {opt->data, opt->valid, opt->init, opt->config};
@@ -44,7 +44,7 @@ int cmd_train(struct rnnd_options *opt, struct rnnd_comm *comm, int argc, char *
 {
     (void)argc, (void)argv;
     struct rnnd_train_result result;
-    /* a reader of the output that goes away must not take the training with it */
+    /* training continues when the reader of its output exits */
     signal(SIGPIPE, SIG_IGN);
     RNND_TRY(rnnd_comm_agree(comm, check_trace(opt)));
     int status = rnnd_train(opt, comm, &result);

@@ -1,5 +1,6 @@
 /*
- * cmd_verify.c - `rnn_dist verify`: proofs on the user's own data and options.
+ * cmd_verify.c - `rnn_dist verify`: checks on the user's data and options that
+ * splitting and packing the work do not change the result.
  */
 #include "bin.h"
 #include "commands/verify.h"
@@ -7,7 +8,7 @@
 int cmd_verify(struct rnnd_options *opt, struct rnnd_comm *comm, int argc, char **argv)
 {
     (void)argc, (void)argv;
-    if (opt->precision == RNND_PRECISION_AUTO) /* what is exact is proved exactly */
+    if (opt->precision == RNND_PRECISION_AUTO) /* the most exact comparison */
         opt->precision = RNND_FP32;
     return rnnd__verify(opt, comm, stdout);
 }

@@ -1,5 +1,5 @@
 /*
- * outputs.c - a command must not write over what it reads.
+ * outputs.c - a command must not overwrite its inputs.
  */
 #include "base/status.h"
 #include "bin.h"
@@ -14,14 +14,15 @@ int bin_refuse_same(const char *output, const char *input)
         return 0;
     if (a.st_dev != b.st_dev || a.st_ino != b.st_ino || !S_ISREG(a.st_mode))
         return 0;
-    return rnnd__fail(
-        RNND_EUSAGE, "%s is read and would be overwritten; name another output", input);
+    return rnnd__fail(RNND_EUSAGE,
+                      "%s is an input and would be overwritten; choose another output",
+                      input);
 }
 
 int bin_refuse_twice(const char *output, const char *other)
 {
     if (!output || !other || strcmp(output, other) != 0)
         return 0;
-    return rnnd__fail(RNND_EUSAGE, "%s would be written twice; name another output",
+    return rnnd__fail(RNND_EUSAGE, "%s would be written twice; choose another output",
                       output);
 }

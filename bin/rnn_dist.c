@@ -1,9 +1,9 @@
 /*
- * rnn_dist.c - main: finds the command, reads its options, runs it, and says once over
- * all ranks what went wrong.
+ * rnn_dist.c - main: finds the command, reads its options, runs it, and prints one
+ * error message for all ranks.
  *
- * What is wrong with the command line is the same on every rank: rank 0, known from the
- * launcher's variables, says it before MPI is started.
+ * Errors in the command line are the same on every rank. Rank 0, which is known from
+ * the launcher's environment variables, prints them before MPI is started.
  */
 #include "base/log.h"
 #include "base/signals.h"
@@ -64,7 +64,7 @@ const struct bin_command bin_commands[] = {
 const struct bin_command *bin_find(const char *name)
 {
     for (const struct bin_command *c = bin_commands; c->summary; c++)
-        if (!strcmp(bin_name(c), name))
+        if (strcmp(bin_name(c), name) == 0)
             return c;
     return NULL;
 }
@@ -80,14 +80,13 @@ int bin_unknown(const char *name)
     if (meant)
         return rnnd__fail(RNND_EUSAGE, "unknown command %s; did you mean %s?", name,
                           meant);
-    return rnnd__fail(RNND_EUSAGE, "unknown command %s; rnn_dist help lists them",
-                      name);
+    return rnnd__fail(RNND_EUSAGE, "unknown command %s; see rnn_dist help", name);
 }
 
 /* ---- before MPI */
 
-/* The rank that a launcher gave this process, 0 without one. *mpi: by one
-   of MPI. */
+/* The rank that a launcher gave this process, 0 without a launcher. *mpi: whether it is
+   a launcher of MPI. */
 static int launched_rank(bool *mpi)
 {
     static const char *const names[] = {"OMPI_COMM_WORLD_RANK", "PMIX_RANK"};
@@ -100,15 +99,15 @@ static int launched_rank(bool *mpi)
     return task && step ? atoi(task) : 0;
 }
 
-/* A launcher ends the job at the first rank that fails: the others wait to be ended,
-   so that rank 0 has said what is wrong before. */
+/* A launcher kills the job when the first rank fails. The other ranks wait for that, so
+   that rank 0 can print the message first. */
 static void wait_for_rank_0(void)
 {
     const struct timespec longest = {2, 0};
     nanosleep(&longest, NULL);
 }
 
-/* A file opened later must not take the place of a standard stream that is closed. */
+/* Opens closed standard streams, so that no other file gets their descriptors. */
 static void guard_streams(void)
 {
     for (int fd = 0; fd <= 2; fd++)
@@ -116,7 +115,7 @@ static void guard_streams(void)
             return;
 }
 
-/* What all ranks find alike before any file is opened. */
+/* Checks that have the same result on all ranks and open no file. */
 static int check_usage(const struct bin_command *command,
                        const struct rnnd_options *opt, int operands, char **argv)
 {
@@ -126,7 +125,7 @@ static int check_usage(const struct bin_command *command,
                           command->operands, name);
     if (command->most >= 0 && operands > command->most)
         return rnnd__fail(RNND_EUSAGE,
-                          "%s: too many operands: %s; see rnn_dist help %s", name,
+                          "%s: unexpected operand %s; see rnn_dist help %s", name,
                           argv[command->most], name);
     bool from_run = command->bit == RNND_CMD_TRAIN && opt->resume;
     if ((command->needs_data || command->bit == RNND_CMD_TRAIN) && !opt->data &&
@@ -141,15 +140,15 @@ static int check_usage(const struct bin_command *command,
     return mpi && opt->device != RNND_DEVICE_CPU ? 0 : rnnd_backend_check(opt);
 }
 
-/* The command, and its arguments from *argv on; no word, or an option, is train. */
+/* Finds the command, and leaves its arguments in *argc and *argv. Options without a
+   command are those of train. */
 static int choose(int *argc, char ***argv, const struct bin_command **command)
 {
     const char *word = *argc > 1 ? (*argv)[1] : NULL;
     if (!word)
-        return rnnd__fail(RNND_EUSAGE,
-                          "nothing to do; rnn_dist help lists the commands");
+        return rnnd__fail(RNND_EUSAGE, "no command and no options; see rnn_dist help");
     bool named = word[0] != '-';
-    if (!strcmp(word, "--help")) {
+    if (strcmp(word, "--help") == 0) {
         *command = bin_find("help");
         *argc = 0;
         return 0;
@@ -172,7 +171,7 @@ static void print_version(void)
 
 /* ---- the end */
 
-/* Results that did not arrive are a failure. */
+/* Fails if results could not be written. */
 static int check_stdout(int status)
 {
     bool lost = ferror(stdout);
@@ -212,7 +211,7 @@ static int run_in_world(const struct bin_command *command, struct rnnd_options *
     struct rnnd_comm *comm;
     bool mpi;
     int rank = launched_rank(&mpi);
-    if (command->bit == RNND_CMD_TRAIN) /* ranks may wait for each other for long */
+    if (command->bit == RNND_CMD_TRAIN) /* opening may wait long for other ranks */
         rnnd__signals_install();
     int status = rnnd_comm_open(opt->comm_timeout, &comm);
     if (status < 0) {
@@ -226,7 +225,7 @@ static int run_in_world(const struct bin_command *command, struct rnnd_options *
     return status;
 }
 
-/* On rank 0; the others have nothing to say and nothing to do. */
+/* Runs a command on rank 0 only. */
 static int run_alone(const struct bin_command *command, struct rnnd_options *opt,
                      int argc, char **argv)
 {

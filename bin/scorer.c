@@ -1,8 +1,8 @@
 /*
- * scorer.c - a trained model and a data set, opened for eval and predict.
+ * scorer.c - opens a trained model and a data set, for eval and predict.
  *
- * Rank 0 looks the checkpoint up, so that ranks agree on one while a training goes on;
- * all ranks read it. The options of the training hold where none were given now.
+ * Rank 0 looks up the checkpoint, so that all ranks use the same one while training is
+ * running; all ranks read it. Options that are not given are those of the training.
  */
 #include "base/status.h"
 #include "bin.h"
@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The checkpoint that MODEL names, the same on all ranks; malloc'ed, taken. */
+/* The checkpoint that MODEL names, the same on all ranks; malloc'ed. */
 static int find_checkpoint(struct rnnd_comm *comm, const char *model, char **path)
 {
     char *found = NULL;
@@ -19,7 +19,7 @@ static int find_checkpoint(struct rnnd_comm *comm, const char *model, char **pat
     int64_t size = found ? (int64_t)strlen(found) + 1 : 0;
     int status = rnnd_comm_broadcast(comm, &size, sizeof size);
     if (status == 0 && !lead)
-        status = rnnd__new((size_t)size, 1, "a path", &found);
+        status = RNND_NEW(&found, size, "a path");
     status = rnnd_comm_agree(comm, status);
     if (status == 0)
         status = rnnd_comm_broadcast(comm, found, (size_t)size);

@@ -40,6 +40,15 @@ int rnnd__list_add_text(struct rnnd__list *list, const char *text, size_t bytes)
     return status;
 }
 
+int rnnd__list_add_texts(struct rnnd__list *list, const struct rnnd__list *from)
+{
+    for (int64_t i = 0; i < from->count; i++) {
+        const char *text = rnnd__list_text(from, i);
+        RNND_TRY(rnnd__list_add_text(list, text, strlen(text)));
+    }
+    return 0;
+}
+
 void rnnd__list_clear(struct rnnd__list *list)
 {
     free(list->at);
@@ -67,7 +76,7 @@ void rnnd__dictionary_clear(struct rnnd__dictionary *dictionary)
 const char *rnnd__dictionary_text(const struct rnnd__dictionary *dictionary,
                                   int64_t number)
 {
-    return ((char **)dictionary->texts.at)[number];
+    return rnnd__list_text(&dictionary->texts, number);
 }
 
 /* The slot of a string, or the free slot where it would go. slots is a power of two,

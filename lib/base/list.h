@@ -20,6 +20,14 @@ RNND_CHECKED int rnnd__list_add(struct rnnd__list *list, const void *from,
 RNND_CHECKED int rnnd__list_add_text(struct rnnd__list *list, const char *text,
                                      size_t bytes);
 void rnnd__list_clear(struct rnnd__list *list);
+/* Appends copies of all strings of another list of char *. */
+RNND_CHECKED int rnnd__list_add_texts(struct rnnd__list *list,
+                                      const struct rnnd__list *from);
+/* String i of a list of char *. */
+static inline const char *rnnd__list_text(const struct rnnd__list *list, int64_t i)
+{
+    return ((char *const *)list->at)[i];
+}
 /* Clears a list of char *, and frees the strings. */
 void rnnd__list_clear_texts(struct rnnd__list *list);
 

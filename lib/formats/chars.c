@@ -1,13 +1,13 @@
 /*
- * chars.c - running text by UTF-8 character: a line is a sequence, its newline its last
+ * chars.c - text as UTF-8 characters: a line is a sequence, and its newline the last
  * token.
  */
 #include "formats/tokens.h"
 
 static const char *const fixed[] = {"<unk>", NULL};
 
-/* Bytes of the character at c, 0 where it is none: overlong forms, surrogates and
-   numbers beyond U+10FFFF are none. */
+/* The number of bytes of the character at c; 0 if it is invalid, such as an overlong
+   form, a surrogate or a code point above U+10FFFF. */
 static size_t character(const unsigned char *c, size_t room)
 {
     size_t n = c[0] < 0x80   ? 1
@@ -33,8 +33,9 @@ static int read_text(struct rnnd__tokens *tokens, const struct rnnd__text *text)
         const char *c = text->data + at;
         size_t n = character((const unsigned char *)c, text->size - at);
         if (n == 0)
-            return rnnd__fail(RNND_EDATA, "%s:%lld: byte %zu of the line is no UTF-8",
-                              text->path, (long long)line, at - start + 1);
+            return rnnd__text_fail(text->path, line,
+                                   "byte %zu of the line is not valid UTF-8",
+                                   at - start + 1);
         RNND_TRY(rnnd__tokens_add(tokens, c, n));
         at += n;
         if (*c == '\n') {
@@ -65,5 +66,5 @@ done:
     return status;
 }
 
-const struct rnnd__format rnnd__format_text_chars = {"text-chars", " vocab-from block ",
-                                                     read_chars};
+static const char *const options[] = {"vocab-from", "block", "split", "seed", NULL};
+const struct rnnd__format rnnd__format_text_chars = {"text-chars", options, read_chars};

@@ -1,6 +1,6 @@
 /*
- * contents.c - a data set in memory: filled by the readers, split, written as a data
- * file.
+ * contents.c - a data set in memory: filled in by the readers, split, and written as a
+ * data file.
  */
 #include "formats/text.h"
 
@@ -69,19 +69,22 @@ enum { FORMATS = sizeof formats / sizeof formats[0] };
 int rnnd__format_find(const char *name, const struct rnnd__format **out)
 {
     const char *names[FORMATS + 1] = {NULL};
+    char known[128] = "";
     for (int i = 0; i < FORMATS; i++) {
         names[i] = formats[i]->name;
         if (strcmp(name, names[i]) == 0) {
             *out = formats[i];
             return 0;
         }
+        size_t n = strlen(known);
+        snprintf(known + n, sizeof known - n, "%s%s", i ? ", " : "", names[i]);
     }
     const char *meant = rnnd__options_nearest(name, names);
-    return rnnd__fail(
-        RNND_EUSAGE,
-        "pack: unknown kind %s%s%s; there are ts, csv, npz, text-words, text-chars "
-        "and music-json",
-        name, meant ? "; did you mean " : "", meant ? meant : "");
+    if (meant)
+        return rnnd__fail(RNND_EUSAGE, "pack: unknown kind %s; did you mean %s?", name,
+                          meant);
+    return rnnd__fail(RNND_EUSAGE, "pack: unknown kind %s; known kinds: %s", name,
+                      known);
 }
 
 int rnnd__format_read(const struct rnnd__format *format, const struct rnnd_options *opt,
@@ -89,7 +92,7 @@ int rnnd__format_read(const struct rnnd__format *format, const struct rnnd_optio
 {
     RNND_TRY(format->read(opt, inputs, count, out));
     if (rnnd__contents_sequences(out) == 0)
-        return rnnd__fail(RNND_EDATA, "%s: holds no sequence", inputs[0]);
+        return rnnd__fail(RNND_EDATA, "%s: contains no sequences", inputs[0]);
     if (rnnd__contents_sequences(out) >= INT32_MAX)
         return rnnd__fail(RNND_EDATA, "%s: more than 2^31-2 sequences", inputs[0]);
     return 0;
@@ -113,7 +116,8 @@ done:
 
 /* ---- split */
 
-/* Marks `count` of the sequences 0..n-1: the first of a Fisher-Yates shuffle. */
+/* Marks `count` of the sequences 0..n-1, by the first steps of a Fisher-Yates
+   shuffle. */
 static int draw(int64_t n, int64_t count, uint64_t seed, bool **out)
 {
     uint64_t key = rnnd__random_key(seed, RNND_FOR_SPLIT, 0, 0);
@@ -150,7 +154,7 @@ static int copy_rows(struct rnnd__list *to, const struct rnnd__list *from,
                           rows * width);
 }
 
-/* Moves a text from one list to another, which must come to own it. */
+/* Moves a string from one list to another, which then owns it. */
 static int move_text(struct rnnd__list *to, struct rnnd__list *from, int64_t i)
 {
     if (from->count == 0)
@@ -177,7 +181,7 @@ static int move_sequence(struct rnnd__contents *to, struct rnnd__contents *from,
     return rnnd__list_add(&to->offsets, &end, 1);
 }
 
-/* What is not of single sequences. */
+/* Copies what belongs to the data set as a whole. */
 static int copy_head(struct rnnd__contents *to, const struct rnnd__contents *from)
 {
     to->task = from->task;
@@ -185,27 +189,19 @@ static int copy_head(struct rnnd__contents *to, const struct rnnd__contents *fro
     to->vocab = from->vocab;
     to->classes = from->classes;
     to->outputs = from->outputs;
-    for (int64_t i = 0; i < from->class.count; i++) {
-        const char *text = ((char **)from->class.at)[i];
-        RNND_TRY(rnnd__list_add_text(&to->class, text, strlen(text)));
-    }
-    for (int64_t i = 0; i < from->token.count; i++) {
-        const char *text = ((char **)from->token.at)[i];
-        RNND_TRY(rnnd__list_add_text(&to->token, text, strlen(text)));
-    }
-    return 0;
+    RNND_TRY(rnnd__list_add_texts(&to->class, &from->class));
+    return rnnd__list_add_texts(&to->token, &from->token);
 }
 
-int rnnd__contents_split(struct rnnd__contents *contents, double share, uint64_t seed,
-                         struct rnnd__contents *rest)
+int rnnd__contents_split(struct rnnd__contents *contents, double fraction,
+                         uint64_t seed, struct rnnd__contents *rest)
 {
     int64_t n = rnnd__contents_sequences(contents);
-    int64_t count = (int64_t)llround(share * (double)n);
+    int64_t count = (int64_t)llround(fraction * (double)n);
     bool *drawn = NULL;
     struct rnnd__contents kept = {0};
     if (n < 2)
-        return rnnd__fail(RNND_EDATA,
-                          "--split: one sequence cannot be split in two files");
+        return rnnd__fail(RNND_EDATA, "--split needs at least two sequences");
     count = count < 1 ? 1 : count > n - 1 ? n - 1 : count;
     int status;
     RNND_TRY_GOTO(draw(n, count, seed, &drawn));
@@ -225,7 +221,7 @@ done:
 
 /* ---- writing */
 
-/* Answers that are all 0 or 1 take a byte each. */
+/* Multilabel targets that are all 0 or 1 are stored as bytes. */
 static int write_values(struct rnnd__hdf *file, const struct rnnd__contents *c,
                         int64_t rows)
 {
@@ -237,7 +233,7 @@ static int write_values(struct rnnd__hdf *file, const struct rnnd__contents *c,
     if (!bits)
         return rnnd__hdf_write(file, "/targets", RNND_F32, 2, dim, false, value);
     uint8_t *byte;
-    RNND_TRY(rnnd__new((size_t)count, 1, "targets", &byte));
+    RNND_TRY(RNND_NEW(&byte, count, "targets"));
     for (int64_t i = 0; i < count; i++)
         byte[i] = (uint8_t)value[i];
     int status = rnnd__hdf_write(file, "/targets", RNND_U8, 2, dim, false, byte);
@@ -295,7 +291,7 @@ int rnnd__contents_write(const struct rnnd__contents *const *contents,
     struct rnnd__hdf *file[2] = {NULL, NULL};
     int status = 0, done = 0;
     if (count > 2)
-        return rnnd__fail(RNND_EUSAGE, "two files are written at most");
+        return rnnd__fail(RNND_EUSAGE, "at most two files can be written");
     for (int i = 0; i < count && status == 0; i++) {
         RNND_TRY_GOTO(rnnd__hdf_create(paths[i], &file[i]));
         RNND_TRY_GOTO(write_contents(file[i], contents[i]));

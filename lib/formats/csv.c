@@ -1,9 +1,8 @@
 /*
- * csv.c - a table with a header line, comma-separated and quoted as RFC 4180 says; a
- * row is a step, and one column tells which sequence it belongs to.
+ * csv.c - comma-separated tables with a header line, as in RFC 4180. A row is a step,
+ * and one column identifies its sequence.
  *
- * The text is walked twice: once to see which columns are numbers, once to take the
- * rows.
+ * Without --features the text is read twice: first to find the numeric columns.
  */
 #include "formats/csv_table.h"
 
@@ -17,7 +16,7 @@
 struct class
 {
     const char *text;
-    /* as first seen */
+    /* by first appearance */
     int64_t number;
     double value;
 };
@@ -33,7 +32,7 @@ static int by_value(const void *a, const void *b)
     return x < y ? -1 : x > y ? 1 : by_text(a, b);
 }
 
-/* Numbers the classes: by value if all are numbers, else by their bytes. */
+/* Sorts the classes by value if all are numbers, else by their bytes. */
 static int sort_classes(struct rnnd__csv_table *t)
 {
     int64_t C = t->classes.texts.count;
@@ -65,30 +64,30 @@ done:
     return status;
 }
 
-/* The classes of another data set, in its order. */
+/* Takes the classes of another data set, in their order. */
 static int read_classes(struct rnnd__csv_table *t)
 {
     int64_t number;
     RNND_TRY(rnnd__format_texts_of(t->opt->classes_from, "/classes", &t->out->class));
     for (int64_t i = 0; i < t->out->class.count; i++) {
-        const char *name = ((char **)t->out->class.at)[i];
+        const char *name = rnnd__list_text(&t->out->class, i);
         RNND_TRY(rnnd__dictionary_add(&t->classes, name, strlen(name), &number));
     }
     t->fixed_classes = true;
     return 0;
 }
 
-/* ---- all of it */
+/* ---- the reader */
 
 static int each_file(struct rnnd__csv_table *t, char *const *inputs, int count,
-                     int (*walk)(struct rnnd__csv_table *, struct rnnd__csv *,
+                     int (*pass)(struct rnnd__csv_table *, struct rnnd__csv *,
                                  int file))
 {
     int status = 0;
     for (int i = 0; i < count && status == 0; i++) {
         struct rnnd__csv csv;
         RNND_TRY(rnnd__csv_open(inputs[i], &csv));
-        status = walk(t, &csv, i);
+        status = pass(t, &csv, i);
         rnnd__csv_close(&csv);
     }
     return status;
@@ -107,7 +106,7 @@ static int finish(struct rnnd__csv_table *t)
                               t->want.label);
     }
     if (t->continues)
-        rnnd__log_warn("a sequence has rows in several files; they are joined");
+        rnnd__log_warn("some sequences have rows in several files; they are joined");
     out->names = t->names.texts;
     t->names.texts = (struct rnnd__list){.size = sizeof(char *)};
     return 0;
@@ -142,6 +141,7 @@ done:
     return status;
 }
 
-const struct rnnd__format rnnd__format_csv = {
-    "csv", " task sequence features label step-label target step-target classes-from ",
-    read_csv};
+static const char *const options[] = {
+    "task",        "sequence",     "features", "label", "step-label", "target",
+    "step-target", "classes-from", "split",    "seed",  NULL};
+const struct rnnd__format rnnd__format_csv = {"csv", options, read_csv};

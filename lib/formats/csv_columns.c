@@ -1,6 +1,6 @@
 /*
- * csv_columns.c - which columns of a table are what: named by options, or all that are
- * numbers.
+ * csv_columns.c - chooses the columns of a table: those that options name, or all that
+ * are numeric.
  */
 #include "formats/csv_table.h"
 
@@ -9,20 +9,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What a column is good for, found by the first walk. */
+/* What the first pass finds out about a column. */
 struct column {
     char *name;
-    /* by an option: not a feature by default */
+    /* an option names it, so it is not a feature by default */
     bool used;
-    /* cells that are numbers, or would be but for NaN */
+    /* cells that are numbers, including NaN and infinities */
     int64_t numbers;
-    /* first cell that is a word, 0 = none */
+    /* line of the first cell that is not a number, 0 = none */
     int64_t word_line;
     int word_file;
     char word[48];
 };
 
-static int split_names(const char *list, struct rnnd__list *out)
+static int split_names(const char *option, const char *list, struct rnnd__list *out)
 {
     out->size = sizeof(char *);
     while (list) {
@@ -31,14 +31,13 @@ static int split_names(const char *list, struct rnnd__list *out)
         list = list[n] ? list + n + 1 : NULL;
         rnnd__text_trim(&name, &n);
         if (n == 0)
-            return rnnd__fail(RNND_EUSAGE,
-                              "a column name is empty in a list of columns");
+            return rnnd__fail(RNND_EUSAGE, "%s: empty column name", option);
         RNND_TRY(rnnd__list_add_text(out, name, n));
     }
     return 0;
 }
 
-/* What the options ask for; one kind of target at most. */
+/* Reads the options that name columns; at most one kind of target. */
 int rnnd__csv_read_wants(struct rnnd__csv_table *t)
 {
     const struct rnnd_options *opt = t->opt;
@@ -47,8 +46,8 @@ int rnnd__csv_read_wants(struct rnnd__csv_table *t)
     const char *targets = opt->target ? opt->target : opt->step_target;
     if (!opt->sequence)
         return rnnd__fail(RNND_EUSAGE,
-                          "pack csv needs --sequence COLUMN: what tells the "
-                          "sequences apart");
+                          "pack csv needs --sequence COLUMN, which identifies the "
+                          "sequence of a row");
     if (!!opt->label + !!opt->step_label + !!opt->target + !!opt->step_target > 1)
         return rnnd__fail(RNND_EUSAGE,
                           "only one of --label, --step-label, --target and "
@@ -57,9 +56,10 @@ int rnnd__csv_read_wants(struct rnnd__csv_table *t)
     want->label = opt->label ? opt->label : opt->step_label;
     want->by_step = opt->step_label || opt->step_target;
     if (opt->features)
-        RNND_TRY(split_names(opt->features, &want->features));
+        RNND_TRY(split_names("--features", opt->features, &want->features));
     if (targets)
-        RNND_TRY(split_names(targets, &want->targets));
+        RNND_TRY(split_names(opt->target ? "--target" : "--step-target", targets,
+                             &want->targets));
     out->task = opt->label         ? RNND_CLASSIFY
                 : opt->step_label  ? RNND_TAG
                 : opt->target      ? RNND_REGRESS
@@ -70,14 +70,14 @@ int rnnd__csv_read_wants(struct rnnd__csv_table *t)
         out->task = RNND_MULTILABEL;
     if (opt->task >= 0 && opt->task != (int)out->task)
         return rnnd__fail(
-            RNND_EUSAGE, "--task %s: the columns that are given make it %s",
+            RNND_EUSAGE, "--task %s does not match the given columns, which make it %s",
             rnnd_task_name((enum rnnd_task)opt->task), rnnd_task_name(out->task));
     if (opt->classes_from && !want->label)
         return rnnd__fail(RNND_EUSAGE, "--classes-from needs --label or --step-label");
     return 0;
 }
 
-/* ---- the first walk: which columns are there, and which are numbers */
+/* ---- the first pass: which columns exist, and which are numeric */
 
 static struct column *find_column(const struct rnnd__csv_table *t, const char *name)
 {
@@ -85,24 +85,24 @@ static struct column *find_column(const struct rnnd__csv_table *t, const char *n
     return i < 0 ? NULL : (struct column *)t->columns.at + i;
 }
 
-/* Number of a column in this file, by name; it must stand there once. */
+/* The number of a column in this file, by its name, which must be unique. */
 int rnnd__csv_locate(const struct rnnd__csv *csv, const char *name, int64_t *out)
 {
     int64_t found = rnnd__csv_column(csv, name);
     if (found == -2)
-        return rnnd__fail(RNND_EDATA, "%s:%lld: two columns are called %s",
-                          csv->text.path, (long long)csv->line, name);
+        return rnnd__text_fail(csv->text.path, csv->line, "two columns are named %s",
+                               name);
     if (found < 0) {
         bool other = csv->cells == 1 && strpbrk(rnnd__csv_cell(csv, 0), ";\t");
-        return rnnd__fail(RNND_EDATA, "%s:%lld: no column is called %s%s",
-                          csv->text.path, (long long)csv->line, name,
-                          other ? "; cells are separated by commas only" : "");
+        return rnnd__text_fail(csv->text.path, csv->line, "no column is named %s%s",
+                               name,
+                               other ? "; cells must be separated by commas" : "");
     }
     *out = found;
     return 0;
 }
 
-/* The columns of the first file's header. */
+/* Takes the columns from the header of the first file. */
 static int take_header(struct rnnd__csv_table *t, const struct rnnd__csv *csv)
 {
     t->columns.size = sizeof(struct column);
@@ -162,7 +162,7 @@ static void mark_used(struct rnnd__csv_table *t, const char *name)
         c->used = true;
 }
 
-/* All columns that are numbers and that no option names; the others are told of. */
+/* Takes all numeric columns that no option names, and warns of the others. */
 int rnnd__csv_choose_features(struct rnnd__csv_table *t, char *const *inputs)
 {
     struct column *c = t->columns.at;
@@ -187,8 +187,8 @@ int rnnd__csv_choose_features(struct rnnd__csv_table *t, char *const *inputs)
         }
     }
     if (t->want.features.count == 0)
-        return rnnd__fail(
-            RNND_EDATA, "%s: no column of numbers is left for the features", inputs[0]);
+        return rnnd__fail(RNND_EDATA, "%s: no numeric column is left for the features",
+                          inputs[0]);
     return 0;
 }
 

@@ -1,6 +1,6 @@
 /*
- * csv_rows.c - rows and cells of comma-separated text as RFC 4180 has it: a quoted cell
- * may hold commas, line ends, and quotes written twice.
+ * csv_rows.c - rows and cells of comma-separated text, as in RFC 4180: a quoted cell
+ * may contain commas, line ends and doubled quotes.
  */
 #include "formats/csv.h"
 
@@ -27,13 +27,9 @@ const char *rnnd__csv_cell(const struct rnnd__csv *csv, int64_t i)
     return (const char *)csv->room.at + ((const int64_t *)csv->start.at)[i];
 }
 
-static int fail_row(const struct rnnd__csv *csv, const char *problem)
-{
-    return rnnd__fail(RNND_EDATA, "%s:%lld: %s", csv->text.path, (long long)csv->line,
-                      problem);
-}
+#define fail_row(csv, ...) rnnd__text_fail((csv)->text.path, (csv)->line, __VA_ARGS__)
 
-/* A quoted cell from behind its first quote to behind its last. */
+/* Reads a quoted cell, from after its first quote to after its last. */
 static int read_quoted(struct rnnd__csv *csv)
 {
     struct rnnd__text *t = &csv->text;
@@ -41,7 +37,7 @@ static int read_quoted(struct rnnd__csv *csv)
         const char *from = t->data + t->at;
         const char *quote = memchr(from, '"', t->size - t->at);
         if (!quote)
-            return fail_row(csv, "a quoted cell does not end");
+            return fail_row(csv, "unterminated quoted cell");
         bool twice = quote[1] == '"';
         size_t n = (size_t)(quote - from) + twice;
         for (size_t i = 0; i < n; i++)
@@ -59,14 +55,14 @@ static int read_bare(struct rnnd__csv *csv)
     const char *from = t->data + t->at;
     size_t n = strcspn(from, ",\n\"");
     if (from[n] == '"')
-        return fail_row(csv, "a quote within a cell that does not begin with one");
+        return fail_row(csv, "quote inside an unquoted cell");
     t->at += n;
     if (n && from[n - 1] == '\r' && from[n] != ',')
         n--;
     return rnnd__list_add(&csv->room, from, (int64_t)n);
 }
 
-/* Takes the end of a row, if it stands here. */
+/* Skips the end of a row, if the text is at one. */
 static bool take_end(struct rnnd__text *t)
 {
     if (t->data[t->at] == '\r' && t->data[t->at + 1] == '\n')
@@ -94,7 +90,7 @@ static int read_cells(struct rnnd__csv *csv)
         if (take_end(t))
             return 0;
         if (t->data[t->at] != ',')
-            return fail_row(csv, "text behind the closing quote of a cell");
+            return fail_row(csv, "text after the closing quote of a cell");
         t->at++;
     }
 }
@@ -102,7 +98,6 @@ static int read_cells(struct rnnd__csv *csv)
 int rnnd__csv_row(struct rnnd__csv *csv, bool *more)
 {
     struct rnnd__text *t = &csv->text;
-    char problem[80];
     csv->cells = csv->start.count = csv->room.count = 0;
     while (t->at < t->size && take_end(t))
         ;
@@ -111,21 +106,19 @@ int rnnd__csv_row(struct rnnd__csv *csv, bool *more)
     if (!*more)
         return 0;
     RNND_TRY(read_cells(csv));
-    if (csv->columns && csv->cells != csv->columns) {
-        snprintf(problem, sizeof problem, "%lld cells; the header has %lld",
-                 (long long)csv->cells, (long long)csv->columns);
-        return fail_row(csv, problem);
-    }
+    if (csv->columns && csv->cells != csv->columns)
+        return fail_row(csv, "%lld cells, but the header has %lld",
+                        (long long)csv->cells, (long long)csv->columns);
     return 0;
 }
 
-/* Blanks around the name of a column do not count. */
+/* Blanks around column names are ignored. */
 int rnnd__csv_header(struct rnnd__csv *csv)
 {
     bool more;
     RNND_TRY(rnnd__csv_row(csv, &more));
     if (!more)
-        return rnnd__fail(RNND_EDATA, "%s: no header line", csv->text.path);
+        return rnnd__fail(RNND_EDATA, "%s: missing header line", csv->text.path);
     csv->columns = csv->cells;
     for (int64_t i = 0; i < csv->cells; i++) {
         const char *name = rnnd__csv_cell(csv, i);
@@ -147,7 +140,7 @@ int64_t rnnd__csv_column(const struct rnnd__csv *csv, const char *name)
     return rnnd__csv_names_find(&csv->names, name);
 }
 
-/* ---- names of columns */
+/* ---- column names */
 
 int rnnd__csv_names_add(struct rnnd__csv_names *names, const char *name, int64_t i)
 {

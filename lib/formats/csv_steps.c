@@ -1,6 +1,6 @@
 /*
- * csv_steps.c - rows of a table as steps: features, classes, values; and rows that
- * belong together brought together.
+ * csv_steps.c - turns rows of a table into steps (features, classes, values), and
+ * groups them into sequences.
  */
 #include "formats/csv_table.h"
 
@@ -8,14 +8,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int fail_cell(const struct rnnd__csv *csv, const char *column,
-                     const char *problem)
-{
-    return rnnd__fail(RNND_EDATA, "%s:%lld: column %s: %s", csv->text.path,
-                      (long long)csv->line, column, problem);
-}
+/* Fails in a column of the current row; format is a literal. */
+#define fail_cell(csv, column, format, ...)                                      \
+    rnnd__text_fail((csv)->text.path, (csv)->line, "column %s: " format, column, \
+                    ##__VA_ARGS__)
 
-/* Where this file has what is wanted. */
+/* The columns of this file. */
 struct places {
     int64_t sequence, label;
     int64_t *feature, *target;
@@ -24,10 +22,9 @@ struct places {
 static int locate_list(const struct rnnd__csv *csv, const struct rnnd__list *names,
                        int64_t **out)
 {
-    char **name = names->at;
     RNND_TRY(RNND_NEW(out, names->count, "columns"));
     for (int64_t i = 0; i < names->count; i++)
-        RNND_TRY(rnnd__csv_locate(csv, name[i], &(*out)[i]));
+        RNND_TRY(rnnd__csv_locate(csv, rnnd__list_text(names, i), &(*out)[i]));
     return 0;
 }
 
@@ -44,42 +41,39 @@ static int locate_all(const struct rnnd__csv_table *t, const struct rnnd__csv *c
 static int read_features(struct rnnd__csv_table *t, const struct rnnd__csv *csv,
                          const struct places *at)
 {
-    char **name = t->want.features.at, problem[80], shown[48];
+    char shown[48];
     for (int64_t i = 0; i < t->want.features.count; i++) {
+        const char *name = rnnd__list_text(&t->want.features, i);
         const char *cell = rnnd__csv_cell(csv, at->feature[i]);
         size_t n = strlen(cell);
         float value;
         enum rnnd__field kind = rnnd__text_number(cell, n, &value);
         if (kind == RNND_FIELD_EMPTY)
-            return fail_cell(csv, name[i], "an empty cell; features must be there");
-        if (kind != RNND_FIELD_NUMBER) {
-            snprintf(problem, sizeof problem, "\"%s\" is not a finite number",
-                     rnnd__text_shown(cell, n, shown));
-            return fail_cell(csv, name[i], problem);
-        }
+            return fail_cell(csv, name, "empty cell; every feature needs a value");
+        if (kind != RNND_FIELD_NUMBER)
+            return fail_cell(csv, name, "\"%s\" is not a finite number",
+                             rnnd__text_shown(cell, n, shown));
         RNND_TRY(rnnd__list_add(&t->out->features, &value, 1));
     }
     return 0;
 }
 
-/* The class of a row, -1 where its cell is empty. */
+/* The class of a row, -1 if its cell is empty. */
 static int read_label(struct rnnd__csv_table *t, const struct rnnd__csv *csv,
                       const struct places *at, int32_t *out)
 {
     const char *cell = rnnd__csv_cell(csv, at->label);
     size_t n = strlen(cell);
-    char problem[120], shown[48];
+    char shown[48];
     int64_t number = -1;
     rnnd__text_trim(&cell, &n);
     if (n && t->fixed_classes) {
         number = rnnd__dictionary_find(&t->classes, cell, n);
-        if (number < 0) {
-            snprintf(problem, sizeof problem,
-                     "\"%s\" is not a class of the data set given by "
-                     "--classes-from",
-                     rnnd__text_shown(cell, n, shown));
-            return fail_cell(csv, t->want.label, problem);
-        }
+        if (number < 0)
+            return fail_cell(
+                csv, t->want.label,
+                "\"%s\" is not a class of the data set given by --classes-from",
+                rnnd__text_shown(cell, n, shown));
     } else if (n) {
         RNND_TRY(rnnd__dictionary_add(&t->classes, cell, n, &number));
     }
@@ -87,11 +81,11 @@ static int read_label(struct rnnd__csv_table *t, const struct rnnd__csv *csv,
     return 0;
 }
 
-/* Values of a row; an empty cell is NaN: the row does not count as a target. */
+/* The target values of a row. An empty cell becomes NaN, so that the row is ignored. */
 static int read_targets(struct rnnd__csv_table *t, const struct rnnd__csv *csv,
                         const struct places *at, float *out)
 {
-    char **name = t->want.targets.at, problem[100], shown[48];
+    char shown[48];
     for (int64_t i = 0; i < t->want.targets.count; i++) {
         const char *cell = rnnd__csv_cell(csv, at->target[i]);
         size_t n = strlen(cell);
@@ -100,11 +94,11 @@ static int read_targets(struct rnnd__csv_table *t, const struct rnnd__csv *csv,
         if (kind == RNND_FIELD_EMPTY) {
             out[i] = NAN;
         } else if (kind != RNND_FIELD_NUMBER || !answer) {
-            snprintf(problem, sizeof problem, "\"%s\" is not a %s",
-                     rnnd__text_shown(cell, n, shown),
-                     kind == RNND_FIELD_NUMBER ? "number from 0 to 1"
-                                               : "finite number");
-            return fail_cell(csv, name[i], problem);
+            const char *what =
+                kind == RNND_FIELD_NUMBER ? "number from 0 to 1" : "finite number";
+            return fail_cell(csv, rnnd__list_text(&t->want.targets, i),
+                             "\"%s\" is not a %s", rnnd__text_shown(cell, n, shown),
+                             what);
         }
     }
     return 0;
@@ -113,14 +107,14 @@ static int read_targets(struct rnnd__csv_table *t, const struct rnnd__csv *csv,
 static int fail_changed(const struct rnnd__csv *csv, const struct rnnd__csv_table *t,
                         const char *column, int64_t sequence)
 {
-    char problem[160], shown[48];
+    char shown[48];
     const char *name = rnnd__dictionary_text(&t->names, sequence);
-    snprintf(problem, sizeof problem, "not the same in all rows of sequence \"%s\"",
-             rnnd__text_shown(name, strlen(name), shown));
-    return fail_cell(csv, column, problem);
+    return fail_cell(csv, column, "differs between rows of sequence \"%s\"",
+                     rnnd__text_shown(name, strlen(name), shown));
 }
 
-/* Keeps a label: of each step, or once of a sequence, where later rows must agree. */
+/* Keeps the label of each step, or one per sequence, on which all its rows must
+   agree. */
 static int keep_label(struct rnnd__csv_table *t, const struct rnnd__csv *csv,
                       int64_t sequence, bool fresh, int32_t label)
 {
@@ -140,7 +134,7 @@ static int keep_targets(struct rnnd__csv_table *t, const struct rnnd__csv *csv,
     const float *kept = (const float *)t->out->values.at + sequence * O;
     for (int64_t i = 0; i < O; i++)
         if (kept[i] != row[i] && !(isnan(kept[i]) && isnan(row[i])))
-            return fail_changed(csv, t, ((char **)t->want.targets.at)[i], sequence);
+            return fail_changed(csv, t, rnnd__list_text(&t->want.targets, i), sequence);
     return 0;
 }
 
@@ -154,7 +148,7 @@ static int read_row(struct rnnd__csv_table *t, const struct rnnd__csv *csv,
     rnnd__text_trim(&cell, &n);
     if (n == 0)
         return fail_cell(csv, t->want.sequence,
-                         "an empty cell; each row needs a sequence");
+                         "empty cell; every row needs a sequence");
     RNND_TRY(rnnd__dictionary_add(&t->names, cell, n, &sequence));
     bool fresh = sequence == known;
     if (fresh)
@@ -197,9 +191,9 @@ done:
     return status;
 }
 
-/* ---- rows into sequences */
+/* ---- sequences */
 
-/* Reorders rows of `width` elements so that row i goes to place[i]. */
+/* Reorders rows of `width` elements: row i moves to place[i]. */
 static int permute(struct rnnd__list *rows, int64_t width, const int64_t *place,
                    int64_t count)
 {
@@ -216,7 +210,7 @@ static int permute(struct rnnd__list *rows, int64_t width, const int64_t *place,
     return 0;
 }
 
-/* Sequences in the order of their first rows, each with its rows as they came. */
+/* Orders sequences by their first rows, and keeps the order of rows within each. */
 int rnnd__csv_group_rows(struct rnnd__csv_table *t)
 {
     const int64_t *uses = t->names.uses.at, *sequence = t->row_sequence.at;

@@ -1,13 +1,13 @@
 /*
- * csv_table.h - what the parts of the table reader share: csv_columns.c decides which
- * columns are what, csv_steps.c takes the rows, csv.c the classes and the whole.
+ * csv_table.h - shared by the parts of the table reader: csv_columns.c chooses the
+ * columns, csv_steps.c reads the rows, csv.c does the classes and the rest.
  */
 #ifndef RNND_FORMATS_CSV_TABLE_H
 #define RNND_FORMATS_CSV_TABLE_H
 
 #include "formats/csv.h"
 
-/* What the options say, as names. */
+/* The columns that the options name. */
 struct rnnd__csv_wanted {
     const char *sequence;
     /* char * */
@@ -20,40 +20,40 @@ struct rnnd__csv_wanted {
 struct rnnd__csv_table {
     const struct rnnd_options *opt;
     struct rnnd__csv_wanted want;
-    /* struct column of csv_columns.c, */
+    /* struct column of csv_columns.c */
     struct rnnd__list columns;
-    /* and their names */
+    /* names of these columns */
     struct rnnd__csv_names known;
     struct rnnd__contents *out;
     struct rnnd__dictionary names, classes;
-    /* --classes-from: nothing is added */
+    /* --classes-from: no class is added */
     bool fixed_classes;
-    /* int64_t, one a step, as the rows come */
+    /* int64_t, the sequence of each row */
     struct rnnd__list row_sequence;
-    /* int32_t, one a sequence: where its last row was */
+    /* int32_t, the file of each sequence's last row */
     struct rnnd__list last_file;
-    /* a sequence goes on in another file */
+    /* a sequence has rows in several files */
     bool continues;
 };
 
-/* From the options: names of columns, and task and outputs of the contents. */
+/* Reads the options: names of columns, and task and outputs of the contents. */
 RNND_CHECKED int rnnd__csv_read_wants(struct rnnd__csv_table *t);
-/* One file's cells, looked at to see which columns are numbers. */
+/* Reads one file to find out which columns are numeric. */
 RNND_CHECKED int rnnd__csv_survey(struct rnnd__csv_table *t, struct rnnd__csv *csv,
                                   int file);
-/* Without --features: all columns of numbers that no option names; the others are
-   told of. */
+/* Without --features: takes all numeric columns that no option names, and warns of the
+   others. */
 RNND_CHECKED int rnnd__csv_choose_features(struct rnnd__csv_table *t,
                                            char *const *inputs);
 void rnnd__csv_clear_columns(struct rnnd__csv_table *t);
 
-/* One file's rows, appended as they come. */
+/* Appends the rows of one file. */
 RNND_CHECKED int rnnd__csv_read_rows(struct rnnd__csv_table *t, struct rnnd__csv *csv,
                                      int file);
-/* Brings the rows of each sequence together. */
+/* Groups the rows by sequence. */
 RNND_CHECKED int rnnd__csv_group_rows(struct rnnd__csv_table *t);
 
-/* Number of a column in this file, by name; it must stand there once. */
+/* The number of a column in this file, by its name, which must be unique. */
 RNND_CHECKED int rnnd__csv_locate(const struct rnnd__csv *csv, const char *name,
                                   int64_t *out);
 

@@ -1,6 +1,6 @@
 /*
  * music.c - pieces of music as JSON: {"train": [[[60, 64], ...steps], ...pieces], ...}.
- * Notes 21..108 are the 88 keys of a piano; step t is the input, step t+1 the target.
+ * Notes 21..108 are the 88 keys of a piano. Step t is the input, step t+1 the target.
  */
 #include "formats/text.h"
 
@@ -11,30 +11,32 @@
 
 enum { LOWEST = 21, KEYS = 88 };
 
-/* Where in the file: for messages. */
+/* Position in the file, for messages. */
 struct place {
     const char *path, *part;
     size_t piece, step;
 };
 
-/* One step as a row of keys that sound. */
+/* Turns a step into a row with 1 for each key that sounds. */
 static int read_step(const struct place *at, const json_t *step, float row[KEYS])
 {
     if (!json_is_array(step))
-        return rnnd__fail(RNND_EDATA, "%s: %s[%zu][%zu]: a step is a list of notes",
-                          at->path, at->part, at->piece, at->step);
+        return rnnd__fail(RNND_EDATA,
+                          "%s: %s[%zu][%zu]: a step must be a list of notes", at->path,
+                          at->part, at->piece, at->step);
     memset(row, 0, KEYS * sizeof *row);
     for (size_t i = 0; i < json_array_size(step); i++) {
         const json_t *note = json_array_get(step, i);
         json_int_t key = json_integer_value(note);
         if (!json_is_integer(note))
-            return rnnd__fail(RNND_EDATA, "%s: %s[%zu][%zu][%zu]: a note is an integer",
+            return rnnd__fail(RNND_EDATA,
+                              "%s: %s[%zu][%zu][%zu]: a note must be an integer",
                               at->path, at->part, at->piece, at->step, i);
         if (key < LOWEST || key >= LOWEST + KEYS)
-            return rnnd__fail(RNND_EDATA,
-                              "%s: %s[%zu][%zu][%zu] = %lld: notes run from %d to %d",
-                              at->path, at->part, at->piece, at->step, i,
-                              (long long)key, LOWEST, LOWEST + KEYS - 1);
+            return rnnd__fail(
+                RNND_EDATA, "%s: %s[%zu][%zu][%zu] = %lld: notes must be from %d to %d",
+                at->path, at->part, at->piece, at->step, i, (long long)key, LOWEST,
+                LOWEST + KEYS - 1);
         row[key - LOWEST] = 1;
     }
     return 0;
@@ -44,7 +46,7 @@ static int read_piece(struct place *at, const json_t *piece, struct rnnd__conten
 {
     float row[KEYS];
     if (!json_is_array(piece))
-        return rnnd__fail(RNND_EDATA, "%s: %s[%zu]: a piece is a list of steps",
+        return rnnd__fail(RNND_EDATA, "%s: %s[%zu]: a piece must be a list of steps",
                           at->path, at->part, at->piece);
     size_t steps = json_array_size(piece);
     for (at->step = 0; at->step < steps; at->step++) {
@@ -55,12 +57,12 @@ static int read_piece(struct place *at, const json_t *piece, struct rnnd__conten
             RNND_TRY(rnnd__list_add(&out->values, row, KEYS));
     }
     if (steps < 2)
-        rnnd__log_warn("%s: %s[%zu] has %zu steps and gives an empty sequence",
+        rnnd__log_warn("%s: %s[%zu] has %zu steps, which make an empty sequence",
                        at->path, at->part, at->piece, steps);
     return rnnd__contents_end_sequence(out);
 }
 
-/* The member to read: the one named, or the only one. */
+/* Selects the part to read: the named one, or the only one. */
 static int choose_part(const char *path, json_t *root, const char *name,
                        const char **part, json_t **pieces)
 {
@@ -80,11 +82,12 @@ static int choose_part(const char *path, json_t *root, const char *name,
         }
     }
     if (name)
-        return rnnd__fail(RNND_EDATA, "%s: no part is called %s; there are: %s", path,
-                          name, known);
-    return rnnd__fail(RNND_EUSAGE,
-                      "%s: --part NAME says which part to read; there are: %s", path,
-                      known);
+        return rnnd__fail(RNND_EDATA, "%s: no part is named %s; parts: %s", path, name,
+                          *known ? known : "none");
+    if (!*known)
+        return rnnd__fail(RNND_EDATA, "%s: contains no parts", path);
+    return rnnd__fail(RNND_EUSAGE, "%s: use --part NAME to select a part; parts: %s",
+                      path, known);
 }
 
 static int read_file(const char *path, const char *name, struct rnnd__contents *out)
@@ -121,4 +124,5 @@ static int read_music(const struct rnnd_options *opt, char *const *inputs, int c
     return 0;
 }
 
-const struct rnnd__format rnnd__format_music = {"music-json", " part ", read_music};
+static const char *const options[] = {"part", "split", "seed", NULL};
+const struct rnnd__format rnnd__format_music = {"music-json", options, read_music};

@@ -1,6 +1,6 @@
 /*
- * npy.c - one array of NumPy's .npy format: a header that is a Python dictionary, then
- * the elements. Booleans, integers and floats of 2, 4 and 8 bytes are read.
+ * npy.c - one array of NumPy's .npy format: a header, which is a Python dictionary,
+ * then the elements. Supports booleans, integers, and floats of 2, 4 and 8 bytes.
  */
 #include "formats/npy.h"
 
@@ -16,7 +16,7 @@ void rnnd__npy_clear(struct rnnd__npy *array)
 
 /* ---- header */
 
-/* Where the value of a key begins, NULL if there is none. */
+/* The start of a key's value, NULL if there is none. */
 static const char *value_of(const char *header, const char *key)
 {
     const char *at = strstr(header, key);
@@ -33,9 +33,9 @@ static int parse_type(const char *name, const char *at, struct rnnd__npy *out)
         (out->size == 1 || out->size == 2 || out->size == 4 || out->size == 8) &&
         (out->kind != 'f' || out->size > 1);
     if (!known)
-        return rnnd__fail(
-            RNND_EDATA, "%s: elements of type %s; numbers are wanted", name,
-            at ? rnnd__text_shown(at, strcspn(at, ",}"), shown) : "unknown");
+        return rnnd__fail(RNND_EDATA, "%s: element type %s is not supported", name,
+                          at ? rnnd__text_shown(at, strcspn(at, ",}"), shown)
+                             : "unknown");
     out->swapped = order == (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? '>' : '<');
     return 0;
 }
@@ -44,13 +44,13 @@ static int parse_shape(const char *name, const char *at, struct rnnd__npy *out)
 {
     out->count = 1;
     if (!at || *at != '(')
-        return rnnd__fail(RNND_EDATA, "%s: no shape in its header", name);
+        return rnnd__fail(RNND_EDATA, "%s: missing shape in the header", name);
     for (at++; *at && *at != ')';) {
         char *end;
         long long n = strtoll(at, &end, 10);
         if (end == at || n < 0 || out->rank == 4 ||
             __builtin_mul_overflow(out->count, (int64_t)n, &out->count))
-            return rnnd__fail(RNND_EDATA, "%s: its shape cannot be read", name);
+            return rnnd__fail(RNND_EDATA, "%s: invalid shape in the header", name);
         out->dim[out->rank++] = n;
         at = end + strspn(end, ", L");
     }
@@ -70,7 +70,7 @@ int rnnd__npy_parse(const char *name, char *bytes, size_t size, struct rnnd__npy
             head |= (size_t)b[10] << 16 | (size_t)b[11] << 24;
     }
     if (head == 0 || head > size - start)
-        return rnnd__fail(RNND_EDATA, "%s: not an array of NumPy", name);
+        return rnnd__fail(RNND_EDATA, "%s: not a NumPy array", name);
     header = strndup(bytes + start, head);
     if (!header)
         return rnnd__fail_memory(head, "a header");
@@ -82,8 +82,9 @@ int rnnd__npy_parse(const char *name, char *bytes, size_t size, struct rnnd__npy
     out->data = bytes + start + head;
     if (__builtin_mul_overflow((size_t)out->count, (size_t)out->size, &need) ||
         need > size - start - head)
-        status = rnnd__fail(RNND_EDATA, "%s: cut off: %zu bytes of elements are there",
-                            name, size - start - head);
+        status = rnnd__fail(
+            RNND_EDATA, "%s: truncated: %zu bytes, but %lld elements of %d bytes", name,
+            size - start - head, (long long)out->count, out->size);
 done:
     free(header);
     return status;
@@ -100,7 +101,7 @@ static double half(uint16_t bits)
     return bits >> 15 ? -value : value;
 }
 
-/* Place of element i in memory where an array is stored by columns. */
+/* Position in memory of element i of a column-major array. */
 static int64_t by_columns(const struct rnnd__npy *a, int64_t i)
 {
     int64_t at = 0, stride = a->count;

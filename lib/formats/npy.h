@@ -7,17 +7,17 @@
 #include "formats/text.h"
 
 struct rnnd__npy {
-    /* the whole member, owned; NULL = there is none */
+    /* the whole file, owned; NULL = no array */
     char *bytes;
-    /* behind the header */
+    /* after the header */
     const char *data;
     /* 'b', 'i', 'u', 'f' */
     char kind;
-    /* bytes an element */
+    /* bytes per element */
     int size;
-    /* of the other byte order than this machine's */
+    /* byte order differs from this machine's */
     bool swapped;
-    /* stored by columns (fortran_order) */
+    /* column-major (fortran_order) */
     bool columns;
     int rank;
     int64_t dim[4];
@@ -25,12 +25,12 @@ struct rnnd__npy {
     int64_t count;
 };
 
-/* Reads the header of bytes, which the array takes. name is for messages: "f.npz:
+/* Parses the header of bytes, which the array then owns. name is for messages: "f.npz:
    inputs". */
 RNND_CHECKED int rnnd__npy_parse(const char *name, char *bytes, size_t size,
                                  struct rnnd__npy *out);
 void rnnd__npy_clear(struct rnnd__npy *array);
-/* Element i, counted by rows; integers beyond 2^53 are rounded. */
+/* Element i in row-major order; integers beyond 2^53 are rounded. */
 double rnnd__npy_at(const struct rnnd__npy *array, int64_t i);
 
 #endif

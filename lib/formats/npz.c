@@ -1,6 +1,6 @@
 /*
- * npz.c - arrays of NumPy in a ZIP file, as np.savez writes them: inputs; offsets or
- * lengths; perhaps targets, num_classes, vocab_size.
+ * npz.c - NumPy arrays in a ZIP file, as written by np.savez: inputs, offsets or
+ * lengths, and optionally targets, num_classes and vocab_size.
  */
 #include "formats/npy.h"
 
@@ -22,11 +22,11 @@ struct npz {
     const char *path;
     struct rnnd__npy array[ARRAYS];
     struct rnnd__contents *out;
-    /* of this file */
+    /* in this file */
     int64_t sequences, steps;
-    /* as the file says, 0 = it does not */
+    /* num_classes and vocab_size, 0 = not given */
     int64_t classes, vocab;
-    /* step of `out` where this file begins */
+    /* step of `out` where this file starts */
     int64_t first;
 };
 
@@ -41,23 +41,23 @@ static int read_member(const char *path, zip_t *zip, int which, struct rnnd__npy
     snprintf(shown, sizeof shown, "%s: %s", path, array_name[which]);
     if (zip_stat(zip, name, 0, &info) != 0)
         return 0;
-    /* Deflate packs 1032 bytes into one at best: more is a lie. */
+    /* Deflate compresses by a factor of 1032 at most; a larger one means damage. */
     if (info.size / 1100 > info.comp_size)
-        return rnnd__fail(RNND_EDATA, "%s: cannot be unpacked", shown);
-    RNND_TRY(rnnd__new((size_t)info.size, 1, shown, &bytes));
+        return rnnd__fail(RNND_EDATA, "%s: cannot be decompressed", shown);
+    RNND_TRY(RNND_NEW(&bytes, info.size, shown));
     zip_file_t *member = zip_fopen(zip, name, 0);
     zip_int64_t n = 0, got = 0;
     while (member && got < (zip_int64_t)info.size &&
            (n = zip_fread(member, bytes + got, info.size - (zip_uint64_t)got)) > 0)
         got += n;
-    char more; /* the checksum is looked at behind the end */
+    char more; /* reading past the end verifies the checksum */
     bool whole =
         member && got == (zip_int64_t)info.size && zip_fread(member, &more, 1) == 0;
     if (member && zip_fclose(member) != 0)
         whole = false;
     if (!whole) {
         free(bytes);
-        return rnnd__fail(RNND_EDATA, "%s: cannot be unpacked", shown);
+        return rnnd__fail(RNND_EDATA, "%s: cannot be decompressed", shown);
     }
     return rnnd__npy_parse(shown, bytes, (size_t)info.size, out);
 }
@@ -65,13 +65,13 @@ static int read_member(const char *path, zip_t *zip, int which, struct rnnd__npy
 static int read_members(struct npz *z)
 {
     int code, status = 0;
-    FILE *file = fopen(z->path, "rb"); /* for the system's reason */
+    FILE *file = fopen(z->path, "rb"); /* gives the system's error text */
     if (!file)
         return rnnd__fail(RNND_EFILE, "%s: %m", z->path);
     fclose(file);
     zip_t *zip = zip_open(z->path, ZIP_RDONLY | ZIP_CHECKCONS, &code);
     if (!zip)
-        return rnnd__fail(RNND_EDATA, "%s: not an intact .npz (ZIP) file", z->path);
+        return rnnd__fail(RNND_EDATA, "%s: not a valid .npz (ZIP) file", z->path);
     for (int i = 0; i < ARRAYS && status == 0; i++)
         status = read_member(z->path, zip, i, &z->array[i]);
     zip_discard(zip);
@@ -95,12 +95,12 @@ static int fail_value(const struct npz *z, int which, int64_t i, const char *rul
 static int check_rank(const struct npz *z, int which, int rank)
 {
     if (z->array[which].rank != rank)
-        return rnnd__fail(RNND_EDATA, "%s: %s has %d dimensions, %d are wanted",
-                          z->path, array_name[which], z->array[which].rank, rank);
+        return rnnd__fail(RNND_EDATA, "%s: %s has %d dimensions, expected %d", z->path,
+                          array_name[which], z->array[which].rank, rank);
     return 0;
 }
 
-/* All elements as integers from low on, appended. */
+/* Appends all elements, which must be integers from low on. */
 static int take_ids(const struct npz *z, int which, int64_t low, struct rnnd__list *out)
 {
     const struct rnnd__npy *a = &z->array[which];
@@ -108,14 +108,15 @@ static int take_ids(const struct npz *z, int which, int64_t low, struct rnnd__li
         double v = rnnd__npy_at(a, i);
         if (!(v >= (double)low && v < INT32_MAX && v == floor(v)))
             return fail_value(z, which, i,
-                              low < 0 ? "labels are integers from 0, -1 = ignored"
-                                      : "ids are integers from 0");
+                              low < 0
+                                  ? "labels must be integers from 0, or -1 = ignored"
+                                  : "token ids must be integers from 0");
         RNND_TRY(rnnd__list_add(out, &(int32_t){(int32_t)v}, 1));
     }
     return 0;
 }
 
-/* All elements as floats, appended. */
+/* Appends all elements as floats. */
 static int take_floats(const struct npz *z, int which, struct rnnd__list *out)
 {
     const struct rnnd__npy *a = &z->array[which];
@@ -129,7 +130,7 @@ static int take_floats(const struct npz *z, int which, struct rnnd__list *out)
         if (isinf(to[i]) || (which == INPUTS && isnan(to[i])))
             return fail_value(z, which, i, "not a finite 32-bit float");
         if (answers && (v < 0 || v > 1))
-            return fail_value(z, which, i, "answers of multilabel lie between 0 and 1");
+            return fail_value(z, which, i, "multilabel targets must be from 0 to 1");
     }
     return 0;
 }
@@ -141,7 +142,7 @@ static int take_count(const struct npz *z, int which, int64_t *out)
         return 0;
     double v = a->count == 1 ? rnnd__npy_at(a, 0) : NAN;
     if (!(v >= 1 && v <= INT32_MAX && v == floor(v)))
-        return rnnd__fail(RNND_EDATA, "%s: %s: one integer from 1 is wanted", z->path,
+        return rnnd__fail(RNND_EDATA, "%s: %s must be one positive integer", z->path,
                           array_name[which]);
     *out = (int64_t)v;
     return 0;
@@ -149,32 +150,39 @@ static int take_count(const struct npz *z, int which, int64_t *out)
 
 /* ---- sequences */
 
-/* Appends where this file's sequences end. */
+/* Appends the ends of this file's sequences. */
 static int take_ends(struct npz *z)
 {
     int which = z->array[OFFSETS].bytes ? OFFSETS : LENGTHS;
     const struct rnnd__npy *a = &z->array[which];
     if (!a->bytes)
-        return rnnd__fail(RNND_EDATA, "%s: has neither offsets nor lengths", z->path);
+        return rnnd__fail(RNND_EDATA, "%s: has no array named offsets or lengths",
+                          z->path);
     RNND_TRY(check_rank(z, which, 1));
     double end = 0;
     for (int64_t i = 0; i < a->count; i++) {
         double v = rnnd__npy_at(a, i), before = end;
         end = which == OFFSETS ? v : end + v;
         if (v != floor(v) || (which == OFFSETS && i == 0 && v != 0))
+            return fail_value(
+                z, which, i,
+                "offsets and lengths must be integers, the first offset 0");
+        if (end < before)
             return fail_value(z, which, i,
-                              "offsets and lengths are integers, the first offset 0");
-        if (end < before || !(end <= (double)z->steps))
+                              which == OFFSETS ? "offsets must not decrease"
+                                               : "lengths must not be negative");
+        if (!(end <= (double)z->steps))
             return fail_value(z, which, i,
-                              "falls, or lies beyond the last step of inputs");
+                              "the sequence ends after the last step of inputs");
         int64_t at = z->first + (int64_t)end;
         if (which == LENGTHS || i > 0)
             RNND_TRY(rnnd__list_add(&z->out->offsets, &at, 1));
     }
     z->sequences = a->count - (which == OFFSETS && a->count > 0);
     if (end != (double)z->steps)
-        return rnnd__fail(RNND_EDATA, "%s: %s end at %.0f, inputs has %lld steps",
-                          z->path, array_name[which], end, (long long)z->steps);
+        return rnnd__fail(RNND_EDATA,
+                          "%s: %s end at step %.0f, but inputs has %lld steps", z->path,
+                          array_name[which], end, (long long)z->steps);
     return 0;
 }
 
@@ -183,16 +191,17 @@ static int take_inputs(struct npz *z, bool is_first)
     const struct rnnd__npy *a = &z->array[INPUTS];
     struct rnnd__contents *out = z->out;
     if (!a->bytes)
-        return rnnd__fail(RNND_EDATA, "%s: has no array inputs", z->path);
+        return rnnd__fail(RNND_EDATA, "%s: has no array named inputs", z->path);
     bool tokens = a->rank == 1 && a->kind != 'f';
     if (!tokens && (a->rank != 2 || a->dim[1] == 0))
         return rnnd__fail(RNND_EDATA,
-                          "%s: inputs are floats [steps, features], or integers "
-                          "[steps] as token ids",
+                          "%s: inputs must be floats [steps, features] or integers "
+                          "[steps], as token ids",
                           z->path);
     int64_t width = tokens ? 0 : a->dim[1];
     if (!is_first && width != out->inputs)
-        return rnnd__fail(RNND_EDATA, "%s: inputs have %lld columns, those before %lld",
+        return rnnd__fail(RNND_EDATA,
+                          "%s: inputs has %lld columns, but in earlier files %lld",
                           z->path, (long long)width, (long long)out->inputs);
     z->first = rnnd__contents_steps(out);
     out->inputs = width;
@@ -203,7 +212,7 @@ static int take_inputs(struct npz *z, bool is_first)
 
 /* ---- targets */
 
-/* What the targets are for, where --task does not say it. */
+/* Infers the task from the shape of targets, without --task. */
 static int guess_task(const struct npz *z, int *task)
 {
     const struct rnnd__npy *a = &z->array[TARGETS];
@@ -214,7 +223,8 @@ static int guess_task(const struct npz *z, int *task)
     bool sequences = a->rank > 0 && a->dim[0] == z->sequences;
     bool steps = a->rank > 0 && a->dim[0] == z->steps;
     if (sequences == steps || a->rank > 2)
-        return rnnd__fail(RNND_EUSAGE, "%s: --task says what the targets are for",
+        return rnnd__fail(RNND_EUSAGE,
+                          "%s: the shape of targets does not show the task; use --task",
                           z->path);
     if (a->rank == 1)
         *task = sequences ? RNND_CLASSIFY : RNND_TAG;
@@ -232,27 +242,30 @@ static int take_targets(struct npz *z, bool is_first)
     bool wanted = rnnd__task_stores_targets(out->task);
     bool classes = rnnd__task_has_classes(out->task);
     if (!a->bytes && wanted)
-        return rnnd__fail(RNND_EDATA, "%s: has no array targets; task %s needs it",
+        return rnnd__fail(RNND_EDATA,
+                          "%s: has no array named targets, which task %s needs",
                           z->path, rnnd_task_name(out->task));
     if (!wanted)
         return 0;
     RNND_TRY(check_rank(z, TARGETS, classes ? 1 : 2));
     int64_t rows = rnnd_task_is_stepwise(out->task) ? z->steps : z->sequences;
     if (a->dim[0] != rows)
-        return rnnd__fail(RNND_EDATA, "%s: targets have %lld rows, task %s has %lld",
-                          z->path, (long long)a->dim[0], rnnd_task_name(out->task),
-                          (long long)rows);
+        return rnnd__fail(
+            RNND_EDATA, "%s: targets has %lld rows, but task %s needs %lld", z->path,
+            (long long)a->dim[0], rnnd_task_name(out->task), (long long)rows);
     if (classes)
         return take_ids(z, TARGETS, -1, &out->labels);
-    if (a->dim[1] == 0 || (!is_first && out->outputs != a->dim[1]))
-        return rnnd__fail(RNND_EDATA, "%s: targets have %lld columns%s", z->path,
-                          (long long)a->dim[1],
-                          is_first ? "" : ", those before other ones");
+    if (a->dim[1] == 0)
+        return rnnd__fail(RNND_EDATA, "%s: targets has no columns", z->path);
+    if (!is_first && out->outputs != a->dim[1])
+        return rnnd__fail(RNND_EDATA,
+                          "%s: targets has %lld columns, but in earlier files %lld",
+                          z->path, (long long)a->dim[1], (long long)out->outputs);
     out->outputs = a->dim[1];
     return take_floats(z, TARGETS, &out->values);
 }
 
-/* ---- all of it */
+/* ---- the reader */
 
 static int read_file(struct npz *z, const struct rnnd_options *opt, bool is_first)
 {
@@ -268,27 +281,28 @@ static int read_file(struct npz *z, const struct rnnd_options *opt, bool is_firs
         z->out->task = (enum rnnd_task)task;
     }
     if (z->out->task == RNND_LM && z->out->inputs)
-        return rnnd__fail(RNND_EDATA, "%s: inputs are features; lm needs token ids",
+        return rnnd__fail(RNND_EDATA,
+                          "%s: inputs are features, but task lm needs token ids",
                           z->path);
     return take_targets(z, is_first);
 }
 
-/* How many ids there are: what the files say, or one more than the highest. */
-static int count_ids(const struct rnnd__list *ids, int64_t said, const char *what,
+/* The number of ids: the one given in the files, or one more than the highest id. */
+static int count_ids(const struct rnnd__list *ids, int64_t given, const char *what,
                      int64_t *out)
 {
     const int32_t *id = ids->at;
     int64_t highest = 0;
     for (int64_t i = 0; i < ids->count; i++)
         highest = id[i] > highest ? id[i] : highest;
-    if (said && highest >= said)
+    if (given && highest >= given)
         return rnnd__fail(RNND_EDATA, "%s is %lld, but %lld occurs", what,
-                          (long long)said, (long long)highest);
-    if (!said)
+                          (long long)given, (long long)highest);
+    if (!given)
         rnnd__log_info(
-            "%s = %lld: the highest that occurs, plus 1 (an array %s can say it)", what,
+            "%s = %lld: the highest value plus 1; an array named %s can set it", what,
             (long long)highest + 1, what);
-    *out = said ? said : highest + 1;
+    *out = given ? given : highest + 1;
     return 0;
 }
 
@@ -325,4 +339,5 @@ static int read_npz(const struct rnnd_options *opt, char *const *inputs, int cou
 
 #endif
 
-const struct rnnd__format rnnd__format_npz = {"npz", " task ", read_npz};
+static const char *const options[] = {"task", "split", "seed", NULL};
+const struct rnnd__format rnnd__format_npz = {"npz", options, read_npz};

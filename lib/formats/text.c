@@ -6,9 +6,20 @@
 #include "base/file.h"
 
 #include <math.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+
+int rnnd__text_fail_at(const char *path, int64_t line, const char *format, ...)
+{
+    char problem[2048];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(problem, sizeof problem, format, args);
+    va_end(args);
+    return rnnd__fail(RNND_EDATA, "%s:%lld: %s", path, (long long)line, problem);
+}
 
 /* Text contains no NUL bytes. */
 static int check_text(const struct rnnd__text *text)
@@ -19,8 +30,7 @@ static int check_text(const struct rnnd__text *text)
         return 0;
     for (const char *c = text->data; c < nul; c++)
         line += *c == '\n';
-    return rnnd__fail(RNND_EDATA, "%s:%lld: not a text file: it contains a NUL byte",
-                      text->path, (long long)line);
+    return rnnd__text_fail(text->path, line, "not a text file: it contains a NUL byte");
 }
 
 int rnnd__text_read(const char *path, struct rnnd__text *out)

@@ -1,5 +1,5 @@
 /*
- * text.h - text files for the readers: whole in memory, line by line, numbers.
+ * text.h - text files for the readers: a whole file in memory, lines, numbers.
  */
 #ifndef RNND_FORMATS_TEXT_H
 #define RNND_FORMATS_TEXT_H
@@ -9,44 +9,49 @@
 
 struct rnnd__text {
     const char *path;
-    /* ends with a NUL behind size */
+    /* with a NUL after `size` bytes */
     char *data;
-    /* at: where the next line begins */
+    /* at: the start of the next line */
     size_t size, at;
-    /* number of the line last given, from 1 */
+    /* number of the last line read, from 1 */
     int64_t line;
 };
 
-/* Reads all of a file; EFILE where that fails, EDATA where it holds NUL bytes. A
-   byte order mark is skipped. */
+/* Reads a whole file; EFILE if that fails, EDATA if it contains NUL bytes. Skips a byte
+   order mark. */
 RNND_CHECKED int rnnd__text_read(const char *path, struct rnnd__text *out);
 void rnnd__text_clear(struct rnnd__text *text);
-/* The next line without its end (\n or \r\n); false behind the last. */
+/* The next line without its end (\n or \r\n); false after the last. */
 bool rnnd__text_line(struct rnnd__text *text, const char **line, size_t *length);
 
-/* What a field holds once blanks around it are gone. */
+/* EDATA: "PATH:LINE: " and a message. */
+#define rnnd__text_fail(...) rnnd__below_zero(rnnd__text_fail_at(__VA_ARGS__))
+int rnnd__text_fail_at(const char *path, int64_t line, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* What a field contains, without surrounding blanks. */
 enum rnnd__field {
     RNND_FIELD_NUMBER,
     RNND_FIELD_EMPTY,
     RNND_FIELD_NOT_FINITE,
     RNND_FIELD_WORD
 };
-/* *value is set for numbers. The byte behind the field must exist. */
+/* Sets *value for numbers. The byte after the field must be readable. */
 enum rnnd__field rnnd__text_number(const char *field, size_t length, float *value);
-/* Cuts blanks off both ends. */
+/* Removes blanks at both ends. */
 void rnnd__text_trim(const char **field, size_t *length);
-/* Whether two texts are the same but for the case of ASCII letters. */
+/* Whether a text of this length equals a word, ignoring the case of ASCII letters. */
 bool rnnd__text_is(const char *text, size_t length, const char *word);
 
-/* Texts of a string array of another data set, appended to a list of char *; EDATA
-   where it has none. */
+/* Appends the strings of an array in another data set to a list of char *; EDATA if the
+   array is missing. */
 RNND_CHECKED int rnnd__format_texts_of(const char *path, const char *object,
                                        struct rnnd__list *out);
 
-/* A piece of a file for a message: at most 40 bytes, no control characters. "%s" */
+/* Text from a file, shortened for a message to 40 bytes without control characters. */
 const char *rnnd__text_shown(const char *text, size_t length, char shown[48]);
 
-/* The readers, one a file. */
+/* The readers, one per file. */
 extern const struct rnnd__format rnnd__format_csv, rnnd__format_music, rnnd__format_npz,
     rnnd__format_text_chars, rnnd__format_text_words, rnnd__format_ts;
 

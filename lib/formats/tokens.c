@@ -1,5 +1,5 @@
 /*
- * tokens.c - vocabularies, ids and sequences of running text.
+ * tokens.c - vocabularies, token ids and sequences of text.
  */
 #include "formats/tokens.h"
 
@@ -50,7 +50,7 @@ static int by_frequency(const void *a, const void *b)
     return x->number < y->number ? -1 : 1;
 }
 
-/* The texts of a new vocabulary. */
+/* Makes a vocabulary from the tokens read. */
 static int count_vocabulary(const struct rnnd__tokens *t, const char *const *fixed,
                             int64_t size, struct rnnd__list *vocab)
 {
@@ -64,7 +64,7 @@ static int count_vocabulary(const struct rnnd__tokens *t, const char *const *fix
         RNND_TRY_GOTO(rnnd__list_add_text(vocab, fixed[k], strlen(fixed[k])));
         int64_t there = rnnd__dictionary_find(&t->seen, fixed[k], strlen(fixed[k]));
         if (there >= 0)
-            ranked[there].uses = 0; /* has its place already */
+            ranked[there].uses = 0; /* already in the vocabulary */
     }
     qsort(ranked, (size_t)n, sizeof *ranked, by_frequency);
     for (int64_t i = 0; i < n && ranked[i].uses && (!size || vocab->count < size);
@@ -77,7 +77,8 @@ done:
     return status;
 }
 
-/* Ids as first seen become places in the vocabulary; unknown ones that of fixed[0]. */
+/* Turns numbers by first appearance into ids of the vocabulary; unknown tokens get the
+   id of fixed[0]. */
 static int renumber(const struct rnnd__tokens *t, const char *const *fixed,
                     struct rnnd__contents *out, int64_t *unknown)
 {
@@ -87,7 +88,7 @@ static int renumber(const struct rnnd__tokens *t, const char *const *fixed,
     int64_t number, n = t->seen.texts.count;
     RNND_TRY_GOTO(RNND_NEW(&place, n, "a vocabulary"));
     for (int64_t i = 0; i < out->token.count; i++) {
-        const char *text = ((char **)out->token.at)[i];
+        const char *text = rnnd__list_text(&out->token, i);
         RNND_TRY_GOTO(rnnd__dictionary_add(&places, text, strlen(text), &number));
     }
     int32_t none = (int32_t)rnnd__dictionary_find(&places, fixed[0], strlen(fixed[0]));
@@ -106,7 +107,7 @@ done:
     return status;
 }
 
-/* A vocabulary of another data set must have what these texts need, each text once. */
+/* A vocabulary of another data set must have the fixed tokens and no duplicates. */
 static int check_vocabulary(const char *path, const struct rnnd__list *vocab,
                             const char *const *fixed)
 {
@@ -114,16 +115,16 @@ static int check_vocabulary(const char *path, const struct rnnd__list *vocab,
     int status = 0;
     for (int64_t i = 0; i < vocab->count && status == 0; i++) {
         int64_t number;
-        const char *text = ((char **)vocab->at)[i];
+        const char *text = rnnd__list_text(vocab, i);
         status = rnnd__dictionary_add(&places, text, strlen(text), &number);
         if (status == 0 && number != i)
             status = rnnd__fail(RNND_EDATA,
-                                "%s: /vocab[%lld] = \"%.40s\": the same as [%lld]",
+                                "%s: /vocab[%lld] = \"%.40s\" repeats /vocab[%lld]",
                                 path, (long long)i, text, (long long)number);
     }
     for (int k = 0; fixed[k] && status == 0; k++)
         if (rnnd__dictionary_find(&places, fixed[k], strlen(fixed[k])) < 0)
-            status = rnnd__fail(RNND_EDATA, "%s: /vocab: has no %s", path, fixed[k]);
+            status = rnnd__fail(RNND_EDATA, "%s: /vocab has no %s", path, fixed[k]);
     rnnd__dictionary_clear(&places);
     return status;
 }

@@ -1,18 +1,18 @@
 /*
- * tokens.h - what the two readers of running text share: from tokens with their texts
- * to numbered ids and sequences.
+ * tokens.h - shared by the two text readers: turns tokens into ids, a vocabulary and
+ * sequences.
  */
 #ifndef RNND_FORMATS_TOKENS_H
 #define RNND_FORMATS_TOKENS_H
 
 #include "formats/text.h"
 
-/* Tokens as they come, numbered by first appearance, with the ends of lines. */
+/* Tokens as read, numbered by first appearance, and the ends of lines. */
 struct rnnd__tokens {
     struct rnnd__dictionary seen;
     /* int32_t */
     struct rnnd__list ids;
-    /* int64_t, one a line */
+    /* int64_t, one per line */
     struct rnnd__list ends;
 };
 
@@ -21,10 +21,10 @@ void rnnd__tokens_clear(struct rnnd__tokens *tokens);
 RNND_CHECKED int rnnd__tokens_add(struct rnnd__tokens *tokens, const char *text,
                                   size_t bytes);
 RNND_CHECKED int rnnd__tokens_end_line(struct rnnd__tokens *tokens);
-/* Numbers the tokens and cuts sequences: a line each, or blocks. The vocabulary is
-   that of --vocab-from, or: the `fixed` texts first, the others by falling
-   frequency, equal ones as first seen, `size` in all (0 = no limit). A text outside
-   it is fixed[0]. */
+/* Numbers the tokens and cuts them into sequences: lines, or blocks of --block tokens.
+   The vocabulary is that of --vocab-from, or else the `fixed` tokens followed by the
+   others in order of falling frequency, then of first appearance: `size` tokens in all
+   (0 = no limit). A token outside the vocabulary becomes fixed[0]. */
 RNND_CHECKED int rnnd__tokens_finish(struct rnnd__tokens *tokens,
                                      const struct rnnd_options *opt,
                                      const char *const *fixed, int64_t size,

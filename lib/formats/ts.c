@@ -1,7 +1,6 @@
 /*
- * ts.c - the .ts text format of the UEA and UCR archives: a header of @ lines, then a
- * case per line, its dimensions separated by colons, their values by commas, the class
- * at the end.
+ * ts.c - the .ts text format of the UEA and UCR archives: a header of @ lines, then one
+ * case per line. Colons separate dimensions, commas their values; the class comes last.
  */
 #include "formats/text.h"
 
@@ -13,21 +12,22 @@
 struct ts {
     struct rnnd__text text;
     struct rnnd__contents *out;
-    /* 0 until known */
+    /* 0 = not known yet */
     int64_t dimensions;
-    /* all cases have @seriesLength, */
+    /* @equalLength: all cases have the same length, */
     bool equal;
-    /* or 0 where it is not given */
+    /* @seriesLength, 0 = not given */
     int64_t length;
-    /* what ends a case: a class, a number */
+    /* a case ends with a class, or with a number */
     bool labels, targets;
     struct rnnd__dictionary classes;
     /* float [dimensions, steps] of one case */
     struct rnnd__list values;
 };
 
-/* Where in a line: the number of the field, from 1. */
-#define AT_LINE(ts) (ts)->text.path, (long long)(ts)->text.line
+/* Fails at the current line. */
+#define fail_line(ts, ...) \
+    rnnd__text_fail((ts)->text.path, (ts)->text.line, __VA_ARGS__)
 
 /* ---- header */
 
@@ -57,19 +57,18 @@ static bool is(struct word w, const char *text)
 static int read_truth(const struct ts *ts, struct word key, struct word w, bool *out)
 {
     if (!is(w, "true") && !is(w, "false"))
-        return rnnd__fail(RNND_EDATA, "%s:%lld: %.*s is true or false", AT_LINE(ts),
-                          (int)key.length, key.at);
+        return fail_line(ts, "%.*s must be true or false", (int)key.length, key.at);
     *out = is(w, "true");
     return 0;
 }
 
-static int read_whole(const struct ts *ts, struct word key, struct word w, int64_t *out)
+static int read_count(const struct ts *ts, struct word key, struct word w, int64_t *out)
 {
     char *end;
     long long n = strtoll(w.at, &end, 10);
     if (w.length == 0 || end != w.at + w.length || n < 1 || n > INT32_MAX)
-        return rnnd__fail(RNND_EDATA, "%s:%lld: %.*s is a number from 1", AT_LINE(ts),
-                          (int)key.length, key.at);
+        return fail_line(ts, "%.*s must be a positive integer", (int)key.length,
+                         key.at);
     *out = n;
     return 0;
 }
@@ -80,12 +79,10 @@ static int read_classes(struct ts *ts, const char *at, const char *end)
     for (struct word w; (w = next_word(&at, end)).length;) {
         RNND_TRY(rnnd__dictionary_add(&ts->classes, w.at, w.length, &number));
         if (number != ts->classes.texts.count - 1 || number < before)
-            return rnnd__fail(RNND_EDATA, "%s:%lld: class %.*s stands there twice",
-                              AT_LINE(ts), (int)w.length, w.at);
+            return fail_line(ts, "class %.*s is listed twice", (int)w.length, w.at);
     }
     if (ts->classes.texts.count == 0)
-        return rnnd__fail(RNND_EDATA, "%s:%lld: @classLabel true names no class",
-                          AT_LINE(ts));
+        return fail_line(ts, "@classLabel true lists no classes");
     return 0;
 }
 
@@ -95,9 +92,9 @@ static int read_header_line(struct ts *ts, const char *line, size_t length)
     struct word key = next_word(&at, end), value = next_word(&at, end);
     bool truth;
     if (is(key, "@dimensions") || is(key, "@dimension"))
-        return read_whole(ts, key, value, &ts->dimensions);
+        return read_count(ts, key, value, &ts->dimensions);
     if (is(key, "@seriesLength"))
-        return read_whole(ts, key, value, &ts->length);
+        return read_count(ts, key, value, &ts->length);
     if (is(key, "@equalLength"))
         return read_truth(ts, key, value, &ts->equal);
     if (is(key, "@univariate")) {
@@ -106,21 +103,19 @@ static int read_header_line(struct ts *ts, const char *line, size_t length)
     } else if (is(key, "@timeStamps")) {
         RNND_TRY(read_truth(ts, key, value, &truth));
         if (truth)
-            return rnnd__fail(RNND_EDATA,
-                              "%s:%lld: @timeStamps true: time stamps are not read; "
-                              "steps are taken as equally far apart",
-                              AT_LINE(ts));
+            return fail_line(ts, "@timeStamps true is not supported: steps must be "
+                                 "equally spaced");
     } else if (is(key, "@classLabel")) {
         RNND_TRY(read_truth(ts, key, value, &ts->labels));
         if (ts->labels)
             return read_classes(ts, at, end);
     } else if (is(key, "@targetLabel")) {
         return read_truth(ts, key, value, &ts->targets);
-    } /* @problemName, @missing and others decide nothing here */
+    } /* @problemName, @missing and others are not needed */
     return 0;
 }
 
-/* Up to and with @data. */
+/* Reads the header, including the line @data. */
 static int read_header(struct ts *ts)
 {
     const char *line;
@@ -137,11 +132,11 @@ static int read_header(struct ts *ts)
             return 0;
         }
         if (line[0] != '@')
-            return rnnd__fail(RNND_EDATA, "%s:%lld: a line of the header begins with @",
-                              AT_LINE(ts));
+            return fail_line(ts, "header lines must begin with @");
         RNND_TRY(read_header_line(ts, line, length));
     }
-    return rnnd__fail(RNND_EDATA, "%s: no line @data: not a .ts file", ts->text.path);
+    return rnnd__fail(RNND_EDATA, "%s: not a .ts file: it has no @data line",
+                      ts->text.path);
 }
 
 /* ---- cases */
@@ -159,12 +154,12 @@ static int read_dimension(struct ts *ts, const char *at, const char *end,
         float value;
         enum rnnd__field kind = rnnd__text_number(at, (size_t)(to - at), &value);
         if (kind != RNND_FIELD_NUMBER)
-            return rnnd__fail(
-                RNND_EDATA, "%s:%lld: dimension %lld, value %lld: %s \"%s\"",
-                AT_LINE(ts), (long long)dimension, (long long)n,
-                kind == RNND_FIELD_WORD && *at != '?' ? "not a number:"
-                                                      : "missing or not finite:",
-                rnnd__text_shown(at, (size_t)(to - at), shown));
+            return fail_line(ts, "dimension %lld, value %lld: %s \"%s\"",
+                             (long long)dimension, (long long)n,
+                             kind == RNND_FIELD_WORD && *at != '?'
+                                 ? "not a number:"
+                                 : "missing or not finite:",
+                             rnnd__text_shown(at, (size_t)(to - at), shown));
         RNND_TRY(rnnd__list_add(&ts->values, &value, 1));
         at = to + 1;
     }
@@ -177,9 +172,8 @@ static int read_label(struct ts *ts, const char *at, size_t length)
     rnnd__text_trim(&at, &length);
     int32_t label = (int32_t)rnnd__dictionary_find(&ts->classes, at, length);
     if (label < 0)
-        return rnnd__fail(RNND_EDATA,
-                          "%s:%lld: class \"%s\" is not among those of @classLabel",
-                          AT_LINE(ts), rnnd__text_shown(at, length, shown));
+        return fail_line(ts, "class \"%s\" is not listed by @classLabel",
+                         rnnd__text_shown(at, length, shown));
     return rnnd__list_add(&ts->out->labels, &label, 1);
 }
 
@@ -188,12 +182,12 @@ static int read_target(struct ts *ts, const char *at, size_t length)
     char shown[48];
     float value;
     if (rnnd__text_number(at, length, &value) != RNND_FIELD_NUMBER)
-        return rnnd__fail(RNND_EDATA, "%s:%lld: target \"%s\" is not a finite number",
-                          AT_LINE(ts), rnnd__text_shown(at, length, shown));
+        return fail_line(ts, "target \"%s\" is not a finite number",
+                         rnnd__text_shown(at, length, shown));
     return rnnd__list_add(&ts->out->values, &value, 1);
 }
 
-/* The case's values are [dimensions, steps]; steps come first in a data file. */
+/* Transposes the values of a case from [dimensions, steps] to [steps, dimensions]. */
 static int add_steps(struct ts *ts, int64_t steps)
 {
     int64_t I = ts->dimensions, before = ts->out->features.count;
@@ -222,13 +216,12 @@ static int read_case(struct ts *ts, const char *line, size_t length)
     bool last = ts->labels || ts->targets;
     int64_t fields = count_fields(line, end) - last, steps = 0;
     if (fields < 1)
-        return rnnd__fail(RNND_EDATA, "%s:%lld: a class alone, without values",
-                          AT_LINE(ts));
+        return fail_line(ts, "no values before the class or target");
     if (ts->dimensions == 0)
         ts->dimensions = fields;
     if (fields != ts->dimensions)
-        return rnnd__fail(RNND_EDATA, "%s:%lld: %lld dimensions, %lld are wanted",
-                          AT_LINE(ts), (long long)fields, (long long)ts->dimensions);
+        return fail_line(ts, "%lld dimensions, expected %lld", (long long)fields,
+                         (long long)ts->dimensions);
     ts->out->inputs = ts->dimensions;
     ts->values.count = 0;
     for (int64_t d = 1; d <= fields; d++) {
@@ -240,16 +233,14 @@ static int read_case(struct ts *ts, const char *line, size_t length)
         if (d == 1)
             steps = n;
         if (n != steps)
-            return rnnd__fail(RNND_EDATA,
-                              "%s:%lld: dimension %lld has %lld values, dimension 1 "
-                              "has %lld",
-                              AT_LINE(ts), (long long)d, (long long)n,
-                              (long long)steps);
+            return fail_line(ts,
+                             "dimension %lld has %lld values, but dimension 1 has %lld",
+                             (long long)d, (long long)n, (long long)steps);
         at = to + 1;
     }
     if (ts->equal && ts->length && steps != ts->length)
-        return rnnd__fail(RNND_EDATA, "%s:%lld: %lld steps; @seriesLength is %lld",
-                          AT_LINE(ts), (long long)steps, (long long)ts->length);
+        return fail_line(ts, "%lld steps, but @seriesLength is %lld", (long long)steps,
+                         (long long)ts->length);
     if (ts->labels)
         RNND_TRY(read_label(ts, at, (size_t)(end - at)));
     if (ts->targets)
@@ -271,21 +262,22 @@ static int read_cases(struct ts *ts)
 
 /* ---- files */
 
-/* What must be the same in all inputs: the first decides. */
+/* Checks what must be the same in all inputs. */
 static int compare_headers(const struct ts *ts, const struct ts *first)
 {
     const char *path = ts->text.path, *other = first->text.path;
     int64_t n = ts->classes.texts.count;
     if (ts->labels != first->labels || ts->targets != first->targets)
-        return rnnd__fail(RNND_EDATA, "%s: labelled otherwise than %s", path, other);
+        return rnnd__fail(RNND_EDATA, "%s: @classLabel or @targetLabel differs from %s",
+                          path, other);
     bool same = n == first->classes.texts.count;
     for (int64_t i = 0; i < n && same; i++)
         same = strcmp(rnnd__dictionary_text(&ts->classes, i),
                       rnnd__dictionary_text(&first->classes, i)) == 0;
     if (!same)
-        return rnnd__fail(RNND_EDATA, "%s: @classLabel is not that of %s", path, other);
+        return rnnd__fail(RNND_EDATA, "%s: @classLabel differs from %s", path, other);
     if (ts->dimensions && first->dimensions && ts->dimensions != first->dimensions)
-        return rnnd__fail(RNND_EDATA, "%s: %lld dimensions, %s has %lld", path,
+        return rnnd__fail(RNND_EDATA, "%s: %lld dimensions, but %s has %lld", path,
                           (long long)ts->dimensions, other,
                           (long long)first->dimensions);
     return 0;
@@ -298,7 +290,7 @@ static void clear(struct ts *ts)
     rnnd__list_clear(&ts->values);
 }
 
-/* first: the first file, NULL for itself. */
+/* first: the first file, NULL when reading that one. */
 static int read_file(struct ts *ts, const char *path, struct ts *first)
 {
     ts->values.size = sizeof(float);
@@ -319,11 +311,7 @@ static int name_classes(struct ts *ts, struct rnnd__contents *out)
     out->task = ts->labels ? RNND_CLASSIFY : ts->targets ? RNND_REGRESS : RNND_NO_TASK;
     out->outputs = ts->targets;
     out->classes = ts->classes.texts.count;
-    for (int64_t i = 0; i < out->classes; i++) {
-        const char *name = rnnd__dictionary_text(&ts->classes, i);
-        RNND_TRY(rnnd__list_add_text(&out->class, name, strlen(name)));
-    }
-    return 0;
+    return rnnd__list_add_texts(&out->class, &ts->classes.texts);
 }
 
 static int read_ts(const struct rnnd_options *opt, char *const *inputs, int count,
@@ -343,4 +331,5 @@ static int read_ts(const struct rnnd_options *opt, char *const *inputs, int coun
     return status;
 }
 
-const struct rnnd__format rnnd__format_ts = {"ts", " ", read_ts};
+static const char *const options[] = {"split", "seed", NULL};
+const struct rnnd__format rnnd__format_ts = {"ts", options, read_ts};

@@ -1,8 +1,9 @@
 /*
- * words.c - running text by word: split at blanks, a line is a sequence and ends with
- * <eos>.
+ * words.c - text as words separated by blanks: a line is a sequence, ended by <eos>.
  */
 #include "formats/tokens.h"
+
+#include <string.h>
 
 static const char *const fixed[] = {"<unk>", "<eos>", NULL};
 
@@ -23,7 +24,7 @@ static int read_line(struct rnnd__tokens *tokens, const char *line, size_t lengt
         while (line < end && is_blank(*line))
             line++;
     }
-    RNND_TRY(rnnd__tokens_add(tokens, fixed[1], sizeof "<eos>" - 1));
+    RNND_TRY(rnnd__tokens_add(tokens, fixed[1], strlen(fixed[1])));
     return rnnd__tokens_end_line(tokens);
 }
 
@@ -54,5 +55,6 @@ static int read_words(const struct rnnd_options *opt, char *const *inputs, int c
     return status;
 }
 
-const struct rnnd__format rnnd__format_text_words = {
-    "text-words", " vocab-size vocab-from block ", read_words};
+static const char *const options[] = {"vocab-size", "vocab-from", "block",
+                                      "split",      "seed",       NULL};
+const struct rnnd__format rnnd__format_text_words = {"text-words", options, read_words};

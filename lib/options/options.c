@@ -122,6 +122,25 @@ bool rnnd__options_given(const struct rnnd_options *opt, const char *name)
     return i >= 0 && opt->given[i] != RNND_FROM_DEFAULT;
 }
 
+static bool is_in(const char *const *list, const char *word)
+{
+    while (*list && strcmp(*list, word) != 0)
+        list++;
+    return *list != NULL;
+}
+
+const char *rnnd__options_other(const struct rnnd_options *opt,
+                                enum rnnd__command command, const char *const *taken)
+{
+    for (int i = 0; i < OPT_COUNT; i++) {
+        const struct rnnd__option *option = &rnnd__options[i];
+        if (option->commands & command && opt->given[i] != RNND_FROM_DEFAULT &&
+            !is_in(taken, option->name))
+            return option->name;
+    }
+    return NULL;
+}
+
 int rnnd__options_overlay(struct rnnd_options *opt, const struct rnnd_options *over)
 {
     for (int i = 0; i < OPT_COUNT; i++) {

@@ -55,6 +55,10 @@ RNND_CHECKED int rnnd__options_overlay(struct rnnd_options *opt,
                                        const struct rnnd_options *over);
 /* Whether a file or the command line has set an option. */
 bool rnnd__options_given(const struct rnnd_options *opt, const char *name);
+/* The first option of a command that was given and is not in the NULL-terminated list
+   `taken`; NULL = none. */
+const char *rnnd__options_other(const struct rnnd_options *opt,
+                                enum rnnd__command command, const char *const *taken);
 /* The type of an option's value. */
 enum rnnd__option_kind {
     /* yes or no */

@@ -98,7 +98,7 @@ expect 0 1 eval "$work/m.h5" --data "$work/series.h5"
 "$TOOL" params "$work/plain.h5" rnn.weight_ih_l0=5x3:1 rnn.weight_hh_l0=5x5:1 \
     rnn.bias_ih_l0=5:0 rnn.bias_hh_l0=5:0 head.bias=4:0 head.weight=4x5:1
 expect 0 1 import "$work/plain.h5" "$work/m.h5" --task tag
-said "taken for those of nn.RNN's default, rnn_tanh; --cell rnn_relu"
+said "assuming cell rnn_tanh, the default of nn.RNN; use --cell rnn_relu"
 expect 0 1 import "$work/plain.h5" "$work/m.h5" --task tag --cell rnn_relu
 told "rnn_relu"
 [ ! -s "$work/err" ] || fault "import says $(cat "$work/err")"
@@ -121,13 +121,13 @@ refuse() {
     [ ! -e "$work/none.h5" ] || fault "$*: leaves a file"
 }
 refuse 2 "export needs MODEL and OUTPUT" export "$work/relu"
-refuse 2 "too many operands: x" import a b x
-refuse 2 "name it .safetensors or .h5" export "$work/relu" "$work/model.pt"
-refuse 2 "read and would be overwritten" export "$(last relu)" "$(last relu)"
+refuse 2 "unexpected operand x" import a b x
+refuse 2 "use a name ending in .safetensors or .h5" export "$work/relu" "$work/model.pt"
+refuse 2 "is an input and would be overwritten" export "$(last relu)" "$(last relu)"
 refuse 4 "$work/nothing: No such file" export "$work/nothing" "$work/none.h5"
 refuse 4 "none/x" export "$work/relu" "$work/none/x"
-refuse 2 "a checkpoint is HDF5" import "$work/relu-export.h5" "$work/none.safetensors"
-refuse 2 "read and would be overwritten" import "$work/bare.h5" "$work/bare.h5" --task tag
+refuse 2 "a checkpoint is an HDF5 file" import "$work/relu-export.h5" "$work/none.safetensors"
+refuse 2 "is an input and would be overwritten" import "$work/bare.h5" "$work/bare.h5" --task tag
 refuse 4 "No such file" import "$work/nothing" "$work/none.h5"
 refuse 2 "does not name the task of its model" import "$work/bare.h5" "$work/none.h5"
 refuse 2 "its arrays have 3 gates, --cell has 4" import "$work/bare.h5" "$work/none.h5" --task tag --cell lstm

@@ -15,15 +15,15 @@ refuses() {
 }
 
 # ---- commands
-refuses 2 "nothing to do; rnn_dist help lists the commands"
+refuses 2 "no command and no options; see rnn_dist help"
 refuses 2 "unknown command trian; did you mean train?" trian
-refuses 2 "unknown command x.h5; rnn_dist help lists them" x.h5
+refuses 2 "unknown command x.h5; see rnn_dist help" x.h5
 refuses 2 "train needs --data FILE; see rnn_dist help train" train
 refuses 2 "train needs --data FILE; see rnn_dist help train" --hidden 5
-refuses 2 "train: too many operands: x; see rnn_dist help train" train --data d x
+refuses 2 "train: unexpected operand x; see rnn_dist help train" train --data d x
 refuses 2 "eval needs MODEL; see rnn_dist help eval" eval --data d
 refuses 2 "eval needs --data FILE; see rnn_dist help eval" eval m
-refuses 2 "eval: too many operands: n; see rnn_dist help eval" eval m --data d n
+refuses 2 "eval: unexpected operand n; see rnn_dist help eval" eval m --data d n
 refuses 2 "predict needs --out FILE or --csv FILE" predict m --data d
 
 # ---- options

@@ -17,7 +17,7 @@ run_train() {
 # ---- train
 run_train --run-dir "$work/run"
 [ ! -s "$work/out" ] || fault "train prints $(cat "$work/out")"
-said "validation loss" "6 updates done after" "see $work/run"
+said "validation loss" "finished at update 6 after" "see $work/run"
 run_train --run-dir "$work/quiet" --progress none
 [ ! -s "$work/err" ] || fault "--progress none says $(cat "$work/err")"
 
@@ -110,7 +110,7 @@ cp "$work/more.h5" "$work/copy.h5"
 for output in out csv; do
     for input in more m; do
         predicts 2 "--$output" "$work/$input.h5"
-        said "$work/$input.h5 is read and would be overwritten"
+        said "$work/$input.h5 is an input and would be overwritten"
     done
 done
 cmp "$work/more.h5" "$work/copy.h5" || fault "predict changes its data"
@@ -118,7 +118,7 @@ predicts 2 --out "$work/p" --csv "$work/p"
 said "$work/p would be written twice"
 [ ! -e "$work/p" ] || fault "a refused prediction left a file"
 expect 2 1 train --data "$work/good.h5" --run-dir "$work/none" --trace "$work/good.h5"
-said "$work/good.h5 is read and would be overwritten"
+said "$work/good.h5 is an input and would be overwritten"
 
 predicts 0 --csv "$work/plain.csv"
 mkfifo "$work/pipe"
