@@ -1,10 +1,11 @@
 /*
- * own_loop.c - a training loop of one's own: a GRU, on nothing but the public header.
+ * own_loop.c - a custom training loop for a GRU, using only the public header.
  *
  *     mpirun -np 4 --bind-to none ./own_loop train.h5 model.h5
  *
- * Any number of ranks makes the same updates: the plan says which sequences make one,
- * each rank takes its share of them, and the sums over all ranks are divided once.
+ * Any number of ranks makes the same updates: the plan says which sequences make up an
+ * update, each rank takes its shard of them, and the sums over all ranks are divided
+ * once.
  */
 #include <rnn_dist.h>
 
@@ -56,7 +57,7 @@ static int set_up(struct loop *l, const char *path)
     return rnnd_optim_new(l->model, &l->opt, &l->optim);
 }
 
-/* Loss and gradient of this rank's share of a plan entry: sums, not means. */
+/* Loss and gradient of this rank's shard of a plan entry: sums, not means. */
 static int gradient(struct loop *l, int64_t entry, int64_t update,
                     struct rnnd_loss *loss)
 {
@@ -92,7 +93,8 @@ static int run(struct loop *l)
         double norm;
         rnnd_plan_epoch(l->plan, epoch);
         for (int64_t entry = 0; entry < rnnd_plan_entries(l->plan); entry++) {
-            /* A rank that fails tells the others here, so that none waits for it. */
+            /* Passes on a failure of this rank, so that the others do not wait for
+               it. */
             int status = gradient(l, entry, update++, &loss);
             TRY(rnnd_reducer_finish(l->reducer, status, NULL, &loss));
             TRY(rnnd_optim_step(l->optim, &loss, 0.005, &norm));

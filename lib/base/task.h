@@ -1,18 +1,18 @@
 /*
- * task.h - what sets the tasks apart, in one table for all rooms that treat some of
- * them alike: names, targets, metrics.
+ * task.h - the properties of each task, in one table for all rooms: name, targets,
+ * metric.
  */
 #ifndef RNND_TASK_H
 #define RNND_TASK_H
 
 #include "rnn_dist.h"
 
-/* What one target is. */
+/* The kind of a target, and how it is stored. */
 enum rnnd__target_kind {
     RNND__NO_TARGET,
     /* one of O named classes: int32 */
     RNND__TARGET_CLASS,
-    /* one of V tokens, the next of the input: not stored */
+    /* the next of the V tokens of the input: not stored */
     RNND__TARGET_TOKEN,
     /* O numbers: float */
     RNND__TARGET_VALUES,
@@ -22,17 +22,17 @@ enum rnnd__target_kind {
 
 struct rnnd__task_traits {
     const char *name;
-    /* of an evaluation, NULL = none */
+    /* the metric of an evaluation, NULL = none */
     const char *metric;
     enum rnnd__target_kind target;
     /* targets belong to steps rather than sequences */
     bool stepwise;
 };
 
-/* Of RNND_NO_TASK where task is none of the enum. */
+/* The properties of a task; those of RNND_NO_TASK for a value outside the enum. */
 const struct rnnd__task_traits *rnnd__task(enum rnnd_task task);
 
-/* The task of this name; false where there is none. */
+/* The task of this name; false if there is none. */
 bool rnnd__task_find(const char *name, enum rnnd_task *out);
 
 /* Whether targets are classes that the data set numbers from 0. */
@@ -41,21 +41,22 @@ static inline bool rnnd__task_has_classes(enum rnnd_task task)
     return rnnd__task(task)->target == RNND__TARGET_CLASS;
 }
 
-/* Whether one of O outputs is right: a class or a token; softmax and cross-entropy. */
+/* Whether the target is one of the O outputs, a class or a token: softmax and
+   cross-entropy. */
 static inline bool rnnd__task_is_categorical(enum rnnd_task task)
 {
     return rnnd__task_has_classes(task) ||
            rnnd__task(task)->target == RNND__TARGET_TOKEN;
 }
 
-/* Whether a data set stores targets for it. */
+/* Whether data sets store targets for the task. */
 static inline bool rnnd__task_stores_targets(enum rnnd_task task)
 {
     enum rnnd__target_kind kind = rnnd__task(task)->target;
     return kind != RNND__NO_TARGET && kind != RNND__TARGET_TOKEN;
 }
 
-/* Columns of a stored target: 1 where it is one number, else `outputs`. */
+/* Numbers per target: `outputs` for values and answers, else 1. */
 static inline int64_t rnnd__task_target_width(enum rnnd_task task, int64_t outputs)
 {
     enum rnnd__target_kind kind = rnnd__task(task)->target;

@@ -1,5 +1,5 @@
 /*
- * timeline.c - spans of a rank's time, as sums and, where they are kept, one by one.
+ * timeline.c - the spans of a rank's time, as sums and, if kept, one by one.
  */
 #include "base/timeline.h"
 
@@ -36,7 +36,8 @@ double rnnd__timeline_now(void)
     return on ? rnnd__clock() : 0;
 }
 
-/* Past the bound, or without memory, spans are left out; their sums are not. */
+/* Past the limit, or without memory, the span is dropped; it still counts in the
+   sums. */
 static void keep(struct rnnd__span span)
 {
     if (count == room && room < MOST_SPANS) {

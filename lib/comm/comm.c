@@ -1,9 +1,9 @@
 /*
  * comm.c - the public functions of the communicator, and the world of one.
  *
- * Picks MPI or a world of one from the launcher's variables, keeps the rule that a
- * broken communicator fails at once instead of waiting again, and builds agreement and
- * host tables on the few operations of the table. Must not know MPI.
+ * Chooses MPI or a world of one by the environment of the launcher, makes a broken
+ * communicator fail at once instead of waiting again, and implements agreement and the
+ * table of hosts with the operations of comm.h. Does not use MPI itself.
  */
 #include "comm/comm.h"
 
@@ -12,6 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/status.h"
 
@@ -24,7 +25,7 @@ static void self_close(struct rnnd_comm *comm)
 
 static void self_abort(struct rnnd_comm *comm, int code)
 {
-    (void)comm, (void)code; /* nobody waits for this process */
+    (void)comm, (void)code; /* no other rank waits */
 }
 
 static int self_sum(struct rnnd_comm *comm, double *value, int count)
@@ -74,7 +75,6 @@ static int self_sum_wait(struct rnnd_comm *comm)
 }
 
 static const struct rnnd__comm_ops self_ops = {
-    .name = "self",
     .overlaps = false,
     .close = self_close,
     .abort = self_abort,
@@ -99,16 +99,16 @@ static int self_open(struct rnnd_comm **out)
 
 /* ---- open and close */
 
-/* srun without PMIx starts copies that do not know of each other; each would train
-   alone and write to the same folder. Only a step of srun has SLURM_STEP_NUM_TASKS: a
-   batch script and a shell of salloc have not, whatever the job's -n is. */
+/* srun without PMIx starts independent processes: each would train alone and write to
+   the same folder. SLURM_STEP_NUM_TASKS is set only in a step of srun, not in a batch
+   script or a shell of salloc. */
 static int refuse_single_copies(void)
 {
     const char *rank = getenv("SLURM_PROCID"), *tasks = getenv("SLURM_STEP_NUM_TASKS");
     if (rank && tasks && atoi(tasks) > 1)
         return rnnd__fail(RNND_ECOMM,
-                          "task %s of %s of a Slurm step has no MPI world: use "
-                          "`srun --mpi=pmix`",
+                          "task %s of %s of a Slurm step was started without MPI: "
+                          "use `srun --mpi=pmix`",
                           rank, tasks);
     return 0;
 }
@@ -139,7 +139,7 @@ int rnnd_comm_open(double timeout, struct rnnd_comm **out)
     rnnd__log_rank(comm->rank, comm->size);
     int status = exchange_hosts(comm);
     if (status < 0) {
-        comm->broken = true; /* the peers may be waiting for this rank */
+        rnnd__failure_keep(&comm->broken, status); /* others may wait for this rank */
         rnnd_comm_close(comm);
         return status;
     }
@@ -151,7 +151,7 @@ void rnnd_comm_close(struct rnnd_comm *comm)
 {
     if (!comm)
         return;
-    char(*host)[RNND_HOST_NAME] = comm->host; /* closing may still name it */
+    char(*host)[RNND_HOST_NAME] = comm->host; /* messages while closing may use it */
     comm->ops->close(comm);
     free(host);
 }
@@ -176,11 +176,6 @@ const char *rnnd__comm_host(const struct rnnd_comm *comm, int rank)
     return comm->host[rank];
 }
 
-const char *rnnd__comm_name(const struct rnnd_comm *comm)
-{
-    return comm->ops->name;
-}
-
 bool rnnd__comm_overlaps(const struct rnnd_comm *comm)
 {
     return comm->ops->overlaps;
@@ -193,61 +188,59 @@ void rnnd_comm_at_update(struct rnnd_comm *comm, int64_t update)
 
 /* ---- collectives */
 
-/* Peers are lost: waiting for them again would only cost another deadline. */
-static int intact(const struct rnnd_comm *comm)
+/* Other ranks are lost: waiting for them again would only cost another timeout. */
+int rnnd__comm_intact(const struct rnnd_comm *comm)
 {
-    return comm->broken ? rnnd__fail(RNND_ECOMM, "%s", comm->why) : 0;
+    return comm->broken.status < 0 ? rnnd__fail(RNND_ECOMM, "%s", comm->broken.text)
+                                   : 0;
 }
 
 static int keep(struct rnnd_comm *comm, int status)
 {
-    if (status < 0 && !comm->broken) {
-        comm->broken = true;
-        snprintf(comm->why, sizeof comm->why, "%s", rnnd_status_detail());
-    }
+    rnnd__failure_keep(&comm->broken, status);
     return status;
 }
 
 int rnnd_comm_sum(struct rnnd_comm *comm, double *value, int count)
 {
-    RNND_TRY(intact(comm));
+    RNND_TRY(rnnd__comm_intact(comm));
     return keep(comm, comm->ops->sum(comm, value, count));
 }
 
 int rnnd_comm_max(struct rnnd_comm *comm, int64_t *value, int count)
 {
-    RNND_TRY(intact(comm));
+    RNND_TRY(rnnd__comm_intact(comm));
     return keep(comm, comm->ops->max(comm, value, count));
 }
 
 int rnnd_comm_broadcast(struct rnnd_comm *comm, void *data, size_t bytes)
 {
-    RNND_TRY(intact(comm));
+    RNND_TRY(rnnd__comm_intact(comm));
     return keep(comm, comm->ops->broadcast(comm, data, bytes));
 }
 
 int rnnd__comm_allgather(struct rnnd_comm *comm, const void *record, size_t bytes,
                          void *all)
 {
-    RNND_TRY(intact(comm));
+    RNND_TRY(rnnd__comm_intact(comm));
     return keep(comm, comm->ops->allgather(comm, record, bytes, all));
 }
 
 int rnnd__comm_sum_begin(struct rnnd_comm *comm, struct rnnd_backend *be,
                          struct rnnd__buf buf, int64_t count, const char *label)
 {
-    RNND_TRY(intact(comm));
+    RNND_TRY(rnnd__comm_intact(comm));
     return keep(comm, comm->ops->sum_begin(comm, be, buf, count, label));
 }
 
 int rnnd__comm_sum_wait(struct rnnd_comm *comm)
 {
-    RNND_TRY(intact(comm));
+    RNND_TRY(rnnd__comm_intact(comm));
     return keep(comm, comm->ops->sum_wait(comm));
 }
 
-/* Sizes go to all ranks, and rank 0 says whether it has the room, before anything is
-   sent: nobody is left sending to a rank that gave up. */
+/* Before anything is sent all ranks know the sizes and whether rank 0 has the memory:
+   no rank is left sending to one that gave up. */
 int rnnd_comm_gather(struct rnnd_comm *comm, const void *data, size_t bytes, void **all,
                      size_t *size)
 {
@@ -275,13 +268,13 @@ done:
     return status;
 }
 
-/* The larger the code, the lower the failing rank; 0 = all is well. */
+/* A larger code means a lower failing rank; 0 means that none failed. */
 int rnnd_comm_agree(struct rnnd_comm *comm, int status)
 {
     int64_t code = 0;
     if (status < 0)
         code = ((int64_t)(INT32_MAX - comm->rank) << 8) | (-status & 255);
-    if (comm->broken && status < 0)
+    if (comm->broken.status < 0 && status < 0)
         return status;
     RNND_TRY(rnnd_comm_max(comm, &code, 1));
     if (code == 0)
@@ -292,9 +285,37 @@ int rnnd_comm_agree(struct rnnd_comm *comm, int status)
     return rnnd__fail_elsewhere((enum rnnd_status)common, failed);
 }
 
+/* ---- waiting for other ranks */
+
+struct rnnd__comm_wait rnnd__comm_wait_begin(void)
+{
+    return (struct rnnd__comm_wait){0, rnnd__clock()};
+}
+
+/* Between two calls at most a second is counted: while this process itself was stopped
+   or suspended, no other rank was late. */
+int rnnd__comm_wait_on(const struct rnnd_comm *comm, struct rnnd__comm_wait *wait,
+                       const char *what)
+{
+    const double longest_step = 1.0;
+    double now = rnnd__clock(), step = now - wait->last;
+    char when[48] = "before the first update";
+    wait->seconds += step < longest_step ? step : longest_step;
+    wait->last = now;
+    if (wait->seconds <= comm->timeout)
+        return 0;
+    if (comm->update >= 0)
+        snprintf(when, sizeof when, "in update %lld", (long long)comm->update);
+    return rnnd__fail(RNND_ECOMM,
+                      "rank %d on %s timed out after %g s (--comm-timeout) waiting for "
+                      "the %s %s: another rank died, hangs or is late",
+                      comm->rank, comm->host ? comm->host[comm->rank] : "this host",
+                      comm->timeout, what, when);
+}
+
 /* ---- cores */
 
-/* Room for 8192 processors, the most that Linux is built for. */
+/* Bits for 8192 processors, the most that Linux supports. */
 enum { MASK_BYTES = 1024 };
 
 struct cores {
@@ -308,7 +329,8 @@ int rnnd_comm_sharers(struct rnnd_comm *comm, int *sharers)
     memset(&own, 0, sizeof own);
     memcpy(own.host, comm->host[comm->rank], sizeof own.host);
     if (sched_getaffinity(0, sizeof own.mask, (cpu_set_t *)own.mask) != 0)
-        memset(own.mask, 0, sizeof own.mask); /* unknown: as if all ranks here shared */
+        memset(own.mask, 0,
+               sizeof own.mask); /* assume that ranks of a host share cores */
     void *all = NULL;
     int status = rnnd__new((size_t)comm->size, sizeof own, "affinity masks", &all);
     RNND_TRY_GOTO(rnnd_comm_agree(comm, status));

@@ -1,92 +1,108 @@
 /*
- * comm.h - the communicator inside the library: its table of operations, sums of
- * gradients, and what is known of the peers.
+ * comm.h - the communicator inside the library: its table of operations, gradient sums,
+ * and what is known about the other ranks.
  *
- * comm.c holds the public functions and the world of one; comm_mpi.c is the
- * only file that knows MPI. A further communicator (NCCL) brings its own table and
- * forwards to another what it leaves to it. Knows memory of back ends, but no model and
- * no training.
+ * comm.c has the public functions and the world of one; only comm_mpi.c uses MPI;
+ * comm_nccl.c has gradient sums by NCCL and forwards everything else. Knows device
+ * memory, but no model and no training.
  */
 #ifndef RNND_COMM_H
 #define RNND_COMM_H
 
 #include "backend.h"
+#include "base/status.h"
 #include "rnn_dist.h"
 
 enum { RNND_HOST_NAME = 65 };
 
-/* All ranks call the same operations in the same order. 0 or a negative status; after a
-   failure the communicator is broken, and none of these but close and abort is called
-   again. */
+/* The operations of a communicator. All ranks call the same ones in the same order.
+   They return 0 or a negative status; after a failure the communicator is broken, and
+   only close and abort are called. */
 struct rnnd__comm_ops {
-    const char *name;
-    /* Whether sums make progress on their own, so that it pays to begin them early. */
+    /* whether gradient sums progress in the background, so that it pays to start
+       early */
     bool overlaps;
     void (*close)(struct rnnd_comm *);
     void (*abort)(struct rnnd_comm *, int code);
 
-    /* host memory, small; each waits */
+    /* small arrays in host memory; each waits for its result */
     int (*sum)(struct rnnd_comm *, double *value, int count);
     int (*max)(struct rnnd_comm *, int64_t *value, int count);
     int (*broadcast)(struct rnnd_comm *, void *data, size_t bytes);
     int (*allgather)(struct rnnd_comm *, const void *record, size_t bytes, void *all);
-    /* size [ranks] is known to all; all: rank 0 only, room for every rank's bytes in
-       order */
+    /* size [ranks] is the same on all ranks; rank 0 receives the data of all ranks, in
+       order, in `all`, which is NULL elsewhere */
     int (*gather)(struct rnnd_comm *, const void *data, const size_t *size, void *all);
 
-    /* floats of a back end, in place */
+    /* device memory, in place: as rnnd__comm_sum_begin() and rnnd__comm_sum_wait() */
     int (*sum_begin)(struct rnnd_comm *, struct rnnd_backend *, struct rnnd__buf,
                      int64_t count, const char *label);
     int (*sum_wait)(struct rnnd_comm *);
 };
 
-/* Head of every communicator's own struct. */
+/* The first member of the struct of every communicator. */
 struct rnnd_comm {
     const struct rnnd__comm_ops *ops;
     int rank, size;
-    /* seconds that one wait may take */
+    /* longest time, in seconds, that one wait may take */
     double timeout;
-    /* under way; -1 = none yet */
+    /* the current update, -1 before the first */
     int64_t update;
-    /* [size], owned */
+    /* [size] host name of each rank, owned */
     char (*host)[RNND_HOST_NAME];
-    /* an operation failed: peers are out of step */
-    bool broken;
-    /* and its text */
-    char why[512];
+    /* the first failure of an operation: from then on ranks are out of step */
+    struct rnnd__failure broken;
 };
 
-/* MPI's; launched: whether a launcher of this MPI started the process (or the caller
-   has initialised MPI). */
+/* Whether a launcher of this MPI started the process, or MPI is initialized already. */
 bool rnnd__comm_mpi_launched(void);
+/* Joins the world of MPI. Collective. */
 RNND_CHECKED int rnnd__comm_mpi_open(double timeout, struct rnnd_comm **out);
 
-/* Starts the sum over all ranks of buf [count] floats, in place. Several may be under
-   way, started in the same order with the same counts on all ranks; buf is not to be
-   touched until sum_wait. label names it in a time-out message and is borrowed until
-   then. Every rank gets the same bits. */
+/* Starts to sum buf, float [count], over all ranks, in place; every rank gets the same
+   bits. Several sums may be in progress, started in the same order and with the same
+   counts on all ranks. buf must not be used until sum_wait. label, borrowed until then,
+   names the sum in the message of a timeout. */
 RNND_CHECKED int rnnd__comm_sum_begin(struct rnnd_comm *comm, struct rnnd_backend *be,
                                       struct rnnd__buf buf, int64_t count,
                                       const char *label);
-/* Waits for all of them. */
+/* Waits for all sums in progress. */
 RNND_CHECKED int rnnd__comm_sum_wait(struct rnnd_comm *comm);
+/* Whether sums run in the background between begin and wait. */
 bool rnnd__comm_overlaps(const struct rnnd_comm *comm);
 
-/* A communicator for the gradient sums of a back end: NCCL's where the back end was
-   opened for it, which leaves the rest to comm; NULL where comm's own sums serve. All
-   ranks call it. Close it before both. */
+/* A communicator for the gradient sums of a back end: by NCCL if the back end was
+   opened for it, with comm for everything else; NULL if comm's own sums are to be used.
+   Close it before comm and be. Collective. */
 RNND_CHECKED int rnnd__comm_open_sums(struct rnnd_comm *comm, struct rnnd_backend *be,
                                       struct rnnd_comm **out);
 
-/* Every rank's record to every rank: all [size * bytes], in rank order. */
+/* Copies every rank's record [bytes] to every rank: all [size * bytes], in rank order.
+   Collective. */
 RNND_CHECKED int rnnd__comm_allgather(struct rnnd_comm *comm, const void *record,
                                       size_t bytes, void *all);
-/* The host that a rank runs on. */
+/* The name of the host that a rank runs on. */
 const char *rnnd__comm_host(const struct rnnd_comm *comm, int rank);
-const char *rnnd__comm_name(const struct rnnd_comm *comm);
 
-/* Ends all ranks with this exit status without waiting for any: for a rank that must
-   leave while others may be inside a collective. Returns only in a world of one. */
+/* Ends all ranks with this exit status without waiting for them: for a rank that must
+   end while others may be in a collective. Returns only in a world of one. */
 void rnnd__comm_abort(struct rnnd_comm *comm, int code);
+
+/* ---- for the files of this room */
+
+/* ECOMM, with the message of the first failure, if the communicator is broken. */
+RNND_CHECKED int rnnd__comm_intact(const struct rnnd_comm *comm);
+
+/* Seconds that a wait for other ranks has taken so far, and the time of the last look
+   at the clock. */
+struct rnnd__comm_wait {
+    double seconds, last;
+};
+
+struct rnnd__comm_wait rnnd__comm_wait_begin(void);
+/* Adds the time since the last call. ECOMM if comm->timeout has passed; `what` names
+   the operation in the message. */
+RNND_CHECKED int rnnd__comm_wait_on(const struct rnnd_comm *comm,
+                                    struct rnnd__comm_wait *wait, const char *what);
 
 #endif

@@ -1,12 +1,11 @@
 /*
  * comm_mpi.c - the communicator over MPI; the only file that includes <mpi.h>.
  *
- * Every operation is nonblocking and waited for with a deadline, so that a peer that
- * died, hangs or left ends the job instead of hanging it. Gradient sums run a ring of
- * its own over point-to-point messages: measured twice as fast as MPI_Iallreduce, as
- * fast as the blocking MPI_Allreduce (which could not keep a deadline), and each
- * element is summed in one place and copied from there, so that all ranks hold the same
- * bits by construction.
+ * Every operation is nonblocking and waited for with a timeout, so that a rank that
+ * died, hangs or has left ends the job instead of blocking it. Gradient sums use a ring
+ * of point-to-point messages: measured twice as fast as MPI_Iallreduce, and as fast as
+ * the blocking MPI_Allreduce, which cannot time out. Each element is summed on one rank
+ * and copied from there, so all ranks have the same bits by construction.
  */
 #include <mpi.h>
 #include <sched.h>
@@ -20,41 +19,41 @@
 #include "comm/comm.h"
 
 enum {
-    /* counts of MPI are int */
+    /* largest message, because counts in MPI are int */
     PIECE_BYTES = 1 << 30,
-    /* floats of one message of the ring */
+    /* floats per message of the ring */
     SEGMENT = 1 << 17,
-    /* shorter sums: latency counts, MPI's own is quicker */
+    /* up to this many floats latency dominates, and MPI_Iallreduce is faster */
     RING_FLOATS = 1 << 14,
     RING_TAG = 1,
     GATHER_TAG = 2
 };
 
-/* A sum that was begun. Nothing would progress it before the wait, so it only stands
-   here. */
+/* A sum that was begun. MPI would not progress it before the wait, so it is only
+   recorded here. */
 struct flight {
     struct rnnd_backend *be;
     struct rnnd__buf buf;
     int64_t count;
     const char *label;
-    /* host memory of the back end, or stage */
+    /* the values: host memory of the back end, or stage */
     float *data;
-    /* owned, kept for the next update */
+    /* [room] owned, kept for the next update */
     float *stage;
-    /* of stage */
     int64_t room;
 };
 
 struct mpi_comm {
     struct rnnd_comm base;
-    /* this file initialised MPI */
+    /* MPI was initialized here */
     bool owned;
-    /* own contexts: control, gradient sums, leaving together */
+    /* separate contexts: small collectives, gradient sums, the barrier before the
+       end */
     MPI_Comm world;
     MPI_Comm sums, leave;
-    /* [SEGMENT] what a neighbour sent */
+    /* [SEGMENT] receives what a neighbour sent */
     float *segment;
-    /* [room] */
+    /* [room] sums in progress, `flights` of them */
     struct flight *flight;
     int flights, room;
 };
@@ -65,13 +64,6 @@ static struct mpi_comm *own(struct rnnd_comm *comm)
 }
 
 /* ---- waiting */
-
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 static int fail_mpi(int code, const char *what)
 {
@@ -88,22 +80,11 @@ static int fail_mpi(int code, const char *what)
             return fail_mpi(code_, what); \
     } while (0)
 
-static int fail_late(const struct rnnd_comm *comm, const char *what)
-{
-    char when[48] = "before the first update";
-    if (comm->update >= 0)
-        snprintf(when, sizeof when, "in update %lld", (long long)comm->update);
-    return rnnd__fail(RNND_ECOMM,
-                      "rank %d on %s waited %g s (--comm-timeout) for the %s %s: "
-                      "a peer died, hangs or is late",
-                      comm->rank, comm->host ? comm->host[comm->rank] : "this host",
-                      comm->timeout, what, when);
-}
-
-/* MPI moves data only inside its calls, and a sleeper slows its peers down as well:
-   messages between processes of a host took ten times as long. So it is tested without
-   pause while a transfer may be under way; the processor is offered to others after the
-   first microseconds, and left to them once a peer is really late. */
+/* MPI moves data only inside its calls, and a sleeping rank slows others down too:
+   messages between processes of a host took ten times as long. So MPI is polled without
+   pause at first, when a transfer may be in progress; after some microseconds the core
+   is offered to other processes, and once another rank is really late, this one
+   sleeps. */
 static void pause_after(double waited)
 {
     const double busy = 20e-6, patient = 2e-3, longest = 50e-6;
@@ -120,45 +101,39 @@ static void pause_after(double waited)
     nanosleep(&t, NULL);
 }
 
-/* Time that this process itself stood still (stopped, suspended) counts little: after a
-   suspended job goes on, nobody is late. */
 static int wait_all(struct rnnd_comm *comm, int count, MPI_Request *request,
                     const char *what)
 {
-    const double longest_step = 1.0;
-    double waited = 0, last = now();
+    struct rnnd__comm_wait wait = rnnd__comm_wait_begin();
     for (;;) {
         int done;
         TRY_MPI(MPI_Testall(count, request, &done, MPI_STATUSES_IGNORE), what);
         if (done)
             return 0;
-        double t = now(), step = t - last;
-        waited += step < longest_step ? step : longest_step;
-        last = t;
-        if (waited > comm->timeout)
-            return fail_late(comm, what);
-        pause_after(waited);
+        RNND_TRY(rnnd__comm_wait_on(comm, &wait, what));
+        pause_after(wait.seconds);
     }
 }
 
 /* ---- small collectives */
 
-static int mpi_sum(struct rnnd_comm *comm, double *value, int count)
+static int reduce(struct rnnd_comm *comm, void *value, int count, MPI_Datatype type,
+                  MPI_Op op, const char *what)
 {
     MPI_Request r;
-    TRY_MPI(MPI_Iallreduce(MPI_IN_PLACE, value, count, MPI_DOUBLE, MPI_SUM,
-                           own(comm)->world, &r),
-            "sum");
-    return wait_all(comm, 1, &r, "sum");
+    TRY_MPI(MPI_Iallreduce(MPI_IN_PLACE, value, count, type, op, own(comm)->world, &r),
+            what);
+    return wait_all(comm, 1, &r, what);
+}
+
+static int mpi_sum(struct rnnd_comm *comm, double *value, int count)
+{
+    return reduce(comm, value, count, MPI_DOUBLE, MPI_SUM, "sum");
 }
 
 static int mpi_max(struct rnnd_comm *comm, int64_t *value, int count)
 {
-    MPI_Request r;
-    TRY_MPI(MPI_Iallreduce(MPI_IN_PLACE, value, count, MPI_INT64_T, MPI_MAX,
-                           own(comm)->world, &r),
-            "maximum");
-    return wait_all(comm, 1, &r, "maximum");
+    return reduce(comm, value, count, MPI_INT64_T, MPI_MAX, "maximum");
 }
 
 static int piece_of(size_t left)
@@ -182,8 +157,9 @@ static int mpi_allgather(struct rnnd_comm *comm, const void *record, size_t byte
                          void *all)
 {
     if (bytes > PIECE_BYTES)
-        return rnnd__fail(RNND_ECOMM, "allgather: %zu bytes are no small record",
-                          bytes);
+        return rnnd__fail(RNND_ECOMM,
+                          "allgather: a record of %zu bytes is too large; at most %d",
+                          bytes, PIECE_BYTES);
     MPI_Request r;
     TRY_MPI(MPI_Iallgather(record, (int)bytes, MPI_BYTE, all, (int)bytes, MPI_BYTE,
                            own(comm)->world, &r),
@@ -220,15 +196,16 @@ static int mpi_gather(struct rnnd_comm *comm, const void *data, const size_t *si
 
 /* ---- sums of floats */
 
-/* Part p of n floats cut into `size` parts of equal length but for the last ones. */
+/* The begin of part p if n floats are cut into `size` parts, of equal length except the
+   last ones. */
 static int64_t part_begin(const struct rnnd_comm *comm, int64_t n, int p)
 {
     int64_t each = (n + comm->size - 1) / comm->size;
     return each * p < n ? each * p : n;
 }
 
-/* One round: part `give` to the right neighbour, part `take` from the left one into
-   `into`. */
+/* One round: sends part `give` to the right neighbour and receives part `take` from the
+   left one in `into`. */
 static int ring_round(struct rnnd_comm *comm, float *x, int64_t n, int give, int take,
                       float *into, const char *label)
 {
@@ -247,9 +224,9 @@ static int ring_round(struct rnnd_comm *comm, float *x, int64_t n, int give, int
     return wait_all(comm, 2, r, label);
 }
 
-/* x [n] becomes the sum over ranks, n <= size * SEGMENT. After round k of the first
-   loop part rank-k-1 holds the sum of k+2 ranks; after the last one, part rank+1 is
-   whole here, and the second loop passes the whole parts around. */
+/* Replaces x [n] by the sum over ranks, n <= size * SEGMENT. After round k of the first
+   loop part rank-k-1 contains the sum of k+2 ranks; after the last round part rank+1 is
+   complete on this rank. The second loop passes the complete parts around. */
 static int ring_sum(struct rnnd_comm *comm, float *x, int64_t n, const char *label)
 {
     struct mpi_comm *mc = own(comm);
@@ -287,7 +264,7 @@ static int sum_floats(struct rnnd_comm *comm, float *x, int64_t n, const char *l
     return 0;
 }
 
-/* The host's view of a flight's buffer, through a copy where there is none. */
+/* Sets f->data: the buffer itself if the host can access it, else a copy. */
 static int stage_down(struct flight *f)
 {
     const struct rnnd__backend_ops *ops = f->be->ops;
@@ -295,7 +272,7 @@ static int stage_down(struct flight *f)
     if (f->data)
         return ops->sync(f->be) < 0 ? rnnd__fail(RNND_EDEVICE, "%s", f->be->error) : 0;
     if (f->room < f->count) {
-        RNND_TRY(RNND_GROW(&f->stage, f->count, "staging of gradients"));
+        RNND_TRY(RNND_GROW(&f->stage, f->count, "a copy of gradients"));
         f->room = f->count;
     }
     f->data = f->stage;
@@ -343,8 +320,8 @@ static int mpi_sum_wait(struct rnnd_comm *comm)
 
 /* ---- open and close */
 
-/* Open MPI learns of its world from its own variables or from PMIx; others from PMI,
-   which srun may set for an Open MPI that cannot use it. */
+/* Open MPI finds its world by its own variables or by PMIx. Other MPIs use PMI, which
+   srun may set also where Open MPI cannot use it. */
 bool rnnd__comm_mpi_launched(void)
 {
     int up;
@@ -379,12 +356,12 @@ static int leave_together(struct mpi_comm *mc)
     return status;
 }
 
-/* MPI_Finalize waits for all ranks without a deadline, so they meet under one first. A
-   broken communicator has no such meeting: the job ends here. */
+/* MPI_Finalize waits for all ranks without a timeout, so they first meet in a barrier
+   with one. If that fails, or the communicator is broken, the job ends here. */
 static void mpi_close(struct rnnd_comm *comm)
 {
     struct mpi_comm *mc = own(comm);
-    if (comm->broken || leave_together(mc) < 0)
+    if (comm->broken.status < 0 || leave_together(mc) < 0)
         mpi_abort(comm, -RNND_ECOMM);
     MPI_Comm_free(&mc->leave);
     MPI_Comm_free(&mc->sums);
@@ -399,7 +376,6 @@ static void mpi_close(struct rnnd_comm *comm)
 }
 
 static const struct rnnd__comm_ops mpi_ops = {
-    .name = "mpi",
     .overlaps = false,
     .close = mpi_close,
     .abort = mpi_abort,
@@ -412,7 +388,7 @@ static const struct rnnd__comm_ops mpi_ops = {
     .sum_wait = mpi_sum_wait,
 };
 
-static int initialise(bool *owned)
+static int initialize(bool *owned)
 {
     int up, level;
     TRY_MPI(MPI_Initialized(&up), "start");
@@ -422,9 +398,9 @@ static int initialise(bool *owned)
     int over;
     TRY_MPI(MPI_Finalized(&over), "start");
     if (over)
-        return rnnd__fail(RNND_ECOMM, "MPI was finalised and cannot start again");
-    setenv("OMPI_MCA_mpi_yield_when_idle", "1",
-           0); /* waiting ranks leave the cores to others */
+        return rnnd__fail(RNND_ECOMM, "MPI was finalized and cannot be started again");
+    /* ranks that wait inside MPI offer their core to others */
+    setenv("OMPI_MCA_mpi_yield_when_idle", "1", 0);
     TRY_MPI(MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &level), "start");
     return 0;
 }
@@ -464,7 +440,7 @@ int rnnd__comm_mpi_open(double timeout, struct rnnd_comm **out)
     mc->base.ops = &mpi_ops;
     mc->base.timeout = timeout;
     mc->base.update = -1;
-    RNND_TRY_GOTO(initialise(&mc->owned));
+    RNND_TRY_GOTO(initialize(&mc->owned));
     RNND_TRY_GOTO(meet(mc));
     *out = &mc->base;
     return 0;

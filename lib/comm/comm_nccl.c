@@ -1,17 +1,15 @@
 /*
- * comm_nccl.c - gradient sums by NCCL, in the CUDA plug-in; the rest goes to the
- * communicator under it.
+ * comm_nccl.c - gradient sums by NCCL, in the CUDA plug-in; everything else is
+ * forwarded to an underlying communicator.
  *
- * A sum runs on the device as soon as its bucket is final, beside the rest of the
- * backward pass. The host asks whether all are done, and gives up when the deadline
- * passes: then the communicator under it counts as broken too, since ranks are out of
- * step.
+ * A sum runs on the device as soon as its bucket is final, during the rest of the
+ * backward pass. The host polls until all sums are done or the timeout passes. A
+ * failure breaks the underlying communicator too, because ranks are then out of step.
  */
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-#include "base/clock.h"
 #include "base/status.h"
 #include "comm/comm.h"
 #include "cuda/plugin.h"
@@ -21,7 +19,7 @@ struct nccl_comm {
     struct rnnd_comm *under;
     const struct rnnd__cuda_plugin *plugin;
     struct rnnd__nccl *nccl;
-    /* of the latest sum */
+    /* label of the latest sum */
     const char *label;
 };
 
@@ -30,7 +28,7 @@ static struct nccl_comm *own(struct rnnd_comm *comm)
     return (struct nccl_comm *)comm;
 }
 
-/* ---- what the one under it does */
+/* ---- forwarded operations */
 
 static void nccl_abort(struct rnnd_comm *comm, int code)
 {
@@ -67,17 +65,10 @@ static int nccl_gather(struct rnnd_comm *comm, const void *data, const size_t *s
 
 /* ---- sums of gradients */
 
-/* Nobody waits for these peers again. */
 static int give_up(struct nccl_comm *n, int status)
 {
-    n->under->broken = true;
-    snprintf(n->under->why, sizeof n->under->why, "%s", rnnd_status_detail());
+    rnnd__failure_keep(&n->under->broken, status);
     return status;
-}
-
-static int intact(const struct nccl_comm *n)
-{
-    return n->under->broken ? rnnd__fail(RNND_ECOMM, "%s", n->under->why) : 0;
 }
 
 static int nccl_sum_begin(struct rnnd_comm *comm, struct rnnd_backend *be,
@@ -85,8 +76,8 @@ static int nccl_sum_begin(struct rnnd_comm *comm, struct rnnd_backend *be,
 {
     struct nccl_comm *n = own(comm);
     char error[256];
-    (void)be; /* the one it was opened for */
-    RNND_TRY(intact(n));
+    (void)be; /* the one that NCCL was opened for */
+    RNND_TRY(rnnd__comm_intact(n->under));
     if (count <= 0)
         return 0;
     n->label = label;
@@ -94,40 +85,23 @@ static int nccl_sum_begin(struct rnnd_comm *comm, struct rnnd_backend *be,
     return status < 0 ? give_up(n, rnnd__fail(status, "%s", error)) : 0;
 }
 
-static int fail_late(const struct nccl_comm *n)
-{
-    const struct rnnd_comm *u = n->under;
-    char when[48] = "before the first update";
-    if (u->update >= 0)
-        snprintf(when, sizeof when, "in update %lld", (long long)u->update);
-    return rnnd__fail(RNND_ECOMM,
-                      "rank %d on %s waited %g s (--comm-timeout) for the %s %s: a "
-                      "peer died, hangs or is late",
-                      u->rank, u->host[u->rank], u->timeout,
-                      n->label ? n->label : "sum", when);
-}
-
-/* As in comm_mpi.c: time that this process stood still counts little. */
 static int nccl_sum_wait(struct rnnd_comm *comm)
 {
-    const double longest_step = 1.0, busy = 200e-6;
+    const double busy = 200e-6;
     const struct timespec nap = {0, 20000};
     struct nccl_comm *n = own(comm);
-    double waited = 0, last = rnnd__clock();
+    struct rnnd__comm_wait wait = rnnd__comm_wait_begin();
     char error[256];
-    RNND_TRY(intact(n));
+    RNND_TRY(rnnd__comm_intact(n->under));
     for (;;) {
         int status = n->plugin->nccl_sum_poll(n->nccl, error);
         if (status < 0)
             return give_up(n, rnnd__fail(status, "%s", error));
         if (status > 0)
             return 0;
-        double t = rnnd__clock(), step = t - last;
-        waited += step < longest_step ? step : longest_step;
-        last = t;
-        if (waited > n->under->timeout)
-            return give_up(n, fail_late(n));
-        if (waited > busy)
+        RNND_TRY(give_up(
+            n, rnnd__comm_wait_on(n->under, &wait, n->label ? n->label : "sum")));
+        if (wait.seconds > busy)
             nanosleep(&nap, NULL);
     }
 }
@@ -137,7 +111,7 @@ static int nccl_sum_wait(struct rnnd_comm *comm)
 static void nccl_close(struct rnnd_comm *comm)
 {
     struct nccl_comm *n = own(comm);
-    if (n->under->broken)
+    if (n->under->broken.status < 0)
         n->plugin->nccl_abort(n->nccl);
     else
         n->plugin->nccl_close(n->nccl);
@@ -145,7 +119,6 @@ static void nccl_close(struct rnnd_comm *comm)
 }
 
 static const struct rnnd__comm_ops nccl_ops = {
-    .name = "nccl",
     .overlaps = true,
     .close = nccl_close,
     .abort = nccl_abort,
@@ -158,7 +131,7 @@ static const struct rnnd__comm_ops nccl_ops = {
     .sum_wait = nccl_sum_wait,
 };
 
-/* Rank 0's id to all. */
+/* Rank 0 creates the id of the NCCL communicator and broadcasts it. */
 static int share_id(struct nccl_comm *n, void *id)
 {
     char error[256];
@@ -191,7 +164,7 @@ int rnnd__comm_open_sums(struct rnnd_comm *comm, struct rnnd_backend *be,
     RNND_TRY_GOTO(rnnd_comm_agree(comm, status));
     n->base = *comm;
     n->base.ops = &nccl_ops;
-    n->base.host = NULL; /* the other's, which frees them */
+    n->base.host = NULL; /* owned by comm */
     n->under = comm;
     n->plugin = be->nccl;
     RNND_TRY_GOTO(join(n, be));

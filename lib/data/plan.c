@@ -1,9 +1,8 @@
 /*
- * plan.c - which sequences make which update, and how an update is shared out over
- * ranks.
+ * plan.c - which sequences make which update, and how an update is sharded over ranks.
  *
- * Takes lengths, seed and batch options; gives lists of sequences. Knows no ranks while
- * it plans and no clock ever, so every process lays out the same epoch without talking.
+ * The plan depends on lengths, seed and batch options, not on ranks or clocks, so every
+ * process lays out the same epoch without communication.
  */
 #include "data/plan.h"
 
@@ -17,18 +16,18 @@ struct rnnd_plan {
     const int64_t *offsets;
     int64_t sequences;
     struct rnnd_plan_options opt;
-    /* [sequences] of this epoch */
+    /* [sequences] the sequences of this epoch, batch by batch */
     int32_t *order;
-    /* [entries+1] where each batch begins in order */
+    /* [entries+1] position in order where each batch begins */
     int64_t *start;
     int64_t entries;
-    /* [entries] which batch comes when */
+    /* [entries] the batch of each entry */
     int32_t *turn;
-    /* [sequences of a pool] scratch of the sorts */
+    /* [sequences of a pool] scratch for sorting */
     uint64_t *key;
 };
 
-/* Draws of one Philox stream, 64 bits each. */
+/* Draws of 64 bits from one Philox stream. */
 struct draws {
     uint64_t key, next;
 };
@@ -43,7 +42,7 @@ static uint64_t draw_below(struct draws *d, uint64_t bound)
     return (uint64_t)(((unsigned __int128)word * bound) >> 64);
 }
 
-/* Fisher-Yates. */
+/* Shuffles list (Fisher-Yates). */
 static void shuffle(int32_t *list, int64_t count, uint64_t key)
 {
     struct draws d = {key, 0};
@@ -61,7 +60,7 @@ static int by_key(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* A key that sorts by falling length, then by position. */
+/* A sort key: by falling length, then by position. */
 static uint64_t length_key(int64_t length, int64_t position)
 {
     uint32_t cut = length > UINT32_MAX ? UINT32_MAX : (uint32_t)length;
@@ -82,7 +81,7 @@ static void sort_pool(struct rnnd_plan *plan, int64_t from, int64_t to)
     for (int64_t i = 0; i < count; i++)
         key[i] = length_key(length_of(plan, pool[i]), i);
     qsort(key, (size_t)count, sizeof *key, by_key);
-    for (int64_t i = 0; i < count; i++) /* the key's low half becomes the id itself */
+    for (int64_t i = 0; i < count; i++) /* replace the position in the key by the id */
         key[i] = (uint32_t)pool[(uint32_t)key[i]];
     for (int64_t i = 0; i < count; i++)
         pool[i] = (int32_t)key[i];
@@ -134,7 +133,7 @@ int rnnd_plan_new(const int64_t *offsets, int64_t sequences,
                   const struct rnnd_plan_options *opt, struct rnnd_plan **out)
 {
     if (sequences > INT32_MAX)
-        return rnnd__fail(RNND_EDATA, "%lld sequences: a data set may hold %d at most",
+        return rnnd__fail(RNND_EDATA, "%lld sequences: a data set can have at most %d",
                           (long long)sequences, INT32_MAX);
     struct rnnd_plan *plan = NULL;
     size_t n = (size_t)sequences, entries = n, pool = n;
@@ -179,7 +178,8 @@ static void cut_batches(struct rnnd_plan *plan)
     }
 }
 
-/* Batches that the end of the data closed early stay last. */
+/* The number of batches to shuffle: a last batch that the end of the data cut short
+   stays last. */
 static int64_t full_batches(const struct rnnd_plan *plan)
 {
     if (plan->entries == 0)
@@ -221,24 +221,25 @@ void rnnd_plan_entry(const struct rnnd_plan *plan, int64_t entry, const int32_t 
     *count = plan->start[b + 1] - plan->start[b];
 }
 
-/* ---- sharing out */
+/* ---- sharding */
 
-/* What a rank is charged with, in quarters of what a row costs: its rows, a little for
-   each sequence, and, where they run as one batch, its steps, each of which passes once
-   over the recurrent weights. The figures are in doc/performance.md. */
+/* The cost of a shard, in quarters of the cost of a row: its rows, a little for each
+   sequence and, if it runs as one batch, its steps, each of which reads the recurrent
+   weights once; far steps read them from beyond the core's cache. Measurements are in
+   doc/performance.md. */
 enum { COST_SEQUENCE = 1, COST_STEP = 4, COST_FAR_STEP = 20 };
-enum { NEAR_WEIGHTS = 1 << 19 }; /* floats that a core's own cache holds */
+enum { NEAR_WEIGHTS = 1 << 19 }; /* floats that fit into a core's own cache */
 
 int64_t rnnd__plan_step_cost(int64_t weights)
 {
     return weights > NEAR_WEIGHTS ? COST_FAR_STEP : COST_STEP;
 }
 
-/* A heap of ranks, the least loaded on top; ties go to the lowest rank. */
+/* A heap of ranks, the least loaded on top; among equals the lowest rank. */
 struct heap {
-    /* [ranks] by rank; 0 = nothing yet */
+    /* [ranks] load of each rank, 0 = no sequence yet */
     int64_t *load;
-    /* [ranks] heap order */
+    /* [ranks] the heap */
     int32_t *rank;
     int ranks;
 };
@@ -276,7 +277,7 @@ static double longest_over_mean(const struct heap *h)
     return sum ? (double)longest * h->ranks / (double)sum : 1;
 }
 
-/* The longest sequence of a rank comes first and says how many steps it makes. */
+/* Adds a sequence to the top rank. The first one, its longest, determines its steps. */
 static void charge_top(struct heap *h, int64_t length, int64_t step_cost)
 {
     int64_t *load = &h->load[h->rank[0]];

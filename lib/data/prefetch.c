@@ -1,5 +1,5 @@
 /*
- * prefetch.c - asks for the data of the next update.
+ * prefetch.c - prefetches the data of the next update.
  */
 #include "data/prefetch.h"
 
@@ -9,7 +9,7 @@
 
 struct rnnd__prefetch {
     struct rnnd_dataset *data;
-    /* of the entry that comes next */
+    /* this rank's shard of the next entry */
     struct rnnd__shard *shard;
 };
 
@@ -20,7 +20,7 @@ int rnnd__prefetch_new(const struct rnnd_options *opt, struct rnnd_dataset *data
     *out = NULL;
     if (rnnd_dataset_in_memory(data))
         return 0;
-    RNND_TRY(RNND_NEW(&p, 1, "reading ahead"));
+    RNND_TRY(RNND_NEW(&p, 1, "prefetch"));
     p->data = data;
     int status = rnnd__shard_new(opt, data, part, parts, &p->shard);
     if (status < 0)

@@ -1,28 +1,28 @@
 /*
- * prefetch.h - data of the next update are on their way into memory while this one
+ * prefetch.h - reads the data of the next update into memory while the current one
  * computes.
  *
- * Takes what is shared out; asks the system, which reads by itself. Decides nothing,
- * and what it asks for in vain costs time only. Only for data sets that are read by
- * slices.
+ * Only for data sets that are read in slices. It asks the system to read in the
+ * background; results do not depend on it.
  */
-#ifndef RNND_AHEAD_H
-#define RNND_AHEAD_H
+#ifndef RNND_PREFETCH_H
+#define RNND_PREFETCH_H
 
 #include "data/shard.h"
 
 struct rnnd__prefetch;
 
-/* *out: NULL where all is in memory, which the other functions accept. */
+/* *out is NULL if all data are in memory; the other functions accept that. part, parts:
+   as rnnd__shard_new(). data is borrowed. */
 RNND_CHECKED int rnnd__prefetch_new(const struct rnnd_options *opt,
                                     struct rnnd_dataset *data, int part, int parts,
                                     struct rnnd__prefetch **out);
-void rnnd__prefetch_free(struct rnnd__prefetch *ahead);
-/* The plan entry that comes next: this rank's shard of it. */
-RNND_CHECKED int rnnd__prefetch_entry(struct rnnd__prefetch *ahead,
+void rnnd__prefetch_free(struct rnnd__prefetch *prefetch);
+/* Prefetches this rank's shard of a plan entry; nothing past the last entry. */
+RNND_CHECKED int rnnd__prefetch_entry(struct rnnd__prefetch *prefetch,
                                       const struct rnnd_plan *plan, int64_t entry);
-/* Update k of a stream's lanes. */
-void rnnd__prefetch_lanes(struct rnnd__prefetch *ahead, const struct rnnd__shard *lanes,
-                          int64_t k);
+/* Prefetches update k of the lanes of a stream. */
+void rnnd__prefetch_lanes(struct rnnd__prefetch *prefetch,
+                          const struct rnnd__shard *lanes, int64_t k);
 
 #endif

@@ -73,7 +73,7 @@ static int64_t at_least(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
-/* Rows of a piece in its fullest window. */
+/* The most rows that a piece has in one window. */
 static int64_t window_rows(const struct rnnd__shard *s, int64_t length)
 {
     return s->window ? at_most(length, s->window) : length;
@@ -84,7 +84,8 @@ static int64_t windows_of(const struct rnnd__shard *s, int64_t longest)
     return s->window ? at_least(1, (longest + s->window - 1) / s->window) : 1;
 }
 
-/* Neighbours in length make a micro-batch, so that little is lost at its end. */
+/* Pieces of similar length make a micro-batch, so that its last steps have enough
+   rows. */
 static void cut_micro_batches(struct rnnd__shard *s)
 {
     int64_t rows = 0;
@@ -99,7 +100,7 @@ static void cut_micro_batches(struct rnnd__shard *s)
     }
 }
 
-/* From all[members] and length[members]. */
+/* Takes this part's pieces from all [members]. */
 static int take_own(struct rnnd__shard *s)
 {
     int64_t longest = 0;
@@ -128,7 +129,7 @@ int rnnd__shard_sequences(struct rnnd__shard *s, const int32_t *ids, int64_t cou
                                         .begin = s->offsets[ids[i]],
                                         .length = steps_of(s, ids[i]),
                                         .sequence = ids[i]};
-    /* Equal lengths are packed by id, whatever the plan's order. */
+    /* Equal lengths are packed by id, so that the order of the plan does not matter. */
     qsort(s->all, (size_t)count, sizeof *s->all, by_id);
     for (int64_t i = 0; i < count; i++)
         s->length[i] = s->all[i].length;
@@ -147,7 +148,7 @@ int rnnd__shard_lanes(struct rnnd__shard *s, int64_t lanes)
     int64_t pairs = s->tokens - 1;
     if (pairs < lanes)
         return rnnd__fail(RNND_EDATA,
-                          "%lld tokens make %lld pairs, fewer than --batch %lld "
+                          "%lld tokens make %lld pairs: too few for --batch %lld "
                           "lanes",
                           (long long)s->tokens, (long long)at_least(pairs, 0),
                           (long long)lanes);
@@ -218,8 +219,8 @@ void rnnd__shard_limits(const struct rnnd__shard *s, const int32_t *ids, int64_t
         total += rows;
         longest = at_least(longest, rows);
     }
-    /* Longest first onto the least loaded leaves no rank more than the mean load and
-       one more; one with few steps has more rows instead. */
+    /* Assigning the longest first to the least loaded rank gives no rank more than the
+       mean load and one sequence; a rank with few steps can have more rows instead. */
     int64_t mean = total / s->parts + 1;
     int64_t traded = s->step_cost * at_most(longest, mean) / RNND_COST_ROW;
     int64_t rows =

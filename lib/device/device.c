@@ -1,5 +1,5 @@
 /*
- * device.c - opens the back end that the options ask for, and hands its failures on.
+ * device.c - opens the back end that the options ask for, and reports its failures.
  */
 #include "device/device.h"
 
@@ -24,7 +24,8 @@ bool rnnd__device_is_cpu(const struct rnnd_backend *be)
 
 int rnnd__device_alloc(struct rnnd_backend *be, struct rnnd__buf *out, int64_t elements)
 {
-    return rnnd__device_status(be, be->ops->alloc(be, out, 4 * (size_t)elements));
+    size_t bytes = (size_t)elements * sizeof(float);
+    return rnnd__device_status(be, be->ops->alloc(be, out, bytes));
 }
 
 void rnnd__device_free(struct rnnd_backend *be, struct rnnd__buf *buf)
@@ -44,19 +45,19 @@ int rnnd__device_sync(struct rnnd_backend *be)
     return rnnd__device_status(be, be->ops->sync(be));
 }
 
-/* mpirun binds a rank to one core by default, whatever else the machine has. */
+/* mpirun binds each rank to one core by default, even if others are idle. */
 static void warn_of_binding(int cores)
 {
     const char *bound = getenv("OMPI_MCA_orte_bound_at_launch");
     const char *ranks = getenv("OMPI_COMM_WORLD_LOCAL_SIZE");
     long online = sysconf(_SC_NPROCESSORS_ONLN);
     if (bound && ranks && atol(ranks) * cores < online)
-        rnnd__log_warn("bound to %d of %ld cores while others are idle: start with "
+        rnnd__log_warn("bound to %d of %ld cores, while others are idle; use "
                        "mpirun --bind-to none",
                        cores, online);
 }
 
-/* The cores this process may use, divided by the ranks that share them. */
+/* The cores this process may use, divided by the number of ranks on them. */
 static int own_threads(struct rnnd_comm *comm, int *threads)
 {
     cpu_set_t mask;
@@ -82,7 +83,7 @@ static int open_cpu(const struct rnnd_options *opt, struct rnnd_comm *comm,
     return status < 0 ? rnnd__fail(status, "%s", error) : 0;
 }
 
-/* What the CPU does not have. */
+/* Refuses options that the CPU does not support. */
 static int check_cpu(const struct rnnd_options *opt)
 {
     if (opt->precision == RNND_TF32 || opt->precision == RNND_BF16)
@@ -95,8 +96,7 @@ static int check_cpu(const struct rnnd_options *opt)
     return 0;
 }
 
-/* Whether this process computes on a GPU. Where --device auto finds a plug-in but no
-   device it says why; where nobody built one there is nothing to say. */
+/* Whether this process computes on a GPU. */
 static int choose_kind(const struct rnnd_options *opt, bool *cuda)
 {
     const struct rnnd__cuda_plugin *plugin;
@@ -112,18 +112,19 @@ static int choose_kind(const struct rnnd_options *opt, bool *cuda)
     return *cuda ? 0 : check_cpu(opt);
 }
 
-static void say_why_cpu(const struct rnnd_options *opt)
+/* Logs why --device auto took the CPU although there is a CUDA plug-in. */
+static void explain_cpu(const struct rnnd_options *opt)
 {
     const struct rnnd__cuda_plugin *plugin;
     int count;
     if (opt->device == RNND_DEVICE_AUTO && rnnd__cuda_plugin_exists() &&
         rnnd__cuda_devices(&plugin, &count) < 0)
-        rnnd__log_info("on the CPU: %s", rnnd_status_detail());
+        rnnd__log_info("using the CPU: %s", rnnd_status_detail());
     if (opt->device == RNND_DEVICE_AUTO && opt->rnn_path != RNND_PATH_AUTO)
         rnnd__log_warn("--rnn-path has no effect on the CPU");
 }
 
-/* Ranks with GPUs and ranks without would wait for each other in different ways. */
+/* Ranks with and without GPUs would use different collectives. */
 static int agree_on_kind(struct rnnd_comm *comm, bool cuda)
 {
     int64_t kind[2] = {cuda, -(int64_t)cuda};
@@ -131,8 +132,8 @@ static int agree_on_kind(struct rnnd_comm *comm, bool cuda)
     if (kind[0] == -kind[1])
         return 0;
     return rnnd__fail(RNND_EDEVICE,
-                      "--device auto: some ranks have a GPU and others have none: "
-                      "use --device cpu, or hosts that all have one");
+                      "--device auto: some ranks have a GPU, others have none; use "
+                      "--device cpu, or hosts that all have GPUs");
 }
 
 int rnnd_backend_check(const struct rnnd_options *opt)
@@ -154,7 +155,7 @@ int rnnd_backend_open(const struct rnnd_options *opt, struct rnnd_comm *comm,
     RNND_TRY(status);
     if (cuda)
         return rnnd__cuda_open(opt, comm, out);
-    say_why_cpu(opt);
+    explain_cpu(opt);
     return open_cpu(opt, comm, out);
 }
 

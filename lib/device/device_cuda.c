@@ -1,11 +1,10 @@
 /*
- * device_cuda.c - finds the CUDA plug-in, gives each rank a device, and refuses what
- * does not go together.
+ * device_cuda.c - finds the CUDA plug-in and assigns a device to each rank.
  *
- * The plug-in is a shared object that is opened when a device is asked for: a program
- * that runs on the CPU needs and loads nothing of CUDA. Ranks of a host take its
- * devices in turn. Where a launcher gives each rank a device of its own (one visible to
- * each), all take their first, and identities tell that those are different ones.
+ * The plug-in is a shared object that is loaded when a device is asked for: on the CPU
+ * the program needs nothing of CUDA. Ranks of a host take its devices in turn. Where
+ * the launcher makes a different device visible to each rank, every rank takes its
+ * first; identities show that these are different devices.
  */
 #include "device/device_cuda.h"
 
@@ -48,7 +47,8 @@ int rnnd__cuda_plugin_find(const struct rnnd__cuda_plugin **out)
         const struct rnnd__cuda_plugin *p = dlsym(library, RNND_CUDA_PLUGIN_SYMBOL);
         if (!p || p->abi != RNND_CUDA_PLUGIN_ABI ||
             p->ops_size != sizeof(struct rnnd__backend_ops))
-            return rnnd__fail(RNND_EDEVICE, "the CUDA plug-in %s is not this version's",
+            return rnnd__fail(RNND_EDEVICE,
+                              "the CUDA plug-in %s is of another version of rnn_dist",
                               path);
         found = p;
     }
@@ -64,9 +64,9 @@ int rnnd__cuda_devices(const struct rnnd__cuda_plugin **plugin, int *count)
     return status < 0 ? rnnd__fail(status, "%s", error) : 0;
 }
 
-/* ---- who takes which device */
+/* ---- which rank takes which device */
 
-/* What a rank tells the others of its device. */
+/* The identity of a rank's device, as ranks exchange it. */
 struct claim {
     char identity[64];
 };
@@ -76,7 +76,7 @@ static int size_of(const struct rnnd_comm *comm)
     return comm ? rnnd_comm_size(comm) : 1;
 }
 
-/* How many ranks of this one's host come before it. */
+/* The number of lower ranks on this rank's host. */
 static int local_rank(const struct rnnd_comm *comm)
 {
     int n = 0, rank = comm ? rnnd_comm_rank(comm) : 0;
@@ -85,7 +85,7 @@ static int local_rank(const struct rnnd_comm *comm)
     return n;
 }
 
-/* A pair of ranks with the same device; NCCL needs one for each. */
+/* Two ranks have the same device: a warning, or a failure with NCCL. */
 static int judge_pair(const struct rnnd_comm *comm, bool nccl, int a, int b)
 {
     const char *host = rnnd__comm_host(comm, a);
@@ -95,9 +95,8 @@ static int judge_pair(const struct rnnd_comm *comm, bool nccl, int a, int b)
     if (nccl)
         return rnnd__fail(
             RNND_EDEVICE,
-            "ranks %d and %d of the %d on %s have the same GPU, "
-            "and NCCL needs one for each rank: start fewer ranks a host, or use "
-            "--comm mpi",
+            "ranks %d and %d of the %d on %s have the same GPU, but NCCL needs one per "
+            "rank: start fewer ranks per host, or use --comm mpi",
             a, b, ranks, host);
     rnnd__log_warn("ranks %d and %d of the %d on %s share a GPU", a, b, ranks, host);
     return 0;
@@ -127,7 +126,7 @@ done:
 
 /* ---- opening */
 
-/* tf32 where the device has it, as PyTorch's recurrent layers. */
+/* The default is tf32 where the device has it, as for recurrent layers in PyTorch. */
 static enum rnnd_precision resolve_precision(enum rnnd_precision asked, int arch)
 {
     if (asked != RNND_PRECISION_AUTO)

@@ -1,5 +1,5 @@
 /*
- * device_cuda.h - the CUDA plug-in, and which of its devices a rank takes.
+ * device_cuda.h - the CUDA plug-in, and the device that each rank takes.
  */
 #ifndef RNND_DEVICE_CUDA_H
 #define RNND_DEVICE_CUDA_H
@@ -7,18 +7,16 @@
 #include "cuda/plugin.h"
 #include "rnn_dist.h"
 
-/* The plug-in that RNND_CUDA_PLUGIN names, else the installed one; opened once. EDEVICE
-   where there is none, or none that this program can use. */
+/* The plug-in named by RNND_CUDA_PLUGIN, else the installed one; loaded once. EDEVICE:
+   there is none, or it cannot be used. */
 RNND_CHECKED int rnnd__cuda_plugin_find(const struct rnnd__cuda_plugin **out);
-/* Whether there is one at all, usable or not: then it is worth a word that no device
-   is. */
+/* Whether the file of the plug-in exists, usable or not. */
 bool rnnd__cuda_plugin_exists(void);
-/* The plug-in and how many devices it sees, at least 1; else EDEVICE with the
-   reason. */
+/* The plug-in and the number of its devices, at least 1. EDEVICE: there is none. */
 RNND_CHECKED int rnnd__cuda_devices(const struct rnnd__cuda_plugin **plugin,
                                     int *count);
 
-/* Opens this rank's device; all ranks call it. comm may be NULL: a world of one. */
+/* Opens the device of this rank. comm may be NULL: a world of one. Collective. */
 RNND_CHECKED int rnnd__cuda_open(const struct rnnd_options *opt, struct rnnd_comm *comm,
                                  struct rnnd_backend **out);
 

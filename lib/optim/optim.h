@@ -27,7 +27,7 @@ struct rnnd__schedule_point {
     double plateau_factor;
 };
 
-/* The learning rate of the next update; see "Schedules" in rnn_dist-train(1). */
+/* The learning rate of the next update; see "LEARNING RATE" in rnn_dist-train(1). */
 double rnnd__learning_rate(const struct rnnd_options *opt,
                            const struct rnnd__schedule_point *at);
 

@@ -30,7 +30,8 @@ says() {
     grep -q "$1" "$dir/err" || fault "nobody says '$1'"
 }
 
-late="rank 0 on $(hostname) waited 2 s (--comm-timeout) for the gradient sum in update 41"
+late="rank 0 on $(hostname) timed out after 2 s (--comm-timeout) waiting for the"
+late="$late gradient sum in update 41"
 run fine 3 10 0
 run fail 3 10 3
 says '^rnn_dist: rank 2: bad data'

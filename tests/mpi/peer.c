@@ -95,7 +95,8 @@ int main(int argc, char **argv)
         return -status;
     }
     printf("rank %d of %d on %s by %s\n", rnnd_comm_rank(comm), rnnd_comm_size(comm),
-           rnnd__comm_host(comm, rnnd_comm_rank(comm)), rnnd__comm_name(comm));
+           rnnd__comm_host(comm, rnnd_comm_rank(comm)),
+           rnnd__comm_mpi_launched() ? "mpi" : "self");
     fflush(stdout);
     status = play(argv[1]);
     if (status < 0)

@@ -120,7 +120,7 @@ RNND_SIMT_DEVICES=0
 expect 5 1 eval "$work/gru.cpu" --data "$work/tags.h5" --device cuda
 said "no CUDA device" "use --device cpu"
 expect 0 1 eval "$work/gru.cpu" --data "$work/tags.h5"
-said "on the CPU: no CUDA device"
+said "using the CPU: no CUDA device"
 RNND_SIMT_DEVICES=1 RNND_SIMT_ARCH=75
 export RNND_SIMT_ARCH
 expect 0 1 info --plan --hidden 1000

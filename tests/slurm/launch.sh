@@ -51,7 +51,7 @@ run 0 -n1 "$peer" fine
 says 1 'rank 0 of 1 on n[12] by self'
 run 3 --mpi=pmix -N2 -n2 "$peer" fail
 run 6 --mpi=pmix -N2 -n2 "$peer" hang 2
-grep -q 'rank 0 on n1 waited 2 s .* gradient sum in update 41' "$dir/err" ||
+grep -q 'rank 0 on n1 timed out after 2 s .* gradient sum in update 41' "$dir/err" ||
     fault "the time-out is not told"
 
 srun --mpi=pmix -N2 -n2 "$peer" signal 30 >"$dir/out" 2>"$dir/err" &
