@@ -1,11 +1,11 @@
 /*
  * cmd_eval.c - `rnn_dist eval MODEL`: loss and metric of a model on a data set.
  */
+#include <stdlib.h>
+
 #include "base/status.h"
 #include "bin.h"
 #include "record/metrics.h"
-
-#include <stdlib.h>
 
 static int print(const struct rnnd_metrics *result, bool json)
 {

@@ -1,9 +1,9 @@
 /*
  * cmd_help.c - `rnn_dist help`: commands, options, and the completion script.
  */
-#include "bin.h"
-
 #include <string.h>
+
+#include "bin.h"
 
 /* Prints the lines of a synopsis, the first after "Usage:". */
 static void print_synopsis(const char *synopsis, FILE *out)

@@ -1,12 +1,12 @@
 /*
  * cmd_info.c - `rnn_dist info`: shows version, build, devices and placement of ranks.
  */
-#include "base/status.h"
-#include "bin.h"
-
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+#include "base/status.h"
+#include "bin.h"
 
 /* What each rank sends to rank 0. */
 struct place {

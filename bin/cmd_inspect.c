@@ -2,12 +2,11 @@
  * cmd_inspect.c - `rnn_dist inspect FILE`: checks a data set, checkpoint or run
  * directory and shows what it holds.
  */
-#include "bin.h"
+#include <stdlib.h>
 
 #include "base/status.h"
+#include "bin.h"
 #include "commands/inspect.h"
-
-#include <stdlib.h>
 
 int cmd_inspect(struct rnnd_options *opt, struct rnnd_comm *comm, int argc, char **argv)
 {

@@ -2,15 +2,14 @@
  * cmd_pack.c - `rnn_dist pack KIND IN... OUT.h5`: makes a data file from files of other
  * programs and prints a summary of it.
  */
-#include "bin.h"
-
-#include "base/log.h"
-#include "base/status.h"
-#include "formats/formats.h"
-
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "base/log.h"
+#include "base/status.h"
+#include "bin.h"
+#include "formats/formats.h"
 
 /* ---- checks */
 

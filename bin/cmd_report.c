@@ -1,13 +1,12 @@
 /*
  * cmd_report.c - `rnn_dist report RUN... --out F`: writes an HTML page about some runs.
  */
-#include "bin.h"
+#include <stdlib.h>
 
 #include "base/status.h"
+#include "bin.h"
 #include "checkpoint/run_dir.h"
 #include "record/report.h"
-
-#include <stdlib.h>
 
 /* The page must not overwrite the records it is made from. */
 static int refuse_records(const char *out, int runs, char **run)

@@ -1,14 +1,14 @@
 /*
  * cmd_train.c - `rnn_dist train`: trains a model and prints the result.
  */
+#include <inttypes.h>
+#include <signal.h>
+#include <stdlib.h>
+
 #include "base/log.h"
 #include "base/status.h"
 #include "bin.h"
 #include "record/metrics.h"
-
-#include <inttypes.h>
-#include <signal.h>
-#include <stdlib.h>
 
 static int print_json(const char *run_dir)
 {

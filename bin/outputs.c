@@ -1,11 +1,11 @@
 /*
  * outputs.c - a command must not overwrite its inputs.
  */
-#include "base/status.h"
-#include "bin.h"
-
 #include <string.h>
 #include <sys/stat.h>
+
+#include "base/status.h"
+#include "bin.h"
 
 int bin_refuse_same(const char *output, const char *input)
 {

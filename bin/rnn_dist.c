@@ -5,12 +5,6 @@
  * Errors in the command line are the same on every rank. Rank 0, which is known from
  * the launcher's environment variables, prints them before MPI is started.
  */
-#include "base/log.h"
-#include "base/signals.h"
-#include "base/status.h"
-#include "bin.h"
-#include "comm/comm.h"
-
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -18,6 +12,12 @@
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "base/log.h"
+#include "base/signals.h"
+#include "base/status.h"
+#include "bin.h"
+#include "comm/comm.h"
 
 const struct bin_command bin_commands[] = {
     {RNND_CMD_TRAIN, cmd_train, "train a model (the default command)",

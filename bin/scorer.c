@@ -4,11 +4,11 @@
  * Rank 0 looks up the checkpoint, so that all ranks use the same one while training is
  * running; all ranks read it. Options that are not given are those of the training.
  */
-#include "base/status.h"
-#include "bin.h"
-
 #include <stdlib.h>
 #include <string.h>
+
+#include "base/status.h"
+#include "bin.h"
 
 /* The checkpoint that MODEL names, the same on all ranks; malloc'ed. */
 static int find_checkpoint(struct rnnd_comm *comm, const char *model, char **path)

@@ -3,13 +3,12 @@
  *
  * Device memory is the host's own. All work is done when an operation returns.
  */
-#include "cpu.h"
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
+#include "cpu.h"
 #include "rnn_dist.h"
 
 /* ---- choosing the inner loops */

@@ -1,9 +1,9 @@
 /*
  * embed.c - rows of the embedding, and their gradients.
  */
-#include "cpu.h"
-
 #include <string.h>
+
+#include "cpu.h"
 
 struct embed {
     int64_t R, E;

@@ -2,10 +2,10 @@
  * loss.c - losses of rows of scores, which become their gradients: softmax with
  * cross-entropy over classes or a vocabulary, squared errors, and yes/no answers.
  */
-#include "cpu.h"
-
 #include <math.h>
 #include <string.h>
+
+#include "cpu.h"
 
 struct loss {
     int64_t rows, cols;

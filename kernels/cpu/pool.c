@@ -1,10 +1,10 @@
 /*
  * pool.c - pooling over time, and its gradient; threads take sequences.
  */
-#include "cpu.h"
-
 #include <math.h>
 #include <string.h>
+
+#include "cpu.h"
 
 struct pool {
     const struct rnnd__pooling *s;

@@ -7,9 +7,9 @@
  * first n[t], so the state before a step is a prefix of the rows of the step it comes
  * from.
  */
-#include "cpu.h"
-
 #include <string.h>
+
+#include "cpu.h"
 
 /* A thread's sequences first .. first+count-1. */
 struct block {

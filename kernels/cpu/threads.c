@@ -5,9 +5,9 @@
  * thread flushes denormals while it works (they cost a factor of 1.3 to 18 on long
  * sequences) and restores its own mode afterwards, as does the caller.
  */
-#include "cpu.h"
-
 #include <signal.h>
+
+#include "cpu.h"
 
 #ifdef _OPENMP
 #include <omp.h>

@@ -3,11 +3,11 @@
  */
 #include "base/list.h"
 
-#include "base/hash.h"
-#include "base/status.h"
-
 #include <stdlib.h>
 #include <string.h>
+
+#include "base/hash.h"
+#include "base/status.h"
 
 int rnnd__list_add(struct rnnd__list *list, const void *from, int64_t count)
 {

@@ -6,13 +6,6 @@
  */
 #include "commands/inspect.h"
 
-#include "base/log.h"
-#include "base/status.h"
-#include "base/task.h"
-#include "checkpoint/checkpoint.h"
-#include "checkpoint/run_dir.h"
-#include "hdf/hdf.h"
-
 #include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -20,6 +13,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+
+#include "base/log.h"
+#include "base/status.h"
+#include "base/task.h"
+#include "checkpoint/checkpoint.h"
+#include "checkpoint/run_dir.h"
+#include "hdf/hdf.h"
 
 struct findings {
     json_t *facts;

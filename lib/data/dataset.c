@@ -6,12 +6,12 @@
  */
 #include "data/dataset.h"
 
-#include "base/log.h"
-#include "base/status.h"
-
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "base/log.h"
+#include "base/status.h"
 
 int64_t rnnd__dataset_keep = (int64_t)1 << 30;
 

@@ -6,11 +6,11 @@
  */
 #include "data/dataset.h"
 
-#include "base/status.h"
-
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "base/status.h"
 
 /* ---- offsets */
 

@@ -2,15 +2,14 @@
  * contents.c - a data set in memory: filled in by the readers, split, and written as a
  * data file.
  */
-#include "formats/text.h"
-
-#include "base/random.h"
-#include "hdf/hdf.h"
-#include "options/options.h"
-
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "base/random.h"
+#include "formats/text.h"
+#include "hdf/hdf.h"
+#include "options/options.h"
 
 int rnnd__contents_init(struct rnnd__contents *contents)
 {

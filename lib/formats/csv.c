@@ -6,10 +6,10 @@
  */
 #include "formats/csv_table.h"
 
-#include "base/log.h"
-
 #include <stdlib.h>
 #include <string.h>
+
+#include "base/log.h"
 
 /* ---- classes */
 

@@ -4,10 +4,10 @@
  */
 #include "formats/csv_table.h"
 
-#include "base/log.h"
-
 #include <stdlib.h>
 #include <string.h>
+
+#include "base/log.h"
 
 /* What the first pass finds out about a column. */
 struct column {

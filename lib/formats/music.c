@@ -2,12 +2,11 @@
  * music.c - pieces of music as JSON: {"train": [[[60, 64], ...steps], ...pieces], ...}.
  * Notes 21..108 are the 88 keys of a piano. Step t is the input, step t+1 the target.
  */
-#include "formats/text.h"
-
-#include "base/log.h"
-
 #include <jansson.h>
 #include <string.h>
+
+#include "base/log.h"
+#include "formats/text.h"
 
 enum { LOWEST = 21, KEYS = 88 };
 

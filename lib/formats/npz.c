@@ -2,14 +2,13 @@
  * npz.c - NumPy arrays in a ZIP file, as written by np.savez: inputs, offsets or
  * lengths, and optionally targets, num_classes and vocab_size.
  */
-#include "formats/npy.h"
-
-#include "base/log.h"
-#include "base/task.h"
-
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "base/log.h"
+#include "base/task.h"
+#include "formats/npy.h"
 
 #ifdef HAVE_LIBZIP
 #include <zip.h>

@@ -3,13 +3,13 @@
  */
 #include "formats/text.h"
 
-#include "base/file.h"
-
 #include <math.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+
+#include "base/file.h"
 
 int rnnd__text_fail_at(const char *path, int64_t line, const char *format, ...)
 {

@@ -3,10 +3,10 @@
  */
 #include "formats/tokens.h"
 
-#include "base/log.h"
-
 #include <stdlib.h>
 #include <string.h>
+
+#include "base/log.h"
 
 void rnnd__tokens_init(struct rnnd__tokens *tokens)
 {

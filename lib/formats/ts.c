@@ -2,12 +2,11 @@
  * ts.c - the .ts text format of the UEA and UCR archives: a header of @ lines, then one
  * case per line. Colons separate dimensions, commas their values; the class comes last.
  */
-#include "formats/text.h"
-
-#include "base/log.h"
-
 #include <stdlib.h>
 #include <string.h>
+
+#include "base/log.h"
+#include "formats/text.h"
 
 struct ts {
     struct rnnd__text text;

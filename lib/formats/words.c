@@ -1,9 +1,9 @@
 /*
  * words.c - text as words separated by blanks: a line is a sequence, ended by <eos>.
  */
-#include "formats/tokens.h"
-
 #include <string.h>
+
+#include "formats/tokens.h"
 
 static const char *const fixed[] = {"<unk>", "<eos>", NULL};
 

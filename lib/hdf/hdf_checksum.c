@@ -8,13 +8,13 @@
  * part; the file is then accepted without a checksum. Layout: a 16-byte name, 8 bytes
  * with the length of what comes before, 8 bytes with its hash; little-endian.
  */
-#include "base/hash.h"
-#include "hdf/hdf_room.h"
-
 #include <endian.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <unistd.h>
+
+#include "base/hash.h"
+#include "hdf/hdf_room.h"
 
 static const char checksum_name[16] = {"rnn_dist-seal-1\n"};
 

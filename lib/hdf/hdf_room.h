@@ -8,11 +8,11 @@
 #ifndef RNND_HDF_ROOM_H
 #define RNND_HDF_ROOM_H
 
-#include "base/status.h"
-#include "hdf/hdf.h"
-
 #include <hdf5.h>
 #include <sys/types.h>
+
+#include "base/status.h"
+#include "hdf/hdf.h"
 
 enum { RNND_HDF_MAX_RANK = 4 };
 

@@ -5,15 +5,15 @@
  * HDF5 may fail to write and still close a file without error, so a failure is
  * remembered until commit.
  */
-#include "base/file.h"
-#include "hdf/hdf_room.h"
-
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include "base/file.h"
+#include "hdf/hdf_room.h"
 
 static const char unwritten[] = "cannot be written";
 

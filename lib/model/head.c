@@ -5,11 +5,10 @@
  * gradient, which is used before the next chunk, so that memory is bounded for any size
  * of vocabulary.
  */
-#include "model/layer.h"
-
 #include "base/status.h"
 #include "base/task.h"
 #include "device/device.h"
+#include "model/layer.h"
 
 /* Floats of the scores' buffer, and the rows that it has in any case. */
 enum { CHUNK_FLOATS = 1 << 21, LEAST_ROWS = 64 };

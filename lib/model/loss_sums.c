@@ -1,12 +1,11 @@
 /*
  * loss_sums.c - loss sums on the device, to which passes add.
  */
-#include "model/model.h"
-
 #include <stdlib.h>
 
 #include "base/status.h"
 #include "device/device.h"
+#include "model/model.h"
 
 static void zero(struct rnnd_loss_sums *s)
 {

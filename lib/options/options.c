@@ -5,14 +5,14 @@
  * and no file (options_parse.c, options_config.c), nor which combinations are valid
  * (options_check.c).
  */
-#include "base/status.h"
-#include "options/options_table.h"
-
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "base/status.h"
+#include "options/options_table.h"
 
 /* ---- the table */
 

@@ -4,12 +4,12 @@
  *
  * Takes the options and, once it is known, the task of the data set; opens nothing.
  */
+#include <stdlib.h>
+#include <string.h>
+
 #include "base/log.h"
 #include "base/status.h"
 #include "options/options_table.h"
-
-#include <stdlib.h>
-#include <string.h>
 
 /* Whether the data are read as a stream. task: -1 = not known yet. */
 static bool streams(const struct rnnd_options *opt, int task)

@@ -4,13 +4,13 @@
  * Takes a file or the options stored in a checkpoint, and passes values to options.c.
  * inih splits the lines; quotes, long lines and line numbers are handled here.
  */
-#include "base/file.h"
-#include "base/status.h"
-#include "options/options_table.h"
-
 #include <ini.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "base/file.h"
+#include "base/status.h"
+#include "options/options_table.h"
 
 /* State while inih reads a text. */
 struct reading {

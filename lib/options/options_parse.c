@@ -5,13 +5,13 @@
  * Takes argv, passes values to options.c and leaves the operands. Knows the kinds and
  * commands of options, not their meaning.
  */
-#include "base/status.h"
-#include "options/options_table.h"
-
 #include <ctype.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "base/status.h"
+#include "options/options_table.h"
 
 /* ---- suggestions */
 

@@ -4,11 +4,11 @@
  * The text is stored with a run: in config.ini, in checkpoints and in the start record
  * of the metrics. Reading it back gives the same bits.
  */
-#include "base/status.h"
-#include "options/options_table.h"
-
 #include <stdlib.h>
 #include <string.h>
+
+#include "base/status.h"
+#include "options/options_table.h"
 
 /* Whether an option is stored with a run and has an effect there. */
 static bool in_force(const struct rnnd_options *opt, int i)

@@ -3,11 +3,12 @@
  * the curves.
  */
 #include "record/chart.h"
-#include "base/list.h"
-#include "base/status.h"
 
 #include <math.h>
 #include <stdlib.h>
+
+#include "base/list.h"
+#include "base/status.h"
 
 struct point {
     double x, y;

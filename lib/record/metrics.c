@@ -5,10 +5,6 @@
  * Records that remain are copied byte for byte.
  */
 #include "record/metrics.h"
-#include "base/file.h"
-#include "base/status.h"
-#include "checkpoint/run_dir.h"
-#include "options/options.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -19,6 +15,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+#include "base/file.h"
+#include "base/status.h"
+#include "checkpoint/run_dir.h"
+#include "options/options.h"
 
 struct rnnd__metrics_log {
     int fd;

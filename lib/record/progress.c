@@ -6,10 +6,6 @@
  * update draws it again.
  */
 #include "record/progress.h"
-#include "base/clock.h"
-#include "base/log.h"
-#include "base/status.h"
-#include "options/options.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -17,6 +13,11 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/status.h"
+#include "options/options.h"
 
 struct rnnd__meter {
     /* a bar, else lines */

@@ -5,16 +5,17 @@
  * Shows what metrics.jsonl says, and of the losses the last and the best.
  */
 #include "record/report.h"
-#include "base/file.h"
-#include "base/status.h"
-#include "record/chart.h"
-#include "record/metrics.h"
 
 #include <inttypes.h>
 #include <jansson.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "base/file.h"
+#include "base/status.h"
+#include "record/chart.h"
+#include "record/metrics.h"
 
 /* The records of one run. */
 struct history {

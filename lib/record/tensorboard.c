@@ -8,9 +8,6 @@
  * this file.
  */
 #include "record/tensorboard.h"
-#include "base/file.h"
-#include "base/status.h"
-#include "checkpoint/run_dir.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -19,6 +16,10 @@
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "base/file.h"
+#include "base/status.h"
+#include "checkpoint/run_dir.h"
 
 struct rnnd__tensorboard {
     int fd;

@@ -2,13 +2,13 @@
  * test_dataset.c - data files of every task read back, from memory and by slices; every
  * refusal with its object and index; files as h5py writes them; damaged files.
  */
-#include "data/dataset.h"
-#include "data/prefetch.h"
-#include "testing.h"
-
 #include <fcntl.h>
 #include <math.h>
 #include <sys/stat.h>
+
+#include "data/dataset.h"
+#include "data/prefetch.h"
+#include "testing.h"
 
 /* ---- data files to order */
 

@@ -2,14 +2,15 @@
  * test_formats.c - the readers of `pack`: what they make of small files written on the
  * spot, what they say of faulty ones, splitting and writing.
  */
+#include <math.h>
+#include <sys/stat.h>
+
 #include "base/log.h"
 #include "formats/formats.h"
 #include "hdf/hdf.h"
 #include "options/options.h"
 #include "testing.h"
 
-#include <math.h>
-#include <sys/stat.h>
 #ifdef HAVE_LIBZIP
 #include <zip.h>
 #endif

@@ -2,15 +2,15 @@
  * test_hdf.c - HDF5 files: round trips, conversions, messages, atomic writing, and
  * whether damage at any byte of a file is noticed.
  */
-#include "hdf/hdf.h"
-#include "testing.h"
-
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
 #include <sys/stat.h>
 #include <sys/types.h>
 #include <sys/wait.h>
+
+#include "hdf/hdf.h"
+#include "testing.h"
 
 enum { CHECKSUM = 32, FLOATS = 300, LABELS = 40 };
 

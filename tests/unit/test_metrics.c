@@ -1,15 +1,15 @@
 /*
  * test_metrics.c - metrics.jsonl: the form of each record, cutting back, the result.
  */
-#include "options/options.h"
-#include "record/metrics.h"
-#include "testing.h"
-
 #include <fcntl.h>
 #include <jansson.h>
 #include <math.h>
 #include <sys/ioctl.h>
 #include <time.h>
+
+#include "options/options.h"
+#include "record/metrics.h"
+#include "testing.h"
 
 static struct rnnd_options opt;
 static struct rnnd__metrics_log *metrics;

@@ -2,11 +2,11 @@
  * test_options.c - the options room: every row of the table set, read back and written;
  * the command line; the configuration text; what is refused, and with which words.
  */
-#include "options/options_table.h"
-#include "testing.h"
-
 #include <float.h>
 #include <math.h>
+
+#include "options/options_table.h"
+#include "testing.h"
 
 static struct rnnd_options opt;
 

@@ -2,14 +2,14 @@
  * test_progress.c - what progress shows: lines, nothing, or a bar on a terminal.
  * Without pseudo-terminals the bar is left out, and the program exits 77.
  */
-#include "base/log.h"
-#include "record/progress.h"
-#include "testing.h"
-
 #include <fcntl.h>
 #include <math.h>
 #include <sys/ioctl.h>
 #include <time.h>
+
+#include "base/log.h"
+#include "record/progress.h"
+#include "testing.h"
 
 static int saved_stderr, master;
 

@@ -2,11 +2,11 @@
  * test_tensorboard.c - event files, byte for byte as TensorFlow's documents describe
  * them.
  */
-#include "record/tensorboard.h"
-#include "testing.h"
-
 #include <dirent.h>
 #include <math.h>
+
+#include "record/tensorboard.h"
+#include "testing.h"
 
 static unsigned char file[1 << 16];
 static size_t size;

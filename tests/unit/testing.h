@@ -5,9 +5,6 @@
 #ifndef RNND_TESTING_H
 #define RNND_TESTING_H
 
-#include "../suite.h"
-#include "base/status.h"
-
 #include <dirent.h>
 #include <ftw.h>
 #include <signal.h>
@@ -15,6 +12,9 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
+
+#include "../suite.h"
+#include "base/status.h"
 
 #define must(expr)                                                       \
     do {                                                                 \
