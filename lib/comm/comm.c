@@ -329,8 +329,7 @@ int rnnd_comm_sharers(struct rnnd_comm *comm, int *sharers)
     memset(&own, 0, sizeof own);
     memcpy(own.host, comm->host[comm->rank], sizeof own.host);
     if (sched_getaffinity(0, sizeof own.mask, (cpu_set_t *)own.mask) != 0)
-        memset(own.mask, 0,
-               sizeof own.mask); /* assume that ranks of a host share cores */
+        memset(own.mask, 0, sizeof own.mask); /* as if ranks of a host shared cores */
     void *all = NULL;
     int status = rnnd__new((size_t)comm->size, sizeof own, "affinity masks", &all);
     RNND_TRY_GOTO(rnnd_comm_agree(comm, status));

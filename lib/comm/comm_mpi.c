@@ -414,7 +414,7 @@ static int duplicate(struct rnnd_comm *comm, MPI_Comm *out)
     return 0;
 }
 
-static int meet(struct mpi_comm *mc)
+static int join_world(struct mpi_comm *mc)
 {
     struct rnnd_comm *comm = &mc->base;
     if (mc->owned)
@@ -441,7 +441,7 @@ int rnnd__comm_mpi_open(double timeout, struct rnnd_comm **out)
     mc->base.timeout = timeout;
     mc->base.update = -1;
     RNND_TRY_GOTO(initialize(&mc->owned));
-    RNND_TRY_GOTO(meet(mc));
+    RNND_TRY_GOTO(join_world(mc));
     *out = &mc->base;
     return 0;
 done:

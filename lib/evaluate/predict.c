@@ -37,6 +37,8 @@ struct predictor {
     /* results of this rank's batches of the pool, one after another */
     float *own;
     int64_t own_count, own_room;
+    /* [ranks] bytes of each rank's results */
+    size_t *bytes;
 
     /* scratch of unpack() */
     int64_t *at;
@@ -256,10 +258,8 @@ static int place_pool(struct predictor *p, const float *all)
 static int gather_pool(struct predictor *p)
 {
     void *all = NULL;
-    size_t *size = NULL;
-    RNND_TRY(RNND_NEW(&size, (size_t)rnnd_comm_size(p->comm), "sizes"));
     int status = rnnd_comm_gather(p->comm, p->own, (size_t)p->own_count * sizeof(float),
-                                  &all, size);
+                                  &all, p->bytes);
     if (status == 0 && p->out) {
         const struct rnnd__sweep *w = p->sweep;
         status = place_pool(p, all);
@@ -268,7 +268,6 @@ static int gather_pool(struct predictor *p)
                                             p->pool_state);
     }
     free(all);
-    free(size);
     return status;
 }
 
@@ -293,7 +292,7 @@ static void clear(struct predictor *p)
     rnnd_batch_free(p->batch);
     rnnd_state_free(p->state);
     rnnd__predict_out_close(p->out);
-    void *all[] = {p->packed, p->own,           p->at,
+    void *all[] = {p->packed, p->own,           p->bytes,        p->at,
                    p->pool,   p->pool_state[0], p->pool_state[1]};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         free(all[i]);
@@ -321,7 +320,8 @@ int rnnd_predict(struct rnnd_model *model, struct rnnd_dataset *data,
         p.state_width = layout.places * layout.hidden;
     }
     RNND_TRY(rnnd__predict_out_check(&layout, info));
-    if (rnnd_comm_rank(comm) == 0)
+    status = RNND_NEW(&p.bytes, rnnd_comm_size(comm), "sizes");
+    if (status == 0 && rnnd_comm_rank(comm) == 0)
         status = rnnd__predict_out_open(opt, data, model, &layout, &p.out);
     RNND_TRY_GOTO(rnnd_comm_agree(comm, status));
     RNND_TRY_GOTO(

@@ -87,15 +87,22 @@ done:
     return status;
 }
 
+/* Replaces *carry by zero states of `width` floats each, which are freed with it. */
+static int alloc_carry(struct rnnd__carry *carry, int64_t count, int64_t width,
+                       bool cells)
+{
+    *carry = (struct rnnd__carry){.count = count, .width = width};
+    RNND_TRY(RNND_NEW(&carry->id, count, "carried states"));
+    RNND_TRY(RNND_NEW(&carry->h, count * width, "carried states"));
+    return cells ? RNND_NEW(&carry->c, count * width, "carried states") : 0;
+}
+
 static int unpack_records(const struct rnnd__carried *c, const char *records,
                           size_t bytes, struct rnnd__carry *carry)
 {
     size_t each = record_size(c), width = (size_t)row_width(c);
     size_t count = bytes / each;
-    RNND_TRY(RNND_NEW(&carry->id, count, "carried states"));
-    RNND_TRY(RNND_NEW(&carry->h, count * width, "carried states"));
-    if (has_cells(c))
-        RNND_TRY(RNND_NEW(&carry->c, count * width, "carried states"));
+    RNND_TRY(alloc_carry(carry, (int64_t)count, (int64_t)width, has_cells(c)));
     for (size_t i = 0; i < count; i++, records += each) {
         const char *values = records + sizeof(int64_t);
         memcpy(&carry->id[i], records, sizeof(int64_t));
@@ -104,8 +111,6 @@ static int unpack_records(const struct rnnd__carried *c, const char *records,
             memcpy(carry->c + i * width, values + width * sizeof(float),
                    width * sizeof(float));
     }
-    carry->count = (int64_t)count;
-    carry->width = (int64_t)width;
     return 0;
 }
 
@@ -118,8 +123,10 @@ int rnnd__carried_gather(struct rnnd__carried *c, const struct rnnd__shard *shar
     int status = 0, ranks = rnnd_comm_size(comm);
     bool lead = rnnd_comm_rank(comm) == 0;
     rnnd__carry_clear(out);
-    RNND_TRY_GOTO(RNND_NEW(&size, ranks, "sizes"));
-    RNND_TRY_GOTO(rnnd_comm_agree(comm, pack_records(c, shard, &own, &bytes)));
+    status = RNND_NEW(&size, ranks, "sizes");
+    if (status == 0)
+        status = pack_records(c, shard, &own, &bytes);
+    RNND_TRY_GOTO(rnnd_comm_agree(comm, status));
     RNND_TRY_GOTO(rnnd_comm_gather(comm, own, bytes, &all, size));
     for (int r = 0; lead && r < ranks; r++)
         total += size[r];
@@ -158,13 +165,10 @@ int rnnd__carry_broadcast(struct rnnd__carry *c, struct rnnd_comm *comm)
     int64_t shape[] = {c->count, c->width, c->c != NULL};
     RNND_TRY(rnnd_comm_broadcast(comm, shape, sizeof shape));
     size_t count = (size_t)shape[0], floats = count * (size_t)shape[1];
-    if (rnnd_comm_rank(comm) != 0) {
-        *c = (struct rnnd__carry){.count = shape[0], .width = shape[1]};
-        RNND_TRY(RNND_NEW(&c->id, count, "carried states"));
-        RNND_TRY(RNND_NEW(&c->h, floats, "carried states"));
-        if (shape[2])
-            RNND_TRY(RNND_NEW(&c->c, floats, "carried states"));
-    }
+    int status = 0;
+    if (rnnd_comm_rank(comm) != 0)
+        status = alloc_carry(c, shape[0], shape[1], shape[2]);
+    RNND_TRY(rnnd_comm_agree(comm, status));
     if (count == 0)
         return 0;
     RNND_TRY(rnnd_comm_broadcast(comm, c->id, count * sizeof *c->id));
