@@ -1,7 +1,7 @@
 /*
  * gemm.c - one matrix product on the calling thread, by oneDNN or any CBLAS.
  *
- * The only file that knows the matrix library. Row-major as in kernels/backend.h.
+ * The only file that uses the matrix library. Row-major, as in kernels/backend.h.
  */
 #include "cpu.h"
 
@@ -9,7 +9,7 @@
 #include <dnnl.h>
 #elif defined(RNND_GEMM_CBLAS)
 #include <cblas.h>
-/* OpenBLAS only, hence weak. */
+/* Weak, because only OpenBLAS has it. */
 extern void openblas_set_num_threads(int threads) __attribute__((weak));
 #else
 #error "define RNND_GEMM_ONEDNN or RNND_GEMM_CBLAS"

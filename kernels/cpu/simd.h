@@ -3,7 +3,7 @@
  *
  * simd.c is built several times with RNND_ISA naming the set; each build exports one
  * table. rnnd__simd_choose() picks the best one that this processor can run. The loops
- * know rows and pointers; threads, batches and losses' meaning are their callers' part.
+ * work on rows and pointers; callers handle threads and batches.
  */
 #ifndef RNND_CPU_SIMD_H
 #define RNND_CPU_SIMD_H
@@ -36,20 +36,20 @@ struct rnnd__step {
     float *keep;
     /* [rows,H], NULL = zero */
     const float *c_prev;
-    /* what the next step will read first, NULL = nothing */
+    /* what the next step reads first, to prefetch; NULL = nothing */
     const float *prefetch;
     int64_t prefetch_floats;
     /* backward only */
 
     /* [rows,ldy], NULL = zero */
     const float *dy;
-    /* Gate gradients of the step that these rows' states went into [rows,G*H], GRU also
-       of q [rows,H]; NULL = none. */
+    /* Gate gradients of the step that took these rows' states as input [rows,G*H], GRU
+       also of q [rows,H]; NULL = none. */
     const float *next, *next_q;
-    /* Where next is NULL, the gradient of the final state in; GRU also what went
-       straight to the step before, in and out. */
+    /* In, where next is NULL: the gradient of the final state. GRU, in and out: also
+       the part passed directly to the step before. */
     float *dh;
-    /* gradient of the cell state in, of c_prev out */
+    /* in: gradient of the cell state; out: of c_prev */
     float *dc;
     /* Sums over rows of the gates' gradients, and of the GRU's q, [G+1] of H padded;
        accumulates. */
@@ -99,8 +99,7 @@ struct rnnd__simd {
     /* out += x */
     void (*add)(float *out, const float *x, int64_t n);
     double (*sum_sq)(const float *x, int64_t n);
-    /* One row of a loss: scores are replaced by their gradient, the loss is
-       returned. */
+    /* One row of a loss: replaces the scores by their gradient, returns the loss. */
     double (*softmax_ce)(float *scores, int64_t cols, int32_t label, bool *correct);
     double (*mse)(float *scores, const float *target, int64_t cols);
     double (*bce)(float *scores, const float *target, int64_t cols);
@@ -114,7 +113,7 @@ struct rnnd__simd {
 };
 
 /* The best table for this processor, or the one that RNND_CPU_ISA in the environment
-   names (baseline, avx2, avx512); NULL where that one cannot run here. */
+   names (baseline, avx2, avx512); NULL where the processor cannot run it. */
 const struct rnnd__simd *rnnd__simd_choose(const char *name);
 
 #endif

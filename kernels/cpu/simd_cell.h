@@ -14,7 +14,7 @@ INLINE vf vget_or_zero(const float *p, int64_t at, int m)
     return p ? vget(p + at, m) : vset(0);
 }
 
-/* Biases of both sides together. */
+/* The sum of both biases. */
 INLINE vf biases(const struct rnnd__step *s, int64_t at, int m)
 {
     return vget(s->b_ih + at, m) + vget(s->b_hh + at, m);
@@ -116,7 +116,7 @@ INLINE void cell_forward(enum rnnd_cell cell, const struct rnnd__step *s,
     }
 }
 
-/* All vectors of units of a tile, with the full ones apart from a partial last one. */
+/* All vectors of units of a tile; full vectors separately from a partial last one. */
 INLINE void tile_forward(enum rnnd_cell cell, const struct rnnd__step *s,
                          const struct tile *t, const int64_t from[2])
 {
@@ -131,8 +131,8 @@ INLINE void tile_forward(enum rnnd_cell cell, const struct rnnd__step *s,
 
 /* ---- forward: tiles */
 
-/* Whether rows and weights are too many to stay in the nearest caches from step to
-   step. */
+/* Whether rows and weights are too large to stay in the nearest caches between
+   steps. */
 INLINE bool large_rows(const struct rnnd__step *s)
 {
     return s->H >= 96;
@@ -143,8 +143,7 @@ INLINE bool large_weights(enum rnnd_cell cell, const struct rnnd__step *s)
     return rnnd__cell_gates(cell) * s->H * s->H > 3 << 17;
 }
 
-/* Asks for what a tile's cells will read and write; it comes while the product is
-   summed. */
+/* Prefetches what a tile's cells read and write, while the product is summed. */
 INLINE void prefetch_rows(const float *p, int64_t ld, const struct tile *t, int vectors)
 {
     for (int r = 0; r < t->rows; r++)
@@ -166,7 +165,7 @@ INLINE void prefetch_forward(enum rnnd_cell cell, const struct rnnd__step *s,
         prefetch_rows(s->c_prev + j, s->H, t, units);
 }
 
-/* One panel of a step's product: which, of how many, and where it is packed. */
+/* One panel of a step's product: its index, the number of panels, its packed data. */
 struct panel {
     /* from: vectors of units */
     int64_t i, count, from[2], K;
@@ -174,7 +173,7 @@ struct panel {
     const float *w;
 };
 
-/* Tile i of count of a panel asks for the next panel and the next step's rows. */
+/* Tile i of count of a panel prefetches the next panel and the next step's rows. */
 INLINE struct prefetch panel_prefetch(enum rnnd_cell cell, const struct rnnd__step *s,
                                       const struct panel *p, int64_t i, int64_t count)
 {
@@ -299,7 +298,7 @@ INLINE void add_double(double *out, vf x)
     *(vd *)out += __builtin_convertvector(x, vd);
 }
 
-/* What the later step and the layer above ask of a vector of units. */
+/* The gradient of a vector of states: the product `sum`, and dh where it is carried. */
 INLINE vf state_gradient(enum rnnd_cell cell, const struct rnnd__step *s, int64_t row,
                          int64_t j, int m, vf sum)
 {
@@ -341,7 +340,7 @@ INLINE void units_backward(enum rnnd_cell cell, const struct rnnd__step *s,
         add_double(s->db + 3 * stride + j, b.q);
 }
 
-/* Gradient of the states before, where no cell follows: dh. */
+/* dh, the gradient of the states before, where there is no cell before them. */
 INLINE void units_state(enum rnnd_cell cell, const struct rnnd__step *s,
                         const struct tile *t, int v, int64_t j, int m)
 {
@@ -387,8 +386,8 @@ INLINE void prefetch_backward(enum rnnd_cell cell, const struct rnnd__step *s,
         prefetch_rows(s->h_prev + j, s->ldh, t, units);
 }
 
-/* The gate gradients of the later step times W_hh; those of q are in a place of their
-   own. */
+/* The gate gradients of the later step times W_hh. Those of q are in a separate
+   array. */
 INLINE void tile_backward_product(enum rnnd_cell cell, const struct rnnd__step *s,
                                   struct tile *t, const struct panel *p,
                                   const struct prefetch *x)

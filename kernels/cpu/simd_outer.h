@@ -2,11 +2,11 @@
  * simd_outer.h - sums of outer products: the gradients of weights, C += A^T B.
  *
  * Part of simd.c. Rows are taken OUTER_ROWS at a time. The columns of one side are
- * packed in blocks of OUTER_BLOCK [k][OUTER_BLOCK], which the inner loop broadcasts,
- * those of the other in panels of vectors as in simd_product.h, one at a time; a panel
- * stays in the first-level cache while all blocks pass. B is the side of the vectors,
- * unless it is narrow and its last vector would be half empty: then A is, and C is made
- * transposed first.
+ * packed in blocks of OUTER_BLOCK [k][OUTER_BLOCK], which the inner loop broadcasts;
+ * those of the other in panels of vectors as in simd_product.h, one at a time. A panel
+ * stays in the first-level cache while it is multiplied with all blocks. B is the side
+ * of the vectors, unless it is narrow and its last vector would be half empty: then A
+ * is, and C is first computed transposed.
  */
 
 /* So many blocks use one packed panel. */
@@ -16,7 +16,7 @@ enum {
     OUTER_STRIDE = OUTER_ROWS * OUTER_BLOCK + 16,
     OUTER_PANEL = OUTER_ROWS * TILE_VECTORS * VL
 };
-/* Where C is made transposed: at most so many rows of so many columns. */
+/* Largest C that is computed transposed: rows and columns. */
 enum { OUTER_NARROW = 64, OUTER_WIDTH = 512 };
 
 _Static_assert((int)OUTER_BLOCKS *OUTER_STRIDE + OUTER_PANEL <= RNND__OUTER_WORK,
@@ -62,8 +62,8 @@ enum { OUTER_TILE = OUTER_BLOCK / 2 }; /* fewer registers */
 
 /* ---- packing */
 
-/* Rows k .. k+K-1 in blocks. Whole vectors are copied, of which the next row of the
-   block overwrites the surplus. */
+/* Rows k .. k+K-1 in blocks. Copies whole vectors; the next row of the block
+   overwrites the excess. */
 static void outer_pack_blocks(float *out, const struct side *s, int64_t k, int64_t K)
 {
     for (int64_t i = 0; i < K; i++, out += OUTER_BLOCK) {
@@ -116,7 +116,7 @@ static void outer_pack_panel(float *out, const struct side *s, int64_t k, int64_
 
 /* ---- C += A^T B */
 
-/* The place of a tile of C. */
+/* A tile of C. */
 struct outer_tile {
     float *c;
     /* from its first vector on */
@@ -124,7 +124,7 @@ struct outer_tile {
     int rows, nv;
 };
 
-/* Asks for the lines of C early: they come while the sums are made. */
+/* Prefetches the cache lines of C, while the sums are computed. */
 static void outer_prefetch(const struct outer_tile *t)
 {
     for (int r = 0; r < t->rows; r++)
@@ -142,7 +142,7 @@ static void outer_add(const struct outer_tile *t, const vf *sum)
         }
 }
 
-/* Rows k .. k+K-1 of both sides, and what will be read after them. */
+/* Rows k .. k+K-1 of both sides, and what is read after them. */
 struct outer_rows {
     int64_t k, K;
     const float *prefetch;

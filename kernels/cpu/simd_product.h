@@ -4,13 +4,13 @@
  *
  * Part of simd.c. The weights of a layer are packed once a pass; a panel holds the nv
  * <= 4 vectors of columns that one tile computes, [K][nv][VL], so the inner loop reads
- * it from front to back. A tile keeps rows x nv sums in registers and leaves them in
- * memory for the cell, which finds them in the first-level cache.
+ * it sequentially. A tile keeps rows x nv sums in registers and stores them for the
+ * cell, which finds them in the first-level cache.
  */
 
 enum { TILE_VECTORS = 4, TILE_ROWS = 8 };
 
-/* Rows of a tile by its vectors: as many sums as the registers hold. */
+/* Rows of a tile, by its vectors: as many sums as fit into the registers. */
 #if defined(__AVX512F__) || defined(__aarch64__)
 static const int tile_rows[TILE_VECTORS + 1] = {0, 6, 6, 8, 6};
 #else
@@ -33,8 +33,8 @@ struct tile {
 #define UNROLL _Pragma("GCC unroll 8")
 #endif
 
-/* Two pieces of memory that will be wanted soon, asked for bit by bit while a tile is
-   summed: the processor alone does not see them coming. */
+/* Two pieces of memory that are needed soon, prefetched bit by bit while a tile is
+   summed. The hardware prefetcher does not predict them. */
 struct prefetch {
     const char *p[2];
     /* bytes for each k */
@@ -46,7 +46,7 @@ static struct prefetch no_prefetch(const float *any)
     return (struct prefetch){{(const char *)any, (const char *)any}, {0, 0}};
 }
 
-/* The i'th of count tiles of depth K prefetches its part of the floats from p on. */
+/* The i'th of count tiles of depth K prefetches its part of `floats` floats at p. */
 static void prefetch_part(struct prefetch *x, int which, const float *p, int64_t floats,
                           int64_t i, int64_t count, int64_t K)
 {
@@ -102,8 +102,8 @@ INLINE void product(vf *sum, bool more, struct factors f, const struct prefetch 
     }
 }
 
-/* One function for each shape, as far as possible without structs on the stack: reading
-   them back costs as much as a few steps of the sum. lda is the distance of rows. */
+/* One function for each shape, with as few structs on the stack as possible: reading
+   them back costs as much as a few steps of the sum. lda is the stride of rows. */
 typedef void product_of(vf *sum, bool more, const float *a, int64_t lda, int64_t K,
                         const float *b, const struct prefetch *x);
 
@@ -180,8 +180,8 @@ static int64_t vectors_of(int64_t n)
     return (n + VL - 1) / VL;
 }
 
-/* Vectors from[0] .. from[1]-1 of units belong to the panel'th of about equal panels:
-   of the backward product, or an RNN cell's forward one. */
+/* Sets from[0] .. from[1]-1 to the vectors of units in a panel of the backward product,
+   or of an RNN cell's forward product. Panels are about equal. */
 static void panel_vectors(int64_t H, int64_t panel, int64_t from[2])
 {
     int64_t vectors = vectors_of(H), panels = blocks_of(vectors, TILE_VECTORS);
@@ -189,8 +189,8 @@ static void panel_vectors(int64_t H, int64_t panel, int64_t from[2])
     from[1] = block_at(vectors, panel + 1, panels);
 }
 
-/* The same of a panel of the forward product: with several gates, those of one
-   vector. */
+/* The same for the forward product. With several gates, a panel is one vector of
+   units. */
 static void units_forward(enum rnnd_cell cell, int64_t H, int64_t panel,
                           int64_t from[2])
 {
@@ -217,7 +217,7 @@ static int lanes_of(int64_t H, int64_t vector)
     return H - vector * VL < VL ? (int)(H - vector * VL) : VL;
 }
 
-/* And how many vectors its columns take. */
+/* How many vectors the columns of that panel take. */
 static int vectors_forward(enum rnnd_cell cell, int64_t H, const int64_t from[2])
 {
     int64_t units = from[1] * VL < H ? from[1] * VL : H;
@@ -225,8 +225,8 @@ static int vectors_forward(enum rnnd_cell cell, int64_t H, const int64_t from[2]
 }
 
 /* Columns are rows of W_hh: the G gates of a vector of units, or, with one gate,
-   vectors of units. The gates of a partial vector follow one another, without a
-   gap; what is left of their last vector is never used. */
+   vectors of units. The gates of a partial vector are packed without gaps; the rest
+   of their last vector is never used. */
 static void pack_forward(enum rnnd_cell cell, int64_t H, int64_t panel, float *out,
                          const float *w)
 {

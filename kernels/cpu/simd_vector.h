@@ -1,8 +1,8 @@
 /*
  * simd_vector.h - sums over rows and vectors, and the optimisers.
  *
- * Part of simd.c. Plain loops that the compiler vectorises, but for the sums, whose
- * order it must not choose.
+ * Part of simd.c. Plain loops that the compiler vectorises, except for the sums, where
+ * the order of additions is fixed.
  */
 
 static void add(float *restrict out, const float *restrict x, int64_t n)
@@ -32,7 +32,7 @@ INLINE void sum_block(vf sum[SUM_VECTORS], const float *x, int64_t ld,
     }
 }
 
-/* Blocks are added with the error of each addition carried along. */
+/* Adds the blocks with compensated (Kahan) summation. */
 static void sum_cols(float *out, const float *x, int64_t ld, const int32_t *index,
                      int64_t rows, int64_t cols)
 {
@@ -86,7 +86,7 @@ static double sum_sq(const float *x, int64_t n)
     return total;
 }
 
-/* The scalars are rounded to float last. */
+/* Scalars are computed in double and rounded to float last. */
 static void sgd(const struct rnnd__sgd *s, int64_t n, float *restrict w,
                 const float *restrict g, float *restrict momentum)
 {

@@ -2,9 +2,9 @@
  * vec.h - vectors of floats as wide as the instruction set that a file is compiled for.
  *
  * GCC's vector extensions carry the arithmetic, so one source serves SSE2, AVX2,
- * AVX-512 and others; only partial loads and the clamps name instructions. exp,
- * sigmoid, tanh and log1p keep within 2 units in the last place and keep NaN. Included
- * by simd.c only.
+ * AVX-512 and others; only partial loads and the clamps use intrinsics. exp,
+ * sigmoid, tanh and log1p are accurate to 2 units in the last place and propagate NaN.
+ * Included by simd.c only.
  */
 #ifndef RNND_VEC_H
 #define RNND_VEC_H
@@ -165,7 +165,7 @@ INLINE vf vcopysign(vf x, vf sign)
     return (vf)(((vi)x & 0x7fffffff) | ((vi)sign & INT32_MIN));
 }
 
-/* Sums and largest over the lanes, in fixed order. */
+/* Sum and maximum over the lanes, in a fixed order. */
 INLINE double vsum(vf x)
 {
     double s = 0;
@@ -201,7 +201,7 @@ INLINE vf vexp_parts(vf x, vf *scale)
     return r * r * q + r;
 }
 
-/* x at most 88; below -87 it stays at e^-87, the smallest normal numbers. */
+/* x at most 88. Below -87 the result stays e^-87, near the smallest normal number. */
 INLINE vf vexp(vf x)
 {
     vf scale, p = vexp_parts(vat_least(x, vset(-87.0f)), &scale);
