@@ -289,7 +289,8 @@ done:
 
 /* ---- export */
 
-bool rnnd__statedict_is_hdf(const char *path)
+/* Whether a path names an HDF5 file rather than safetensors. */
+static bool is_hdf(const char *path)
 {
     static const char *const suffixes[] = {".h5", ".hdf5", ".hdf"};
     const char *dot = strrchr(path, '.');
@@ -302,6 +303,6 @@ bool rnnd__statedict_is_hdf(const char *path)
 int rnnd__statedict_export(const char *path, struct rnnd_model *model,
                            const struct rnnd_options *opt)
 {
-    return rnnd__statedict_is_hdf(path) ? rnnd__statedict_hdf_write(path, model, opt)
-                                        : rnnd__safetensors_write(path, model, opt);
+    return is_hdf(path) ? rnnd__statedict_hdf_write(path, model, opt)
+                        : rnnd__safetensors_write(path, model, opt);
 }

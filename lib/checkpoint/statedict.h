@@ -109,9 +109,6 @@ RNND_CHECKED int rnnd__statedict_export(const char *path, struct rnnd_model *mod
 RNND_CHECKED int rnnd__statedict_config(const struct rnnd_model *model,
                                         const struct rnnd_options *opt, char **text);
 
-/* Whether export writes HDF5 to this path. */
-bool rnnd__statedict_is_hdf(const char *path);
-
 /* ---- shared by the files of the room */
 
 /* Sets `ours` of every array. */

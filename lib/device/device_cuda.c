@@ -30,7 +30,8 @@ bool rnnd__cuda_plugin_exists(void)
     return access(plugin_path(), F_OK) == 0;
 }
 
-int rnnd__cuda_plugin_find(const struct rnnd__cuda_plugin **out)
+/* Loaded once. EDEVICE: there is none, or it cannot be used. */
+static int find_plugin(const struct rnnd__cuda_plugin **out)
 {
     static const struct rnnd__cuda_plugin *found;
     const char *path = plugin_path();
@@ -59,7 +60,7 @@ int rnnd__cuda_plugin_find(const struct rnnd__cuda_plugin **out)
 int rnnd__cuda_devices(const struct rnnd__cuda_plugin **plugin, int *count)
 {
     char error[256];
-    RNND_TRY(rnnd__cuda_plugin_find(plugin));
+    RNND_TRY(find_plugin(plugin));
     int status = (*plugin)->device_count(count, error);
     return status < 0 ? rnnd__fail(status, "%s", error) : 0;
 }
@@ -166,7 +167,7 @@ int rnnd__cuda_open(const struct rnnd_options *opt, struct rnnd_comm *comm,
         status = compare_claims(comm, nccl, &claim);
     }
     RNND_TRY(status);
-    RNND_TRY(rnnd__cuda_plugin_find(&plugin));
+    RNND_TRY(find_plugin(&plugin));
     status = plugin->open(&config, out, error);
     if (status < 0)
         return rnnd__fail(status, "%s", error);

@@ -7,10 +7,8 @@
 #include "cuda/plugin.h"
 #include "rnn_dist.h"
 
-/* The plug-in named by RNND_CUDA_PLUGIN, else the installed one; loaded once. EDEVICE:
-   there is none, or it cannot be used. */
-RNND_CHECKED int rnnd__cuda_plugin_find(const struct rnnd__cuda_plugin **out);
-/* Whether the file of the plug-in exists, usable or not. */
+/* Whether the file of the plug-in exists: the one named by RNND_CUDA_PLUGIN, else the
+   installed one; usable or not. */
 bool rnnd__cuda_plugin_exists(void);
 /* The plug-in and the number of its devices, at least 1. EDEVICE: there is none. */
 RNND_CHECKED int rnnd__cuda_devices(const struct rnnd__cuda_plugin **plugin,
