@@ -3,7 +3,7 @@
  * loaded.
  *
  * Open MPI unloads its components before LeakSanitizer looks, and what they still hold
- * could not be told from leaks of our own by the names in lsan.supp.
+ * could not be distinguished from leaks of our own by the names in lsan.supp.
  */
 int dlclose(void *handle);
 

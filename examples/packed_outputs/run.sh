@@ -1,6 +1,6 @@
 #!/bin/sh
 # run.sh - sequences of unequal length in, outputs of the same lengths out, on any number of
-# ranks: every row is there once, in the order of the data, whatever rank computed it; and,
+# ranks: every row is there once, in the order of the data, on any number of ranks; and,
 # where a rectangular array is wanted, all ranks' parts have the same length.
 #
 # A tagger for the sign of a running sum is trained on a small made-up table.

@@ -4,7 +4,7 @@
 # a second, and ratios, as a Markdown table. The shapes are in the file `shapes`; all split the
 # same batches, and must come to the same loss.
 #
-# Environment: as for compare.sh; PORT (29533) is where DDP meets.
+# Environment: as for compare.sh; PORT (29533) is that of DDP.
 # shellcheck source=tests/bench/lib.sh
 . "$(dirname "$0")/lib.sh"
 # shellcheck source=tests/mpi_env.sh

@@ -31,7 +31,7 @@ for n in 1 2; do
     near 1e-5 "$work/bias" "$work/wanted" || fault "clipped step is $(cat "$work/bias")"
 done
 
-# CASES 33, 34: one step of one sequence, the last and shortest, on whatever rank, makes the
+# CASES 33, 34: one step of one sequence, the last and shortest, on any rank, makes the
 # gradient infinite. `skip` leaves that update out on all ranks, `stop` ends with 7.
 data bad task=regress_steps outputs=1 lengths=9,8,7,6,5,1 \
     targets="$(awk 'BEGIN { for (i = 0; i < 35; i++) printf "%g,", i % 3; print "3e38" }')"

@@ -16,7 +16,7 @@ trap 'rm -rf "$work"' EXIT
 trap 'exit 1' HUP INT TERM
 faults=0
 
-# One fault; the test goes on, and done_testing tells.
+# Counts a fault; the test continues, and done_testing reports it.
 fault() {
     echo "FAULT: $*"
     faults=$((faults + 1))
@@ -61,8 +61,8 @@ said() {
     done
 }
 
-# told WORDS...: the last results hold each of them.
-told() {
+# printed WORDS...: the last results hold each of them.
+printed() {
     for word in "$@"; do
         grep -qF -- "$word" "$work/out" || fault "no '$word' in: $(cat "$work/out")"
     done

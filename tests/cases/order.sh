@@ -7,7 +7,7 @@ data many task=classify outputs=3 lengths="$(lengths 40 1 15)"
 data other task=classify outputs=3 lengths="$(lengths 12 1 15)" seed=2
 
 # CASE 45: three epochs of other batches, each with every sequence, the same when run again.
-# Nothing is learnt, so the losses of an epoch tell its batches, whatever their order.
+# Nothing is learnt, so the losses of an epoch identify its batches, in any order.
 for run in order again; do
     train "$run" 2 --data "$work/many.h5" --batch 3 --hidden 6 --epochs 3 --lr 1e-30
 done

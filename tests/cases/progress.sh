@@ -1,5 +1,5 @@
 #!/bin/sh
-# progress.sh - one voice: a bar on a terminal, lines elsewhere, whatever the ranks (CASE 64).
+# progress.sh - one bar on a terminal, lines elsewhere, on any number of ranks (CASE 64).
 # shellcheck source=tests/cases/lib.sh
 . "$(dirname "$0")/lib.sh"
 

@@ -1,5 +1,5 @@
 #!/bin/sh
-# resume.sh - a run that is stopped and goes on is the run that never stopped (CASES 51, 52).
+# resume.sh - a run that is stopped and resumed equals one that never stopped (CASES 51, 52).
 # shellcheck source=tests/cases/lib.sh
 . "$(dirname "$0")/lib.sh"
 
@@ -75,7 +75,7 @@ updates=$(last full | sed 's/.*ckpt-0*\([0-9]*\)\.h5/\1/')
 expect 0 1 train --resume --run-dir "$work/full" --max-updates $((updates + 3))
 
 # CASE 51: killed at any moment while it saves after every update, a run always has a
-# checkpoint that is intact, goes on from it, and leaves no temporary files behind.
+# checkpoint that is intact, resumes from it, and leaves no temporary files.
 options="--data $work/many.h5 --batch 3 --hidden 12 --layers 2 --dropout 0.3 --epochs 12"
 # shellcheck disable=SC2086 # a list of options
 train unbroken 1 $options
@@ -96,7 +96,7 @@ done
 expect 0 1 train --resume --run-dir "$work/broken"
 identical broken unbroken
 left=$(find "$work/broken" -name '*.h5*' ! -name 'ckpt-??????????.h5' ! -name best.h5)
-[ -z "$left" ] || fault "left behind: $left"
+[ -z "$left" ] || fault "temporary files are left: $left"
 
 # A damaged checkpoint is named, and the one before it is used.
 newest=$(last broken)
@@ -117,7 +117,7 @@ done
 expect 0 1 train --resume --run-dir "$work/best"
 said "resuming at update" "best.h5"
 identical best judged
-# What cannot be opened may be intact: the run does not go on without it, nor anew.
+# What cannot be opened may be intact: the run neither resumes without it nor starts again.
 mv "$work/best/best.h5" "$work/kept.h5"
 ln -s best.h5 "$work/best/best.h5"
 for file in "$work/best"/ckpt-*.h5; do

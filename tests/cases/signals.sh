@@ -1,5 +1,5 @@
 #!/bin/sh
-# signals.sh - asked to stop, a run saves and leaves with 75; it goes on bit for bit (CASE 60).
+# signals.sh - on a signal a run saves and exits with 75; it resumes bit for bit (CASE 60).
 # shellcheck source=tests/cases/lib.sh
 . "$(dirname "$0")/lib.sh"
 

@@ -269,7 +269,7 @@ START_TEST(orders)
             memcpy(want_h, h, sizeof want_h);
             want_loss = (float)loss.loss;
         }
-        /* Packed order is by length whatever the order of file or request. */
+        /* Packed order is by length, for any order of file or request. */
         for (int j = 0; j < 4; j++) {
             assert_near("scores", scores[j], want[j], 4, SAME);
             assert_near("h_n", h[j], want_h[j], 6, SAME);

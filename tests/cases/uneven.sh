@@ -60,7 +60,7 @@ for n in 1 2 4; do
 done
 equal "targets" "$(sed -n 2p "$work/eval4")" 21
 
-# CASE 27: whatever the micro-batch, uneven and empty ones included, the update is the same;
+# CASE 27: the update is the same for all micro-batches, uneven and empty ones included;
 # the last windows of a batch make a shorter update: 10 windows by 4 are 3 updates.
 data eight task=tag lengths=3,11,7,0,5,2,9,4
 train whole 1 --data "$work/eight.h5" --batch 8 --hidden 6 --layers 2 --max-updates 5

@@ -40,7 +40,7 @@ round() {
         expect 0 1 export "$work/$1" "$work/again.$suffix"
         cmp "$file" "$work/again.$suffix" || fault "$1: a second export is another"
         expect 0 $ranks import "$file" "$back"
-        told "$back: $3"
+        printed "$back: $3"
         expect 0 1 inspect "$back"
         expect 0 1 export "$back" "$work/again.$suffix"
         cmp "$file" "$work/again.$suffix" || fault "$1: an import is another model"
@@ -77,14 +77,14 @@ expect 0 1 export "$work/relu" "$work/pipe"
 wait $!
 cmp "$work/piped" "$work/relu-export.safetensors" || fault "a pipe gets another file"
 
-# ---- what is told
+# ---- what is printed
 expect 0 1 import "$work/relu-export.h5" "$work/tanh.h5" --cell rnn_tanh
-told "rnn_tanh"
+printed "rnn_tanh"
 printf '%s\n' name,x,class a,1,red b,2,green c,3,blue d,4,grey >"$work/named.csv"
 expect 0 1 pack csv --sequence name --label class "$work/named.csv" "$work/named.h5"
 expect 0 1 import "$work/normal-export.h5" "$work/mean.h5" --pool mean \
     --classes-from "$work/named.h5"
-told "pool mean"
+printed "pool mean"
 expect 0 1 predict "$work/mean.h5" --data "$work/series.h5" --csv "$work/named.csv"
 grep -q grey "$work/named.csv" || fault "no class names in $(head -n 2 "$work/named.csv")"
 bare="rnn.weight_ih_l0=15x3:0.1 rnn.weight_hh_l0=15x5:0.2 rnn.bias_ih_l0=15:0
@@ -92,7 +92,7 @@ bare="rnn.weight_ih_l0=15x3:0.1 rnn.weight_hh_l0=15x5:0.2 rnn.bias_ih_l0=15:0
 # shellcheck disable=SC2086 # a list
 "$TOOL" params "$work/bare.h5" $bare head.weight=4x5:1
 expect 0 1 import "$work/bare.h5" "$work/m.h5" --task classify
-told "$work/m.h5: task classify, gru, 3 features, 1 layer of 5, pool last, 4 outputs"
+printed "$work/m.h5: task classify, gru, 3 features, 1 layer of 5, pool last, 4 outputs"
 expect 0 1 eval "$work/m.h5" --data "$work/series.h5"
 # shellcheck disable=SC2086
 "$TOOL" params "$work/plain.h5" rnn.weight_ih_l0=5x3:1 rnn.weight_hh_l0=5x5:1 \
@@ -100,14 +100,14 @@ expect 0 1 eval "$work/m.h5" --data "$work/series.h5"
 expect 0 1 import "$work/plain.h5" "$work/m.h5" --task tag
 said "assuming cell rnn_tanh, the default of nn.RNN; use --cell rnn_relu"
 expect 0 1 import "$work/plain.h5" "$work/m.h5" --task tag --cell rnn_relu
-told "rnn_relu"
+printed "rnn_relu"
 [ ! -s "$work/err" ] || fault "import says $(cat "$work/err")"
 
 # Of a tied matrix only the head's name is kept.
 "$TOOL" params "$work/head.h5" rnn.weight_ih_l0=12x3:0.1 rnn.weight_hh_l0=12x3:0.2 \
     rnn.bias_ih_l0=12:0 rnn.bias_hh_l0=12:0 decoder.bias=7:0.5 decoder.weight=7x3:1
 expect 0 1 import "$work/head.h5" "$work/m.h5" --tie-weights
-told "vocabulary 7, embedding 3, 1 layer of 3, 7 outputs (tied)"
+printed "vocabulary 7, embedding 3, 1 layer of 3, 7 outputs (tied)"
 expect 0 1 eval "$work/m.h5" --data "$work/words.h5"
 
 # ---- what is refused leaves no file

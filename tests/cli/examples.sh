@@ -9,10 +9,10 @@ export RNN_DIST
 RANKS=3 EPOCHS=2 HIDDEN=12 EMBED=8 LAYERS=3 BATCH=7 WINDOW=5 WINDOWS=4 OUT=$work/lm \
     sh "$srcdir/examples/gru_lm/run.sh" "$srcdir/README.md" >"$work/out" 2>"$work/err" ||
     die "gru_lm: exit $?"
-told "perplexity"
+printed "perplexity"
 [ -s "$work/lm/run/best.h5" ] || fault "gru_lm: no best model"
 OUT=$work/ragged sh "$srcdir/examples/packed_outputs/run.sh" >"$work/out" 2>"$work/err" ||
     die "packed_outputs: exit $?"
-told "steps in: "
+printed "steps in: "
 [ -s "$work/ragged/padded.h5" ] || fault "packed_outputs: no padded outputs"
 done_testing

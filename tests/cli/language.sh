@@ -19,9 +19,9 @@ train words 2 --tensorboard --data "$work/words.h5" --cell gru --embed 16 --hidd
 set -- "$work/words/tensorboard"/events.out.tfevents.*
 [ $# = 1 ] && grep -q train/grad_norm "$1" || fault "event files: $*"
 expect 0 1 sample "$work/words" --length 12 --temperature 0 --prompt "the cat"
-told "the cat sat on the mat" "the dog ran"
+printed "the cat sat on the mat" "the dog ran"
 expect 0 2 sample "$work/words" --length 12 --temperature 0
-told "the dog ran"
+printed "the dog ran"
 expect 0 1 sample "$work/words" --length 3 --prompt "the zebra"
 said "1 tokens of the prompt are not in the vocabulary"
 
@@ -53,7 +53,7 @@ for n in 1 2; do
         --batch 5 --dropout 0.3 --cell gru
     equal "comparisons that are ok" "$(grep -c ': ok$' "$work/out")" 4
     expect 0 "$n" bench --data "$work/tags.h5" --hidden 8 --max-updates 4 --json
-    told '"updates": 4' '"roofline_share"' '"straggler_predicted": 1' \
+    printed '"updates": 4' '"roofline_share"' '"straggler_predicted": 1' \
         '"communication_hidden_s": 0'
     # The shares are all of the time, and its two parts all of the recurrent one.
     tr ',{}' '\n' <"$work/out" | awk -F '[": ]+' '

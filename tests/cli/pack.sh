@@ -1,6 +1,6 @@
 #!/bin/sh
 # pack.sh - data files from every kind of input: what is written, what is printed, what is
-# refused, and that a failure leaves nothing behind.
+# refused, and that a failure leaves no file.
 # shellcheck source=tests/cases/lib.sh
 . "$(dirname "$0")/../cases/lib.sh"
 

@@ -1,5 +1,5 @@
 #!/bin/sh
-# ranks.sh - N ranks are one rank: the same losses whatever the split, on real recordings with
+# ranks.sh - N ranks are one rank: the same losses for every split, on real recordings with
 # dropout, and on what divides badly; and the same predictions to the bit.
 # shellcheck source=tests/cases/lib.sh
 . "$(dirname "$0")/../cases/lib.sh"

@@ -210,7 +210,7 @@ HOLES = [3, 0, 2, 0, 6, 1, 0]
 
 
 def fixed_cases():
-    """What must be there whatever the dice say."""
+    """What must be there in every draw."""
     spec, opt = ref.Spec, ref.Options
     for i, cell in enumerate(ref.CELLS):
         yield Case(f"{cell}, holes, classify", HOLES,

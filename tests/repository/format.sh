@@ -29,7 +29,7 @@ n=$(sources awk '
     /^(typedef )?(static )?(const )?(struct|union|enum)[ a-z_0-9]*\{$/ { inside = 1; next }
     /^}/ { inside = 0 }
     inside && /[;,][ \t]*\/\*/ { print FILENAME ":" FNR }' |
-    report "a comment stands above its field")
+    report "a comment belongs above its field")
 faults=$((faults + n))
 
 case $(clang-format --version 2>/dev/null) in

@@ -124,7 +124,7 @@ said "using the CPU: no CUDA device"
 RNND_SIMT_DEVICES=1 RNND_SIMT_ARCH=75
 export RNND_SIMT_ARCH
 expect 0 1 info --plan --hidden 1000
-told "sm_75, fp32" "plan       stepwise"
+printed "sm_75, fp32" "plan       stepwise"
 expect 2 1 eval "$work/gru.cpu" --data "$work/tags.h5" --device cuda --precision bf16
 said "--precision bf16 needs a GPU of sm_80"
 done_testing

@@ -44,7 +44,7 @@ static void steps()
     EXPECT(step_of_row(off.data(), 1, 5) == 0);
 }
 
-/* No grid is longer than CUDA allows, whatever its size. */
+/* No grid is longer than CUDA allows, for any size. */
 static void grids()
 {
     EXPECT(rnnd__blocks(1).x == 1 && rnnd__blocks(257).x == 2);

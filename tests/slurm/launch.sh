@@ -1,6 +1,6 @@
 #!/bin/sh
 # launch.sh - under Slurm: with PMIx a world, on one node and on two; without it several tasks
-# are refused, while one task and a batch script stand alone; signals, lost peers, exit status.
+# are refused, while one task and a batch script run alone; signals, lost peers, exit status.
 set -u
 for need in srun sbatch slurmctld slurmd munged unshare; do
     command -v $need >/dev/null || { echo "no $need here"; exit 77; }
@@ -52,7 +52,7 @@ says 1 'rank 0 of 1 on n[12] by self'
 run 3 --mpi=pmix -N2 -n2 "$peer" fail
 run 6 --mpi=pmix -N2 -n2 "$peer" hang 2
 grep -q 'rank 0 on n1 timed out after 2 s .* gradient sum in update 41' "$dir/err" ||
-    fault "the time-out is not told"
+    fault "the timeout is not reported"
 
 srun --mpi=pmix -N2 -n2 "$peer" signal 30 >"$dir/out" 2>"$dir/err" &
 pid=$!

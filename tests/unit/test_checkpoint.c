@@ -178,7 +178,7 @@ START_TEST(a_model_is_made_of_its_file)
         same_specs(spec, rnnd_model_spec(n));
     free(info.config);
     rnnd_model_free(n);
-    /* without state nothing can go on */
+    /* without state nothing can resume */
     struct rnnd_optim *o = new_optim(m, 0);
     struct rnnd__train_state s = {.update = 9};
     must_fail(RNND_EFILE, rnnd__checkpoint_load(in_folder("m.h5"), m, o, &s));
@@ -206,7 +206,7 @@ START_TEST(info_is_read_alone)
 }
 END_TEST
 
-/* The run had adam and goes on with momentum: that starts at zero. */
+/* The run had adam and resumes with momentum, which starts at zero. */
 START_TEST(another_optimizer_starts_anew)
 {
     struct rnnd_model *m = new_model(&specs[3], 1);
@@ -384,7 +384,7 @@ static pid_t spawn(const char *mode, int *out)
     return pid;
 }
 
-/* The last number that a process told before it ended, -1 = none. */
+/* The last number that a process printed before it ended, -1 = none. */
 static int64_t last_said(int fd)
 {
     static char text[1 << 16];
@@ -667,7 +667,7 @@ START_TEST(few_are_kept)
 }
 END_TEST
 
-/* A run that had to go on from 2, since 8 and 9 were damaged, is at 4 now. */
+/* A run that had to resume from 2, since 8 and 9 were damaged, is at 4 now. */
 START_TEST(damaged_newer_ones_push_nothing_out)
 {
     static const int updates[] = {1, 2, 8, 9, 3, 4};

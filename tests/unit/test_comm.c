@@ -291,7 +291,7 @@ START_TEST(sums_of_device_floats)
 }
 END_TEST
 
-/* Numbers that do not add up exactly: whatever the order, all ranks hold the same bits,
+/* Numbers that do not add up exactly: in any order, all ranks have the same bits,
    and the same again in a second run. */
 START_TEST(all_ranks_get_the_same_bits)
 {

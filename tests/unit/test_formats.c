@@ -313,7 +313,7 @@ START_TEST(csv_faults)
 END_TEST
 
 /* Work that grew with the square of the columns would take hours of this one: column k
-   holds k, and in the other file, where they stand in reverse, k + 0.5. */
+   holds k, and in the other file, in reverse order, k + 0.5. */
 START_TEST(csv_of_very_many_columns)
 {
     enum { COLUMNS = 300000 };

@@ -97,7 +97,7 @@ struct golden_case {
     struct rnnd_options opt;
 };
 
-/* One parameter of a case and where it lies in its flat numbers. */
+/* One parameter of a case, and its place in the flat numbers. */
 struct tensor {
     char name[64];
     /* cols 0 = a vector */
@@ -467,7 +467,7 @@ static void compare_changes(struct golden_case *g, struct rnnd_model *model)
 
 /* ---- batches */
 
-/* Sequences by falling length, stable: where each stands in a packed batch. */
+/* Sequences by falling length, stable: the place of each in a packed batch. */
 static int64_t *packed_order(const struct golden_case *g)
 {
     int64_t N = g->sequences, *order = zeroed(N, sizeof *order), n = 0;

@@ -478,7 +478,7 @@ START_TEST(through_a_link)
 }
 END_TEST
 
-/* A file size limit stands for a full disk. */
+/* A file size limit in place of a full disk. */
 START_TEST(full_disk)
 {
     fflush(NULL);
@@ -492,11 +492,11 @@ START_TEST(full_disk)
         int status = rnnd__hdf_create(in_folder("full.h5"), &file);
         int wrote =
             status < 0 ? 0 : rnnd__hdf_write(file, "x", RNND_F64, 1, &n, true, x);
-        bool told =
+        bool named =
             strstr(rnnd_status_detail(), "/x: cannot be written: File too large");
         int done = status < 0 ? 0 : rnnd__hdf_commit(file);
         free(x);
-        _exit(status == 0 && done == RNND_EFILE && (wrote == 0 || told) ? 0 : 1);
+        _exit(status == 0 && done == RNND_EFILE && (wrote == 0 || named) ? 0 : 1);
     }
     int status;
     waitpid(child, &status, 0);

@@ -42,7 +42,7 @@ static void close_all(void)
     rnnd_backend_close(be);
 }
 
-/* The first two elements of head.weight and head.bias stand for a gradient of two. */
+/* The elements of head.weight and head.bias are a gradient of two. */
 static void set_gradient(float a, float b)
 {
     const struct rnnd__params *p = rnnd__model_params(model);

@@ -100,7 +100,7 @@ START_TEST(defaults_are_those_of_the_contract)
 }
 END_TEST
 
-/* Each choice is the enum's number: the words stand in the order of rnn_dist_enums.h.
+/* Each choice is the enum's number: the words are in the order of rnn_dist_enums.h.
  */
 START_TEST(words_are_in_the_order_of_the_enums)
 {
@@ -181,7 +181,7 @@ START_TEST(every_option_goes_there_and_back)
         must_be(option->name, value);
         ck_assert(rnnd__options_given(&opt, option->name));
     }
-    /* no two rows share a field: all of them still say what they were told */
+    /* no two rows share a field: all of them still have their values */
     for (int i = 0; i < OPT_COUNT; i++)
         must_be(rnnd__options[i].name, other_value(&rnnd__options[i]));
 }

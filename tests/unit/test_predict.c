@@ -170,7 +170,7 @@ START_TEST(final_states)
 }
 END_TEST
 
-/* A file that cannot be written leaves nothing behind. */
+/* If one file cannot be written, none is left. */
 START_TEST(nothing_is_left_of_a_failure)
 {
     open_task("classify");

@@ -111,7 +111,8 @@ START_TEST(language_models_count_pairs)
 }
 END_TEST
 
-/* Lane i takes pairs floor(i P / B) .. floor((i+1) P / B) - 1, whatever the ranks. */
+/* Lane i takes pairs floor(i P / B) .. floor((i+1) P / B) - 1, for any number of
+   ranks. */
 START_TEST(lanes_cut_the_stream)
 {
     int owner[7];

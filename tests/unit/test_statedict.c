@@ -480,8 +480,8 @@ START_TEST(broken_files_are_refused)
 }
 END_TEST
 
-/* The arrays cover what is behind the header, without holes and without overlap, in any
-   order; an empty one may lie anywhere between. */
+/* The arrays cover what follows the header, without holes and without overlap, in any
+   order; an empty one may be anywhere between. */
 START_TEST(all_bytes_belong_to_one_array)
 {
 #define ARRAY(name, shape, from, to)                              \
@@ -583,7 +583,7 @@ START_TEST(an_export_is_the_model)
 }
 END_TEST
 
-/* Widths come from the arrays; what they cannot tell must be told. */
+/* Widths come from the arrays; what they do not show must be given. */
 START_TEST(a_model_of_bare_arrays)
 {
     struct rnnd__statedict sd;

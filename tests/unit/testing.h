@@ -73,7 +73,7 @@ static inline const char *content(const char *name)
     return text;
 }
 
-/* The status text behind the folder's name. */
+/* The status text after the folder's name. */
 static inline const char *rest_of_detail(void)
 {
     const char *detail = rnnd_status_detail();

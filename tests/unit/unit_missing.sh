@@ -1,4 +1,4 @@
 #!/bin/sh
-# unit_missing.sh - stands for the unit tests where Check is missing.
+# unit_missing.sh - in place of the unit tests where Check is missing.
 echo "Check was not found when configuring: no unit test is run"
 exit 77
