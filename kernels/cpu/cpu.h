@@ -84,24 +84,26 @@ size_t rnnd__cpu_rnn_scratch(struct rnnd_backend *, enum rnnd_cell, int64_t H,
                              int64_t N, int64_t R);
 void rnnd__cpu_rnn_forward(struct rnnd_backend *, const struct rnnd__rnn *);
 void rnnd__cpu_rnn_backward(struct rnnd_backend *, const struct rnnd__rnn *);
-/* vocab.c */
+/* embed.c */
 void rnnd__cpu_embed_gather(struct rnnd_backend *, int64_t R, int64_t E,
                             struct rnnd__buf out, struct rnnd__buf table,
                             struct rnnd__buf token);
 void rnnd__cpu_embed_scatter_add(struct rnnd_backend *, int64_t E,
                                  struct rnnd__buf dtable, struct rnnd__buf dx,
                                  const struct rnnd__segments *);
-void rnnd__cpu_softmax_ce(struct rnnd_backend *, int64_t rows, int64_t cols,
-                          struct rnnd__buf scores, struct rnnd__buf sums,
-                          struct rnnd__buf label);
-/* ends.c */
+/* pool.c */
 void rnnd__cpu_pool(struct rnnd_backend *, const struct rnnd__pooling *,
                     struct rnnd__buf out, struct rnnd__buf argmax, struct rnnd__buf y);
 void rnnd__cpu_pool_backward(struct rnnd_backend *, const struct rnnd__pooling *,
                              struct rnnd__buf dy, struct rnnd__buf dout,
                              struct rnnd__buf argmax);
+/* dropout.c */
 void rnnd__cpu_dropout(struct rnnd_backend *, const struct rnnd__dropout *,
                        struct rnnd__buf out, struct rnnd__buf in);
+/* loss.c */
+void rnnd__cpu_softmax_ce(struct rnnd_backend *, int64_t rows, int64_t cols,
+                          struct rnnd__buf scores, struct rnnd__buf sums,
+                          struct rnnd__buf label);
 void rnnd__cpu_mse(struct rnnd_backend *, int64_t rows, int64_t cols,
                    struct rnnd__buf scores, struct rnnd__buf sums,
                    struct rnnd__buf target);

@@ -224,24 +224,26 @@ void rnnd__cuda_rnn_forward(struct rnnd_backend *, const struct rnnd__rnn *);
 void rnnd__cuda_rnn_backward(struct rnnd_backend *, const struct rnnd__rnn *);
 void rnnd__cuda_rnn_explain(struct rnnd_backend *, enum rnnd_cell, int64_t H, int64_t N,
                             char *text);
-/* vocab.cu */
+/* embed.cu */
 void rnnd__cuda_embed_gather(struct rnnd_backend *, int64_t R, int64_t E,
                              struct rnnd__buf out, struct rnnd__buf table,
                              struct rnnd__buf token);
 void rnnd__cuda_embed_scatter_add(struct rnnd_backend *, int64_t E,
                                   struct rnnd__buf dtable, struct rnnd__buf dx,
                                   const struct rnnd__segments *);
-void rnnd__cuda_softmax_ce(struct rnnd_backend *, int64_t rows, int64_t cols,
-                           struct rnnd__buf scores, struct rnnd__buf sums,
-                           struct rnnd__buf label);
-/* ends.cu */
+/* pool.cu */
 void rnnd__cuda_pool(struct rnnd_backend *, const struct rnnd__pooling *,
                      struct rnnd__buf out, struct rnnd__buf argmax, struct rnnd__buf y);
 void rnnd__cuda_pool_backward(struct rnnd_backend *, const struct rnnd__pooling *,
                               struct rnnd__buf dy, struct rnnd__buf dout,
                               struct rnnd__buf argmax);
+/* dropout.cu */
 void rnnd__cuda_dropout(struct rnnd_backend *, const struct rnnd__dropout *,
                         struct rnnd__buf out, struct rnnd__buf in);
+/* loss.cu */
+void rnnd__cuda_softmax_ce(struct rnnd_backend *, int64_t rows, int64_t cols,
+                           struct rnnd__buf scores, struct rnnd__buf sums,
+                           struct rnnd__buf label);
 void rnnd__cuda_mse(struct rnnd_backend *, int64_t rows, int64_t cols,
                     struct rnnd__buf scores, struct rnnd__buf sums,
                     struct rnnd__buf target);
