@@ -233,7 +233,7 @@ struct rnnd__backend_ops {
     void (*rnn_explain)(struct rnnd_backend *, enum rnnd_cell, int64_t H, int64_t N,
                         char *text);
 
-    /* both ends. out[r,:] = table[token[r],:] */
+    /* Embedding: out[r,:] = table[token[r],:] */
     void (*embed_gather)(struct rnnd_backend *, int64_t R, int64_t E,
                          struct rnnd__buf out, struct rnnd__buf table,
                          struct rnnd__buf token);

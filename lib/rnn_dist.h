@@ -437,7 +437,7 @@ struct rnnd_checkpoint_info {
     char *config;
 };
 
-/* The checkpoint that a command's MODEL argument means: in a run folder best.h5 if
+/* The checkpoint that a command's MODEL argument means: in a run directory best.h5 if
    intact, else the newest intact one; else the file itself. *path is malloc'ed and
    owned by the caller. EFILE: there is none. */
 RNND_CHECKED int rnnd_checkpoint_find(const char *model_path, char **path);

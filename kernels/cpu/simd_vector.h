@@ -1,5 +1,5 @@
 /*
- * simd_vector.h - sums over rows and vectors, and the optimisers.
+ * simd_vector.h - sums over rows and vectors, and the optimizers.
  *
  * Part of simd.c. Plain loops that the compiler vectorises, except for the sums, where
  * the order of additions is fixed.

@@ -1,5 +1,5 @@
 /*
- * vector.c - the norm and the optimisers over flat vectors, in one pass over memory
+ * vector.c - the norm and the optimizers over flat vectors, in one pass over memory
  * each.
  */
 #include "cpu.h"

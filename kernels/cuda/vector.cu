@@ -1,5 +1,5 @@
 /*
- * vector.cu - the norm and the optimisers over flat vectors, in one pass over memory
+ * vector.cu - the norm and the optimizers over flat vectors, in one pass over memory
  * each.
  */
 #include "cuda_backend.cuh"
@@ -60,7 +60,7 @@ int rnnd__cuda_sum_sq(struct rnnd_backend *be, int64_t n, double *result,
     return status;
 }
 
-/* ---- optimisers */
+/* ---- optimizers */
 
 /* The scalars are rounded to float last. */
 struct rnnd__sgd_floats {

@@ -31,9 +31,9 @@ RNND_CHECKED int rnnd__checkpoint_load(const char *path, struct rnnd_model *mode
    a name or shape does not fit the model, EFILE or EDATA where the file is damaged. */
 RNND_CHECKED int rnnd__checkpoint_init(const char *path, struct rnnd_model *model);
 
-/* The newest intact checkpoint of a run folder, NULL if there is none. Damaged ones are
-   skipped with a warning; one that cannot be opened is EFILE. *path is malloc'ed and
-   freed by the caller. */
+/* The newest intact checkpoint of a run directory, NULL if there is none. Damaged ones
+   are skipped with a warning; one that cannot be opened is EFILE. *path is malloc'ed
+   and freed by the caller. */
 RNND_CHECKED int rnnd__checkpoint_newest(const char *run_dir, char **path);
 /* Reads all of a file; EFILE, with file and object, where it is damaged. */
 RNND_CHECKED int rnnd__checkpoint_verify(const char *path);

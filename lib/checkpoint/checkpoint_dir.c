@@ -1,5 +1,5 @@
 /*
- * checkpoint_dir.c - the checkpoints of a run folder: finds the newest intact one or
+ * checkpoint_dir.c - the checkpoints of a run directory: finds the newest intact one or
  * the best, and removes old ones.
  */
 #include "checkpoint/checkpoint.h"

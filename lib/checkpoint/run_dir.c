@@ -32,7 +32,7 @@ static int make(const char *path)
         char was = *slash;
         *slash = 0;
         if (mkdir(part, 0777) != 0 && errno != EEXIST)
-            status = rnnd__file_fail("create run folder", part);
+            status = rnnd__file_fail("create run directory", part);
         *slash = was;
         if (!was)
             break;
@@ -52,7 +52,7 @@ int rnnd__run_dir_unused(const char *path)
     DIR *d = opendir(path);
     int status = 0;
     if (!d)
-        return errno == ENOENT ? 0 : rnnd__file_fail("read run folder", path);
+        return errno == ENOENT ? 0 : rnnd__file_fail("read run directory", path);
     for (struct dirent *e; status == 0 && (e = readdir(d));)
         if (is_run_file(e->d_name))
             status = rnnd__fail(RNND_EUSAGE,
@@ -79,7 +79,7 @@ static int take_lock(struct rnnd__run_dir *dir, const char *path)
     dir->lock = open(file, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
     int status = 0;
     if (dir->lock < 0)
-        status = rnnd__file_fail("write to run folder", path);
+        status = rnnd__file_fail("write to run directory", path);
     else if (flock(dir->lock, LOCK_EX | LOCK_NB) != 0)
         status = rnnd__fail(RNND_EFILE, "%s: another run is using this folder", path);
     free(file);
@@ -91,7 +91,7 @@ int rnnd__run_dir_open(const char *path, bool resume, struct rnnd__run_dir **out
     struct rnnd__run_dir *dir = NULL;
     int status = 0;
     RNND_TRY(make(path));
-    RNND_TRY_GOTO(RNND_NEW(&dir, 1, "a run folder"));
+    RNND_TRY_GOTO(RNND_NEW(&dir, 1, "a run directory"));
     dir->lock = -1;
     RNND_TRY_GOTO(take_lock(dir, path));
     if (!resume)

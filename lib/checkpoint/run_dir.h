@@ -6,7 +6,7 @@
 
 #include "rnn_dist.h"
 
-/* A locked run folder. */
+/* A locked run directory. */
 struct rnnd__run_dir;
 
 /* EUSAGE where the folder contains a run. Writes nothing; a missing folder contains

@@ -1,7 +1,7 @@
 /*
  * bench.c - times whole training updates.
  *
- * The updates are those of training, without run folder and validation. The rate of
+ * The updates are those of training, without run directory and validation. The rate of
  * large matrix products is measured in the same process: the fraction of it that
  * updates reach depends less on what else the machine does at the time.
  */

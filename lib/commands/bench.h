@@ -31,7 +31,7 @@ struct rnnd__bench_result {
 };
 
 /* Makes opt->max_updates updates (0: for about ten seconds) after a few that are not
-   counted, without a run folder. Every rank gets its own result. EFILE: opt->trace
+   counted, without a run directory. Every rank gets its own result. EFILE: opt->trace
    cannot be written; other errors as in training. Collective. */
 RNND_CHECKED int rnnd__bench(const struct rnnd_options *opt, struct rnnd_comm *comm,
                              struct rnnd__bench_result *out);

@@ -1,5 +1,6 @@
 /*
- * inspect.c - describes a data set, checkpoint or run folder, and checks it for damage.
+ * inspect.c - describes a data set, checkpoint or run directory, and checks it for
+ * damage.
  *
  * Facts are collected in one JSON object; the plain text is printed from the same
  * object, so that both agree. Opens files for reading only.
@@ -214,7 +215,7 @@ static int inspect_checkpoint(const char *path, struct findings *f)
     return 0;
 }
 
-/* ---- run folders */
+/* ---- run directorys */
 
 static int is_checkpoint_name(const struct dirent *entry)
 {

@@ -151,7 +151,7 @@ static int compare_micro(struct verifier *v, const char *what, int64_t bound_ste
 
 /* ---- stop and resume */
 
-/* Trains up to this many updates in the run folder where/name. */
+/* Trains up to this many updates in the run directory where/name. */
 static int train(struct verifier *v, const char *where, const char *name,
                  int64_t updates, bool resume)
 {

@@ -28,7 +28,7 @@ static const char *idle_in_order(const struct rnnd_options *opt, int task, int i
     return NULL;
 }
 
-static const char *idle_in_optimiser(const struct rnnd_options *opt, int i)
+static const char *idle_in_optimizer(const struct rnnd_options *opt, int i)
 {
     bool sgd = opt->optimizer == RNND_SGD;
     switch (i) {
@@ -120,7 +120,7 @@ const char *rnnd__option_idle(const struct rnnd_options *opt, int task, int i)
     case OPT_lr_step:
     case OPT_lr_decay:
     case OPT_lr_patience:
-        return idle_in_optimiser(opt, i);
+        return idle_in_optimizer(opt, i);
     default:
         return NULL;
     }

@@ -294,7 +294,7 @@ int rnnd__metrics_each(const char *run_dir,
     RNND_TRY(rnnd__run_dir_file(run_dir, "metrics.jsonl", &path));
     int status = rnnd__file_open(path, &file);
     if (status == 0 && !file)
-        status = rnnd__fail(RNND_EFILE, "%s: missing: not a run folder", path);
+        status = rnnd__fail(RNND_EFILE, "%s: missing: not a run directory", path);
     while (status == 0 && (length = getline(&line, &room, file)) > 0) {
         json_t *record = json_loadb(line, (size_t)length, 0, NULL);
         if (record)

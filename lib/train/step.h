@@ -4,8 +4,8 @@
  * An epoch of the plan consists of entries. An entry makes one update or, with
  * truncated BPTT, one for every few windows. An update is the gradient of this rank,
  * the sum over all ranks, and a step of the optimizer. The position and the sums for
- * records are kept in a train state, which checkpoints contain. Knows no run folder, no
- * validation, and not why a run ends.
+ * records are kept in a train state, which checkpoints contain. Knows no run directory,
+ * no validation, and not why a run ends.
  */
 #ifndef RNND_STEP_H
 #define RNND_STEP_H

@@ -6,7 +6,7 @@
  *   trainer_save.c    checkpoints, and the carried states of all ranks in them
  *   trainer_report.c  records and progress
  *
- * All ranks run the same flow. Only rank 0 uses the run folder.
+ * All ranks run the same flow. Only rank 0 uses the run directory.
  */
 #ifndef RNND_TRAINER_H
 #define RNND_TRAINER_H

@@ -53,9 +53,9 @@ static int find_best(const char *run_dir, char **checkpoint)
     return 0;
 }
 
-/* Rank 0: locks the run folder and reads the options of its run: from the newest intact
-   checkpoint, whose path *checkpoint receives, else from config.ini; *text is NULL if
-   the folder holds no run. */
+/* Rank 0: locks the run directory and reads the options of its run: from the newest
+   intact checkpoint, whose path *checkpoint receives, else from config.ini; *text is
+   NULL if the folder holds no run. */
 static int find_stored(struct rnnd__trainer *t, char **checkpoint, char **text)
 {
     const char *run_dir = t->opt->run_dir;
@@ -229,8 +229,8 @@ static bool is_in(const char *file, const char *folder)
     return strncmp(file, folder, n) == 0 && file[n] == '/';
 }
 
-/* Checks early that the trace can be written: before the run folder exists, unless the
-   trace belongs in it, and once it exists. */
+/* Checks early that the trace can be written: before the run directory exists, unless
+   the trace belongs in it, and once it exists. */
 static int check_trace(const struct rnnd_options *opt, bool exists)
 {
     if (!opt->trace || (!exists && is_in(opt->trace, opt->run_dir)))
@@ -243,7 +243,7 @@ static int check_trace(const struct rnnd_options *opt, bool exists)
     return rnnd__file_check(opt->trace);
 }
 
-/* Rank 0: opens the run folder, config.ini, metrics and curves. What can fail comes
+/* Rank 0: opens the run directory, config.ini, metrics and curves. What can fail comes
    before config.ini, which turns the folder into that of a run. */
 static int open_folder(struct rnnd__trainer *t)
 {

@@ -31,7 +31,7 @@ refused() {
     expect 3 "$n" train --data "$work/$file.h5" --run-dir "$work/refused" --hidden 5
     [ $(($(date +%s) - started)) -le 5 ] || fault "$file took long to be refused"
     said "$file.h5" "$@"
-    [ ! -e "$work/refused" ] || fault "$file: a run folder was made"
+    [ ! -e "$work/refused" ] || fault "$file: a run directory was made"
 }
 
 # CASE 41: labels 0..C-1 and -1 only; the last class is one.

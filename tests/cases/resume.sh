@@ -44,7 +44,7 @@ train unmoved 1 --data "$work/many.h5" --batch 3 --hidden 12 --layers 2 --dropou
 same moved unmoved 1e-5
 parameters moved unmoved 2e-5
 
-# Another model or plan is refused with both values; a run folder in use without --resume too.
+# Another model or plan is refused with both values; a run directory in use without --resume too.
 expect 2 1 train --resume --run-dir "$work/moved" --hidden 13
 said hidden 12 13
 expect 2 1 train --run-dir "$work/moved" --data "$work/many.h5"

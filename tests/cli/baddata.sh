@@ -40,7 +40,7 @@ refused() {
     [ $(($(date +%s) - started)) -le 5 ] || fault "$file took long to be refused"
     expect "$status" 1 train --data good.h5 --valid "$file" --run-dir none --hidden 3
     said "$file" "$@"
-    [ ! -e none ] || fault "$file: a run folder was made"
+    [ ! -e none ] || fault "$file: a run directory was made"
     expect "$status" 1 eval "$model" --data "$file"
     said "$file" "$@"
     expect "$status" 1 predict "$model" --data "$file" --out none.h5

@@ -47,7 +47,7 @@ mpirun -np 2 "$RNN_DIST" --data "$work/good.h5" --run-dir "$work/run" : \
 own >"$work/own"
 [ "$(wc -l <"$work/own")" = 1 ] || fault "several ranks speak: $(cat "$work/own")"
 grep -q "^rnn_dist: rank 2: $work/bad.h5: " "$work/own" || fault "it says $(cat "$work/own")"
-[ ! -e "$work/run" ] || fault "a run folder was made"
+[ ! -e "$work/run" ] || fault "a run directory was made"
 
 # The same bits of a loss on any number of ranks, of sequences and of a stream.
 data class task=classify outputs=3 lengths="$(lengths 90 1 15)"

@@ -162,7 +162,7 @@ expect 4 1 bench --data "$work/good.h5" --hidden 3 --max-updates 1 --trace "$wor
 # A trace that cannot be written is found out before the run, not after it.
 expect 4 1 train --data "$work/good.h5" --run-dir "$work/none" --trace "$work/no/such/file"
 said "$work/no/such/file: No such file or directory"
-[ ! -e "$work/none" ] || fault "a run folder was made"
+[ ! -e "$work/none" ] || fault "a run directory was made"
 expect 0 1 train --data "$work/good.h5" --run-dir "$work/traced" --max-updates 1 --hidden 3 \
     --trace "$work/traced/trace.json" --progress none
 [ -s "$work/traced/trace.json" ] || fault "no trace in the run's own folder"

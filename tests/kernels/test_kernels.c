@@ -645,7 +645,7 @@ static void check_close(const float *a, const double *b)
     ck_assert_double_le(distance(a, b, OPT_N), 2e-7);
 }
 
-/* The optimisers only read the gradients. */
+/* The optimizers only read the gradients. */
 static void check_kept(struct rig *rig, struct rnnd__buf buf, const float *was)
 {
     float *g = rig_get(rig, buf, OPT_N);

@@ -2,7 +2,7 @@
  * test_optim.c - clipping, skipping and learning rates, against numbers worked out by
  * hand.
  *
- * The optimisers' own arithmetic is compared with PyTorch in test_golden.c.
+ * The optimizers' own arithmetic is compared with PyTorch in test_golden.c.
  */
 #include <math.h>
 #include <stdlib.h>
