@@ -747,9 +747,9 @@ START_TEST(words_of_a_file)
         {"\"rnn_dist.task\": \"xyz\"", "xyz", "task", "classify"},
         {"\"rnn_dist.task\": \"lm\"", "task lm needs", "task", "classify"},
         {"\"rnn_dist.task\": \"classify\", \"rnn_dist.config\": \"cell = xyz\"",
-         "a:1: --cell takes", "cell", "lstm"},
+         "a:1: --cell must be", "cell", "lstm"},
         {"\"rnn_dist.task\": \"classify\", \"rnn_dist.config\": \"# \\npool = 7\"",
-         "a:2: --pool takes", "pool", "last"},
+         "a:2: --pool must be", "pool", "last"},
     };
     struct rnnd_model *m;
     for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
