@@ -80,6 +80,8 @@ step_faults() {
 
 step_sanitize() {
     in_build sanitize --enable-sanitize
+    # test_kernels takes minutes under them, and more where others use the machine.
+    export RNND_TEST_TIMEOUT="${RNND_TEST_TIMEOUT:-900}"
     make -j "$jobs" check
 }
 
