@@ -74,6 +74,10 @@ static int save_numbers(struct rnnd__hdf *file, const struct rnnd__train_state *
         RNND_TRY(rnnd__hdf_write(file, object, numbers[i].type, 1, &one, true,
                                  (const char *)state + numbers[i].offset));
     }
+    /* Always 0, and not read here; but version 0.1 refuses a checkpoint without it. */
+    const double seconds = 0;
+    RNND_TRY(
+        rnnd__hdf_write(file, "/state/seconds", RNND_F64, 1, &one, true, &seconds));
     const char *launch = state->launch;
     return rnnd__hdf_write_strings(file, "/state/launch", &launch, 1);
 }

@@ -20,10 +20,13 @@ def arrays(path):
     def visit(name, item):
         for key, value in item.attrs.items():
             out[f"{name}@{key}"] = repr(value).encode()
-        if isinstance(item, h5py.Dataset) and name.split("/")[-1] not in NUMBERS_OF_TIME:
-            value = item[()]
-            out[name] = repr((item.dtype, item.shape)).encode() + (
-                value.tobytes() if item.dtype != object else repr(value.tolist()).encode())
+        if isinstance(item, h5py.Dataset):
+            # Times differ, but each must be there, in its type and shape.
+            out[name] = repr((item.dtype, item.shape)).encode()
+            if name.split("/")[-1] not in NUMBERS_OF_TIME:
+                value = item[()]
+                out[name] += (value.tobytes() if item.dtype != object
+                              else repr(value.tolist()).encode())
 
     with h5py.File(path) as file:
         visit("/", file)
@@ -32,10 +35,10 @@ def arrays(path):
 
 
 def records(path):
-    """The records of metrics.jsonl without what tells of time."""
+    """The records of metrics.jsonl, without the values that tell of time."""
     out = {}
     for number, line in enumerate(path.read_text().splitlines()):
-        fields = {k: v for k, v in json.loads(line).items() if k not in FIELDS_OF_TIME}
+        fields = {k: None if k in FIELDS_OF_TIME else v for k, v in json.loads(line).items()}
         out[f"line {number + 1}"] = json.dumps(fields).encode()
     return out
 

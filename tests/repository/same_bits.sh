@@ -6,7 +6,7 @@
 # Twelve fixed runs cover the cells, the tasks, lanes, dropout, 1 and 2 ranks and the emulated
 # GPU. What each leaves is compared byte for byte: every array of every checkpoint, metrics,
 # config.ini, evaluation, predictions, exported parameters. Left out is what no two runs of
-# one program share: times, and the checksums over them (same_bits.py names these).
+# one program share: the values of times, and the checksums over them (same_bits.py names these).
 # For a change that must not change results; needs h5py.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)

@@ -206,6 +206,40 @@ START_TEST(info_is_read_alone)
 }
 END_TEST
 
+/* Overwritten by the next call. */
+static const char *in_state(const char *name)
+{
+    static char object[64];
+    snprintf(object, sizeof object, "/state/%s", name);
+    return object;
+}
+
+/* Every array of /state that version 0.1 reads is in the file. */
+START_TEST(version_0_1_finds_its_state)
+{
+    static const char *const integers[] = {
+        "update",    "applied",        "epoch",         "entry",       "group",
+        "validated", "patience_count", "plateau_count", "log_updates", "fingerprint"};
+    static const char *const reals[] = {
+        "best_loss", "patience_loss", "plateau_loss", "plateau_factor",
+        "log_loss",  "log_targets",   "log_steps",    "log_seconds",
+        "log_wait",  "log_straggler", "seconds",      "last_lr",
+        "last_norm"};
+    struct rnnd__hdf *file;
+    save_small("a.h5", 42);
+    must(rnnd__hdf_open(in_folder("a.h5"), &file));
+    for (size_t i = 0; i < sizeof integers / sizeof *integers; i++) {
+        int64_t value;
+        must(rnnd__hdf_read(file, in_state(integers[i]), 0, 1, RNND_I64, &value));
+    }
+    for (size_t i = 0; i < sizeof reals / sizeof *reals; i++) {
+        double value;
+        must(rnnd__hdf_read(file, in_state(reals[i]), 0, 1, RNND_F64, &value));
+    }
+    rnnd__hdf_close(file);
+}
+END_TEST
+
 /* The run had adam and resumes with momentum, which starts at zero. */
 START_TEST(another_optimizer_starts_anew)
 {
@@ -695,6 +729,7 @@ static Suite *suite(void)
     tcase_add_loop_test(t, everything_comes_back, 0, SPECS);
     tcase_add_loop_test(t, a_model_is_made_of_its_file, 0, SPECS);
     tcase_add_test(t, info_is_read_alone);
+    tcase_add_test(t, version_0_1_finds_its_state);
     tcase_add_test(t, another_optimizer_starts_anew);
     tcase_add_test(t, another_model_is_refused);
     tcase_add_test(t, no_flipped_byte_changes_a_value);
