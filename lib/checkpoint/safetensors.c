@@ -123,13 +123,7 @@ static int add_tensor(struct rnnd__statedict *sd, const char *name, const json_t
         t.rows = json_integer_value(json_array_get(shape, 0));
         t.cols = t.rank == 2 ? json_integer_value(json_array_get(shape, 1)) : 0;
     }
-    t.name = strdup(name);
-    if (!t.name)
-        return rnnd__fail_memory(strlen(name), "a name");
-    int status = rnnd__statedict_add(sd, &t);
-    if (status < 0)
-        free(t.name);
-    return status;
+    return rnnd__statedict_add(sd, name, &t);
 }
 
 static int copy_text(const json_t *text, char **out)

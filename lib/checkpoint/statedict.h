@@ -116,8 +116,8 @@ RNND_CHECKED int rnnd__statedict_name(struct rnnd__statedict *sd);
 /* The array that is this parameter; NULL where there is none. */
 const struct rnnd__tensor *rnnd__statedict_find(const struct rnnd__statedict *sd,
                                                 const char *ours);
-/* Appends an array; its name is owned by sd from then on, unless it fails. */
-RNND_CHECKED int rnnd__statedict_add(struct rnnd__statedict *sd,
+/* Appends a copy of an array, under this name. */
+RNND_CHECKED int rnnd__statedict_add(struct rnnd__statedict *sd, const char *name,
                                      const struct rnnd__tensor *t);
 
 /* "[rows, cols]", "[rows]" or "of 3 dimensions". */

@@ -28,13 +28,7 @@ static int add_array(void *context, const char *object)
         t.rows = shape.dim[0];
         t.cols = shape.rank == 2 ? shape.dim[1] : 0;
     }
-    t.name = strdup(object + strlen(sd->group));
-    if (!t.name)
-        return rnnd__fail_memory(strlen(object), "a name");
-    int status = rnnd__statedict_add(sd, &t);
-    if (status < 0)
-        free(t.name);
-    return status;
+    return rnnd__statedict_add(sd, object + strlen(sd->group), &t);
 }
 
 static int get_text(struct rnnd__hdf *file, const char *attribute, char **out)

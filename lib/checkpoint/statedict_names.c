@@ -13,10 +13,16 @@
 #include "base/status.h"
 #include "checkpoint/statedict.h"
 
-int rnnd__statedict_add(struct rnnd__statedict *sd, const struct rnnd__tensor *t)
+int rnnd__statedict_add(struct rnnd__statedict *sd, const char *name,
+                        const struct rnnd__tensor *t)
 {
     RNND_TRY(RNND_GROW(&sd->tensor, (size_t)sd->count + 1, "named arrays"));
-    sd->tensor[sd->count++] = *t;
+    struct rnnd__tensor *added = &sd->tensor[sd->count];
+    *added = *t;
+    added->name = strdup(name);
+    if (!added->name)
+        return rnnd__fail_memory(strlen(name), "a name");
+    sd->count++;
     return 0;
 }
 

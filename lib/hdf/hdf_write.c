@@ -98,9 +98,8 @@ static int finish_file(struct rnnd__hdf *file)
                           file->path);
     if (H5Fflush(file->id, H5F_SCOPE_GLOBAL) < 0)
         return rnnd__hdf_fail(file, unwritten);
-    hid_t id = file->id;
-    file->id = -1;
-    return H5Fclose(id) < 0 ? rnnd__hdf_fail(file, unwritten) : 0;
+    return H5Fclose(rnnd__hdf_take(&file->id)) < 0 ? rnnd__hdf_fail(file, unwritten)
+                                                   : 0;
 }
 
 int rnnd__hdf_commit(struct rnnd__hdf *file)
