@@ -38,7 +38,7 @@ static int check_output(const char *output, const struct rnnd_options *opt,
 /* "d.h5" becomes "d-valid.h5"; malloc'ed. */
 static int valid_path(const char *path, char **out)
 {
-    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    const char *name = basename(path);
     const char *dot = strrchr(name, '.');
     size_t stem = dot && dot > name ? (size_t)(dot - path) : strlen(path);
     char *valid;

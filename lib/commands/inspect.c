@@ -215,7 +215,7 @@ static int inspect_checkpoint(const char *path, struct findings *f)
     return 0;
 }
 
-/* ---- run directorys */
+/* ---- run directories */
 
 static int is_checkpoint_name(const struct dirent *entry)
 {

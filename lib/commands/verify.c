@@ -16,6 +16,7 @@
 #include "base/log.h"
 #include "base/status.h"
 #include "checkpoint/checkpoint.h"
+#include "checkpoint/run_dir.h"
 #include "device/device.h"
 #include "model/params.h"
 #include "options/options.h"
@@ -161,8 +162,7 @@ static int train(struct verifier *v, const char *where, const char *name,
     int status = 0;
     RNND_TRY(rnnd_options_init(&opt));
     RNND_TRY_GOTO(rnnd__options_overlay(&opt, v->opt));
-    if (asprintf(&dir, "%s/%s", where, name) < 0)
-        RNND_TRY_GOTO(rnnd__fail_memory(strlen(where), "file name"));
+    RNND_TRY_GOTO(rnnd__run_dir_file(where, name, &dir));
     char number[32];
     snprintf(number, sizeof number, "%lld", (long long)updates);
     RNND_TRY_GOTO(rnnd__options_set(&opt, "run-dir", dir, RNND_FROM_COMMAND_LINE));
@@ -184,8 +184,7 @@ static int final_values(struct verifier *v, const char *where, const char *name,
     char *dir = NULL, *path = NULL;
     struct rnnd_model *model = NULL;
     int status = 0;
-    if (asprintf(&dir, "%s/%s", where, name) < 0)
-        RNND_TRY_GOTO(rnnd__fail_memory(strlen(where), "file name"));
+    RNND_TRY_GOTO(rnnd__run_dir_file(where, name, &dir));
     RNND_TRY_GOTO(rnnd__checkpoint_newest(dir, &path));
     if (!path)
         RNND_TRY_GOTO(rnnd__fail(RNND_EFILE, "%s: no checkpoint", dir));

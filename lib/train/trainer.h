@@ -60,7 +60,6 @@ struct rnnd__trainer {
 
 /* Opens everything that a run needs, from the start or from a checkpoint. Close it also
    on failure. Collective. */
-
 RNND_CHECKED int rnnd__trainer_open(struct rnnd__trainer *t,
                                     const struct rnnd_options *opt);
 void rnnd__trainer_close(struct rnnd__trainer *t);

@@ -183,8 +183,7 @@ static void describe_launch(const struct rnnd__trainer *t, char *text, size_t si
 
 static bool is_best(const char *checkpoint)
 {
-    const char *slash = strrchr(checkpoint, '/');
-    return strcmp(slash ? slash + 1 : checkpoint, "best.h5") == 0;
+    return strcmp(basename(checkpoint), "best.h5") == 0;
 }
 
 /* Loads rank 0's checkpoint, or sets initial values if there is none. Collective. */

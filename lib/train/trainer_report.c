@@ -180,9 +180,8 @@ void rnnd__trainer_report_skip(struct rnnd__trainer *t, const char *reason)
 
 void rnnd__trainer_report_save(struct rnnd__trainer *t, const char *path)
 {
-    const char *slash = strrchr(path, '/');
-    rnnd__failure_keep(
-        &t->lost, rnnd__metrics_save(t->log, t->at.update, slash ? slash + 1 : path));
+    rnnd__failure_keep(&t->lost,
+                       rnnd__metrics_save(t->log, t->at.update, basename(path)));
 }
 
 void rnnd__trainer_report_end(struct rnnd__trainer *t, int status)
