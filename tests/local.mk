@@ -86,6 +86,7 @@ program_tests = \
 	tests/accuracy/music.sh \
 	tests/accuracy/shakespeare.sh \
 	tests/cases/checkpoint.sh \
+	tests/cases/damage.sh \
 	tests/cases/failure.sh \
 	tests/cases/gradient.sh \
 	tests/cases/labels.sh \

@@ -44,9 +44,10 @@ RNND_CHECKED int rnnd__checkpoint_is_intact(const char *path, bool *out);
 RNND_CHECKED int rnnd__checkpoint_path(const char *run_dir, int64_t update,
                                        char **path);
 /* Removes all checkpoints but the newest `keep` (0: keeps all), and temporary files of
-   processes that have ended. To be called after a save: checkpoints with a number above
-   that of the file written last are neither counted nor removed. */
-RNND_CHECKED int rnnd__checkpoint_prune(const char *run_dir, int64_t keep);
+   processes that have ended. written: the update whose checkpoint was just saved; those
+   with a higher number are neither counted nor removed. */
+RNND_CHECKED int rnnd__checkpoint_prune(const char *run_dir, int64_t keep,
+                                        int64_t written);
 
 /* ---- shared by the files of the room */
 

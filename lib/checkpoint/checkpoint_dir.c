@@ -255,43 +255,21 @@ static int remove_leftovers(const char *run_dir)
     return status;
 }
 
-static bool is_newer(const struct timespec *a, const struct timespec *b)
-{
-    return a->tv_sec != b->tv_sec ? a->tv_sec > b->tv_sec : a->tv_nsec > b->tv_nsec;
-}
-
-/* The index of the file that was written last; of the newest if times are equal. */
-static int written_last(const char *run_dir, const struct found *found, size_t *out)
-{
-    struct timespec latest = {0, 0};
-    size_t last = 0;
-    for (size_t i = 0; i < found->count; i++) {
-        struct stat info;
-        char *path;
-        RNND_TRY(rnnd__checkpoint_path(run_dir, found->update[i], &path));
-        if (stat(path, &info) == 0 && is_newer(&info.st_mtim, &latest)) {
-            latest = info.st_mtim;
-            last = i;
-        }
-        free(path);
-    }
-    *out = last;
-    return 0;
-}
-
 /* A run that resumed from an older checkpoint, because newer ones were damaged, still
-   has those in its folder. If they counted, intact ones would be removed. */
-int rnnd__checkpoint_prune(const char *run_dir, int64_t keep)
+   has those in its folder. If they counted, intact ones would be removed. No clock takes
+   part: it may have been set back. */
+int rnnd__checkpoint_prune(const char *run_dir, int64_t keep, int64_t written)
 {
     struct found found;
-    size_t last = 0;
+    int64_t counted = 0;
     RNND_TRY(remove_leftovers(run_dir));
+    if (keep == 0)
+        return 0;
     int status = list(run_dir, &found);
-    if (status == 0 && keep > 0)
-        status = written_last(run_dir, &found, &last);
-    for (size_t i = last + (size_t)keep; keep > 0 && status == 0 && i < found.count;
-         i++) {
+    for (size_t i = 0; status == 0 && i < found.count; i++) {
         char *path;
+        if (found.update[i] > written || ++counted <= keep)
+            continue;
         status = rnnd__checkpoint_path(run_dir, found.update[i], &path);
         if (status == 0)
             status = remove_file(path);

@@ -13,11 +13,14 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/log.h"
 #include "base/status.h"
 
 struct rnnd__run_dir {
     /* descriptor that holds the lock */
     int lock;
+    /* path of the lock; owned */
+    char *file;
 };
 
 /* mkdir -p. */
@@ -72,18 +75,52 @@ int rnnd__run_dir_file(const char *path, const char *name, char **out)
     return 0;
 }
 
+/* Some file systems of clusters, such as NFS and Lustre as they are often mounted, have
+   no locks: a run is possible there, only unprotected. */
+static int lock(int fd, const char *path)
+{
+    int result;
+    do
+        result = flock(fd, LOCK_EX | LOCK_NB);
+    while (result != 0 && errno == EINTR);
+    if (result == 0)
+        return 0;
+    if (errno == EWOULDBLOCK)
+        return rnnd__fail(RNND_EFILE, "%s: another run is using this folder", path);
+    rnnd__log_warn("%s: cannot be locked (%s): make sure that no other run uses it",
+                   path, strerror(errno));
+    return 0;
+}
+
 static int take_lock(struct rnnd__run_dir *dir, const char *path)
 {
-    char *file;
-    RNND_TRY(rnnd__run_dir_file(path, ".lock", &file));
-    dir->lock = open(file, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
     int status = 0;
+    RNND_TRY(rnnd__run_dir_file(path, ".lock", &dir->file));
+    dir->lock = open(dir->file, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
     if (dir->lock < 0)
         status = rnnd__file_fail("write to run directory", path);
-    else if (flock(dir->lock, LOCK_EX | LOCK_NB) != 0)
-        status = rnnd__fail(RNND_EFILE, "%s: another run is using this folder", path);
-    free(file);
+    else
+        status = lock(dir->lock, path);
     return status;
+}
+
+int rnnd__run_dir_check(const struct rnnd__run_dir *dir)
+{
+    struct stat held, named;
+    if (stat(dir->file, &named) != 0)
+        return rnnd__fail(RNND_EFILE,
+                          "%s: %s: this run's folder was removed or renamed while it "
+                          "was in use; nothing more is saved",
+                          dir->file, strerror(errno));
+    if (fstat(dir->lock, &held) != 0)
+        return rnnd__file_fail("check", dir->file);
+    if (held.st_dev != named.st_dev || held.st_ino != named.st_ino)
+        return rnnd__fail(RNND_EFILE,
+                          "%s: not the file that this run has locked: its folder was "
+                          "removed and made anew, perhaps by another run; nothing more "
+                          "is saved",
+                          dir->file);
+    return 0;
 }
 
 int rnnd__run_dir_open(const char *path, bool resume, struct rnnd__run_dir **out)
@@ -132,6 +169,7 @@ void rnnd__run_dir_close(struct rnnd__run_dir *dir)
         return;
     if (dir->lock >= 0)
         close(dir->lock);
+    free(dir->file);
     free(dir);
 }
 

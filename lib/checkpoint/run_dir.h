@@ -12,13 +12,16 @@ struct rnnd__run_dir;
 /* EUSAGE where the folder contains a run. Writes nothing; a missing folder contains
    none. */
 RNND_CHECKED int rnnd__run_dir_unused(const char *path);
-/* Creates the folder if necessary, and locks it until close. EFILE where it cannot be
-   created or written, or another run has locked it; EUSAGE where it contains a run and
-   resume is false. */
+/* Creates the folder if necessary, and locks it until close; a warning where the file
+   system has no locks. EFILE where it cannot be created or written, or another run has
+   locked it; EUSAGE where it contains a run and resume is false. */
 RNND_CHECKED int rnnd__run_dir_open(const char *path, bool resume,
                                     struct rnnd__run_dir **out);
 /* The same with resume, but creates no folder: *out is NULL where there is none. */
 RNND_CHECKED int rnnd__run_dir_open_old(const char *path, struct rnnd__run_dir **out);
+/* Whether the folder is still the one that was locked: EFILE where it was removed, or
+   removed and made anew. To be called before anything in it is written or removed. */
+RNND_CHECKED int rnnd__run_dir_check(const struct rnnd__run_dir *dir);
 /* Unlocks the folder; NULL is accepted. */
 void rnnd__run_dir_close(struct rnnd__run_dir *dir);
 /* Whether a path names one of the files that a run keeps in this folder. */

@@ -260,7 +260,7 @@ static int open_folder(struct rnnd__trainer *t)
     int status = rnnd__run_dir_write(path, "config.ini", text);
     free(text);
     RNND_TRY(status);
-    RNND_TRY(rnnd__checkpoint_prune(path, 0));
+    RNND_TRY(rnnd__checkpoint_prune(path, 0, 0));
     /* needed too if no checkpoint was intact and the run starts from the beginning */
     RNND_TRY(rnnd__metrics_cut(path, t->at.update, t->at.validated));
     return rnnd__metrics_open(path, &t->log);

@@ -32,6 +32,7 @@ static int gather_carry(struct rnnd__trainer *t)
 static int write_newest(struct rnnd__trainer *t)
 {
     char *path = NULL;
+    RNND_TRY(rnnd__run_dir_check(t->dir));
     RNND_TRY(rnnd__checkpoint_path(t->opt->run_dir, t->at.update, &path));
     int status =
         rnnd__checkpoint_save(path, t->setup.model, t->setup.optim, t->opt, &t->at);
@@ -39,7 +40,8 @@ static int write_newest(struct rnnd__trainer *t)
         rnnd__trainer_report_save(t, path);
     free(path);
     RNND_TRY(status);
-    return rnnd__checkpoint_prune(t->opt->run_dir, t->opt->keep);
+    RNND_TRY(rnnd__run_dir_check(t->dir));
+    return rnnd__checkpoint_prune(t->opt->run_dir, t->opt->keep, t->at.update);
 }
 
 int rnnd__trainer_save(struct rnnd__trainer *t)
@@ -61,6 +63,8 @@ int rnnd__trainer_save_best(struct rnnd__trainer *t)
 {
     char *path = NULL;
     int status = gather_carry(t);
+    if (status == 0 && t->lead)
+        status = rnnd__run_dir_check(t->dir);
     if (status == 0 && t->lead)
         status = rnnd__run_dir_file(t->opt->run_dir, "best.h5", &path);
     if (status == 0 && t->lead)

@@ -461,7 +461,7 @@ START_TEST(a_killed_save_loses_nothing)
         free(path);
     }
     ck_assert_int_gt(announced, 0); /* else nothing was compared */
-    must(rnnd__checkpoint_prune(test_folder, 2));
+    must(rnnd__checkpoint_prune(test_folder, 2, announced + 1));
     ck_assert_int_eq(count_files("ckpt-"), 2);
 }
 END_TEST
@@ -487,7 +487,7 @@ START_TEST(saver)
         save_small(strrchr(path, '/') + 1, update);
         dprintf(TOLD, "%lld\n", (long long)update);
         free(path);
-        must(rnnd__checkpoint_prune(test_folder, 2));
+        must(rnnd__checkpoint_prune(test_folder, 2, update));
     }
 }
 END_TEST
@@ -663,10 +663,14 @@ static bool is_there(const char *name)
     return access(in_folder(name), F_OK) == 0;
 }
 
-/* Of two files written within one tick of the clock nobody knows which is newer. */
-static void tick(void)
+/* As if the clock had been set back after the file was written. */
+static void write_an_hour_ahead(const char *name)
 {
-    usleep(20000);
+    struct timespec times[2];
+    clock_gettime(CLOCK_REALTIME, &times[0]);
+    times[0].tv_sec += 3600;
+    times[1] = times[0];
+    ck_assert_int_eq(utimensat(AT_FDCWD, in_folder(name), times, 0), 0);
 }
 
 START_TEST(few_are_kept)
@@ -682,7 +686,6 @@ START_TEST(few_are_kept)
         char name[32];
         snprintf(name, sizeof name, "ckpt-%010d.h5", u);
         save_small(name, u);
-        tick();
     }
     static const char *const others[] = {"notes.h5.tmp-99999999", "best.h5.tmp-99x",
                                          "best.h5.tmp-", "ckpt-4.h5.tmp-99999999"};
@@ -690,18 +693,19 @@ START_TEST(few_are_kept)
         write_file(others[i], "x", 1);
     write_file(live, "x", 1);
     write_file(dead, "x", 1);
-    must(rnnd__checkpoint_prune(test_folder, 0));
+    must(rnnd__checkpoint_prune(test_folder, 0, 0));
     ck_assert(is_there(live) && !is_there(dead));
     for (int i = 0; i < 4; i++)
         ck_assert(is_there(others[i]));
     ck_assert(is_there("ckpt-0000000001.h5"));
-    must(rnnd__checkpoint_prune(test_folder, 2));
+    must(rnnd__checkpoint_prune(test_folder, 2, 4));
     ck_assert(!is_there("ckpt-0000000001.h5") && !is_there("ckpt-0000000002.h5"));
     ck_assert(is_there("ckpt-0000000003.h5") && is_there("ckpt-0000000004.h5"));
 }
 END_TEST
 
-/* A run that had to resume from 2, since 8 and 9 were damaged, is at 4 now. */
+/* A run that had to resume from 2, since 8 and 9 were damaged, is at 4 now. Also where
+   the time of a damaged one lies ahead. */
 START_TEST(damaged_newer_ones_push_nothing_out)
 {
     static const int updates[] = {1, 2, 8, 9, 3, 4};
@@ -711,12 +715,16 @@ START_TEST(damaged_newer_ones_push_nothing_out)
         save_small(name, updates[i]);
         if (updates[i] > 4)
             damage(name);
-        tick();
+        if (updates[i] == 9)
+            write_an_hour_ahead(name);
     }
-    must(rnnd__checkpoint_prune(test_folder, 2));
+    must(rnnd__checkpoint_prune(test_folder, 2, 4));
     ck_assert_str_eq(newest(), "ckpt-0000000004.h5");
     ck_assert(is_there("ckpt-0000000003.h5"));
     ck_assert(!is_there("ckpt-0000000002.h5") && !is_there("ckpt-0000000001.h5"));
+    must(rnnd__checkpoint_prune(test_folder, 1, 4));
+    ck_assert_str_eq(newest(), "ckpt-0000000004.h5");
+    ck_assert(!is_there("ckpt-0000000003.h5"));
 }
 END_TEST
 

@@ -2,10 +2,26 @@
  * test_run_dir.c - the folder of a run: who may work in it, what it holds, what is its
  * own.
  */
+#include <errno.h>
+#include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "checkpoint/run_dir.h"
 #include "testing.h"
+
+/* Stands before the C library's: the error of a file system without locks. */
+static int lock_error;
+
+int flock(int fd, int operation)
+{
+    if (lock_error) {
+        errno = lock_error;
+        return -1;
+    }
+    return (int)syscall(SYS_flock, fd, operation);
+}
 
 START_TEST(it_is_made_with_its_parents)
 {
@@ -28,6 +44,39 @@ START_TEST(one_run_at_a_time)
     ck_assert_ptr_null(second);
     rnnd__run_dir_close(first);
     must(rnnd__run_dir_open(in_folder("run"), true, &second));
+    rnnd__run_dir_close(second);
+}
+END_TEST
+
+/* NFS and Lustre as they are often mounted: a run goes on without a lock. */
+static const int no_locks[] = {ENOLCK, ENOSYS, EOPNOTSUPP};
+
+START_TEST(without_locks_it_is_used_all_the_same)
+{
+    struct rnnd__run_dir *dir = NULL;
+    lock_error = no_locks[_i];
+    int status = rnnd__run_dir_open(in_folder("run"), false, &dir);
+    lock_error = 0;
+    must(status);
+    must(rnnd__run_dir_check(dir));
+    rnnd__run_dir_close(dir);
+}
+END_TEST
+
+/* Whoever made it anew owns it. */
+START_TEST(a_folder_made_anew_is_another)
+{
+    struct rnnd__run_dir *first, *second;
+    must(rnnd__run_dir_open(in_folder("run"), false, &first));
+    must(rnnd__run_dir_check(first));
+    ck_assert_int_eq(rename(in_folder("run"), in_folder("old")), 0);
+    must_fail(RNND_EFILE, rnnd__run_dir_check(first));
+    ck_assert_ptr_nonnull(strstr(rnnd_status_detail(), "removed or renamed"));
+    must(rnnd__run_dir_open(in_folder("run"), false, &second));
+    must(rnnd__run_dir_check(second));
+    must_fail(RNND_EFILE, rnnd__run_dir_check(first));
+    ck_assert_ptr_nonnull(strstr(rnnd_status_detail(), "made anew"));
+    rnnd__run_dir_close(first);
     rnnd__run_dir_close(second);
 }
 END_TEST
@@ -113,6 +162,8 @@ int main(void)
     tcase_add_checked_fixture(tests, make_folder, remove_folder);
     tcase_add_test(tests, it_is_made_with_its_parents);
     tcase_add_test(tests, one_run_at_a_time);
+    tcase_add_loop_test(tests, without_locks_it_is_used_all_the_same, 0, 3);
+    tcase_add_test(tests, a_folder_made_anew_is_another);
     tcase_add_loop_test(tests, a_run_is_not_begun_over_another, 0,
                         (int)(sizeof held / sizeof *held));
     tcase_add_test(tests, a_missing_folder_is_no_run);

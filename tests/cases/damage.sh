@@ -1,0 +1,35 @@
+#!/bin/sh
+# damage.sh - what a damaged file, a clock or another run does to a folder loses nothing that
+# was announced.
+# shellcheck source=tests/cases/lib.sh
+. "$(dirname "$0")/lib.sh"
+
+data many task=classify outputs=3 lengths="$(lengths 40 1 15)"
+options="--data $work/many.h5 --batch 4 --hidden 4"
+
+# The newest checkpoint is damaged and, as the clock was set back, written in the future: what
+# is saved now stays.
+# shellcheck disable=SC2086 # a list of options
+train ahead 1 $options --epochs 99 --max-updates 60 --save-every 10 --keep 2
+printf x | dd of="$work/ahead/ckpt-0000000060.h5" bs=1 seek=5000 conv=notrunc 2>/dev/null
+touch -d '+1 hour' "$work/ahead/ckpt-0000000060.h5"
+expect 0 1 train --resume --run-dir "$work/ahead" --keep 1 --max-updates 58
+[ -f "$work/ahead/ckpt-0000000058.h5" ] || fault "the checkpoint of update 58 is gone"
+
+# The folder of a run is removed, and another run makes it anew: the first ends and leaves the
+# second's checkpoints alone.
+# shellcheck disable=SC2086
+start two 1 $options --epochs 100000000 --keep 1 --seed 1
+first=$job
+wait_for two 3
+rm -rf "$work/two"
+# shellcheck disable=SC2086
+train two 1 $options --epochs 99 --max-updates 40 --save-every 10 --keep 2 --seed 2
+kill -TERM "$first"
+got=0
+wait "$first" || got=$?
+equal "status of a run whose folder is another's" "$got" 4
+ls "$work/two" >"$work/files"
+equal "checkpoints" "$(grep ckpt "$work/files" | tr '\n' ' ')" \
+    "ckpt-0000000030.h5 ckpt-0000000040.h5 "
+done_testing
