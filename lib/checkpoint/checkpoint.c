@@ -41,10 +41,11 @@ static int check_format(struct rnnd__hdf *f)
     return as_damage(rnnd__hdf_check_format(f, checkpoint_format, VERSION));
 }
 
-int rnnd__checkpoint_open(const char *path, struct rnnd__hdf **out)
+int rnnd__checkpoint_open(const char *path, bool of_run, struct rnnd__hdf **out)
 {
     struct rnnd__hdf *f;
-    RNND_TRY(as_damage(rnnd__hdf_open(path, &f)));
+    RNND_TRY(
+        as_damage(of_run ? rnnd__hdf_open_own(path, &f) : rnnd__hdf_open(path, &f)));
     int status = check_format(f);
     if (status < 0)
         rnnd__hdf_close(f);
@@ -289,7 +290,7 @@ int rnnd__checkpoint_load(const char *path, struct rnnd_model *model,
     int64_t width = spec->layers * (spec->bidirectional ? 2 : 1) * spec->hidden;
     struct rnnd__hdf *f = NULL;
     int status = 0;
-    RNND_TRY_GOTO(rnnd__checkpoint_open(path, &f));
+    RNND_TRY_GOTO(rnnd__checkpoint_open(path, false, &f));
     RNND_TRY_GOTO(report_unchecked(f));
     RNND_TRY_GOTO(load_parameters(f, model));
     RNND_TRY_GOTO(as_damage(rnnd__checkpoint_load_state(f, width, state)));
@@ -334,7 +335,7 @@ int rnnd__checkpoint_read_info(const char *path, struct rnnd_checkpoint_info *ou
 {
     struct rnnd__statedict sd;
     struct rnnd__hdf *f;
-    RNND_TRY(rnnd__checkpoint_open(path, &f));
+    RNND_TRY(rnnd__checkpoint_open(path, false, &f));
     int status = as_damage(rnnd__statedict_of(f, &sd));
     if (status == 0) {
         status = as_damage(take_info(&sd, out));

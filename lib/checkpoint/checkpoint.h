@@ -35,9 +35,10 @@ RNND_CHECKED int rnnd__checkpoint_init(const char *path, struct rnnd_model *mode
    are skipped with a warning; one that cannot be opened is EFILE. *path is malloc'ed
    and freed by the caller. */
 RNND_CHECKED int rnnd__checkpoint_newest(const char *run_dir, char **path);
-/* Reads all of a file; EFILE, with file and object, where it is damaged. */
-RNND_CHECKED int rnnd__checkpoint_verify(const char *path);
-/* Whether a file exists and is undamaged; a warning names the damage. EFILE where it
+/* Reads all of a file; EFILE, with file and object, where it is damaged. of_run: a file
+   of a run directory, which always ends with a checksum. */
+RNND_CHECKED int rnnd__checkpoint_verify(const char *path, bool of_run);
+/* Whether a file of a run exists and is undamaged; a warning names the damage. EFILE where it
    cannot be opened: it may be intact, and must not be skipped. */
 RNND_CHECKED int rnnd__checkpoint_is_intact(const char *path, bool *out);
 /* run_dir/ckpt-UUUUUUUUUU.h5; malloc'ed and freed by the caller. */
@@ -53,8 +54,10 @@ RNND_CHECKED int rnnd__checkpoint_prune(const char *run_dir, int64_t keep,
 
 struct rnnd__hdf;
 
-/* Opens a file that is a checkpoint of a supported version; EFILE where it is not. */
-RNND_CHECKED int rnnd__checkpoint_open(const char *path, struct rnnd__hdf **out);
+/* Opens a file that is a checkpoint of a supported version; EFILE where it is not, and
+   with of_run where it does not end with a checksum. */
+RNND_CHECKED int rnnd__checkpoint_open(const char *path, bool of_run,
+                                       struct rnnd__hdf **out);
 /* Writes and reads /state. width: floats per row of carried states in this model. */
 RNND_CHECKED int rnnd__checkpoint_save_state(struct rnnd__hdf *file,
                                              const struct rnnd__train_state *state);

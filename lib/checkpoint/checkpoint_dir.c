@@ -130,10 +130,10 @@ static int verify(struct rnnd__hdf *f)
     return status;
 }
 
-int rnnd__checkpoint_verify(const char *path)
+int rnnd__checkpoint_verify(const char *path, bool of_run)
 {
     struct rnnd__hdf *f;
-    RNND_TRY(rnnd__checkpoint_open(path, &f));
+    RNND_TRY(rnnd__checkpoint_open(path, of_run, &f));
     int status = verify(f);
     rnnd__hdf_close(f);
     /* EDEVICE, out of memory, says nothing about the file */
@@ -149,7 +149,7 @@ int rnnd__checkpoint_is_intact(const char *path, bool *out)
     if (fd < 0)
         return rnnd__fail(RNND_EFILE, "%s: %s", path, strerror(errno));
     close(fd);
-    int status = rnnd__checkpoint_verify(path);
+    int status = rnnd__checkpoint_verify(path, true);
     if (status == RNND_EDEVICE)
         return status;
     if (status < 0)

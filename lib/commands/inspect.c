@@ -196,7 +196,7 @@ static int list_arrays(const char *path, const char *config, json_t *facts)
 static int check_checkpoint(const char *path, json_t *facts, bool whole)
 {
     struct rnnd_checkpoint_info info = {.config = NULL};
-    RNND_TRY(rnnd__checkpoint_verify(path));
+    RNND_TRY(rnnd__checkpoint_verify(path, !whole));
     RNND_TRY(rnnd__checkpoint_read_info(path, &info));
     put(facts, "update", json_integer(info.update));
     put(facts, "epoch", json_integer(info.epoch));

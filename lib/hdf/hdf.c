@@ -66,18 +66,11 @@ static herr_t take_innermost(unsigned n, const H5E_error2_t *error, void *text)
 /* The library's message, on one line; where it quotes the system, only the quote. */
 static void library_reason(char text[REASON])
 {
-    unsigned long long have, want;
     strcpy(text, "HDF5 gives no reason");
     H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, take_innermost, text);
     for (char *c = text; *c; c++)
         if ((unsigned char)*c < ' ')
             *c = ' ';
-    if (sscanf(text,
-               "truncated file: eof = %llu, sblock->base_addr = %*u, stored_eof = %llu",
-               &have, &want) == 2) {
-        snprintf(text, REASON, "truncated: %llu of %llu bytes", have, want);
-        return;
-    }
     char *system = strstr(text, "error message = '");
     if (system) {
         system += strlen("error message = '");
@@ -182,10 +175,9 @@ bool rnnd__hdf_mentions(const char *path, const char *text)
     return found;
 }
 
-static int open_file(struct rnnd__hdf *file, int fd)
+static int open_file(struct rnnd__hdf *file)
 {
     GUARD;
-    haddr_t end;
     HELD access = rnnd__hdf_access();
     /* Without this the library reads 64 kB for each row that is requested. */
     if (access >= 0 && H5Pset_sieve_buf_size(access, SIEVE) < 0)
@@ -195,15 +187,11 @@ static int open_file(struct rnnd__hdf *file, int fd)
         return rnnd__fail(RNND_EFILE, "%s: not an HDF5 file", file->path);
     if (is_hdf5 > 0)
         file->id = H5Fopen(file->path, H5F_ACC_RDONLY, access);
-    if (file->id < 0 || H5Fget_eoa(file->id, &end) < 0)
-        return rnnd__hdf_fail(file, "cannot be opened");
-    if (!file->has_checksum && rnnd__hdf_broken_checksum(fd, (off_t)end))
-        return rnnd__fail(RNND_EFILE, "%s: damaged: truncated within its checksum",
-                          file->path);
-    return 0;
+    return file->id < 0 ? rnnd__hdf_fail(file, "cannot be opened") : 0;
 }
 
-int rnnd__hdf_open(const char *path, struct rnnd__hdf **out)
+/* must_have: a checksum over the whole file. */
+static int open_checked(const char *path, bool must_have, struct rnnd__hdf **out)
 {
     struct rnnd__hdf *file = NULL;
     int status, fd = -1;
@@ -211,7 +199,15 @@ int rnnd__hdf_open(const char *path, struct rnnd__hdf **out)
     RNND_TRY_GOTO(open_readable(path, &fd, &size));
     RNND_TRY_GOTO(rnnd__hdf_handle(path, &file));
     RNND_TRY_GOTO(rnnd__hdf_verify_checksum(fd, path, size, &file->has_checksum));
-    RNND_TRY_GOTO(open_file(file, fd));
+    if (!file->has_checksum) {
+        RNND_TRY_GOTO(rnnd__hdf_check_end(fd, path, size));
+        if (must_have)
+            RNND_TRY_GOTO(rnnd__fail(RNND_EFILE,
+                                     "%s: has no checksum at its end: cut short, or "
+                                     "changed by another program",
+                                     path));
+    }
+    RNND_TRY_GOTO(open_file(file));
     *out = file;
     file = NULL;
 done:
@@ -219,6 +215,16 @@ done:
     if (fd >= 0)
         close(fd);
     return status;
+}
+
+int rnnd__hdf_open(const char *path, struct rnnd__hdf **out)
+{
+    return open_checked(path, false, out);
+}
+
+int rnnd__hdf_open_own(const char *path, struct rnnd__hdf **out)
+{
+    return open_checked(path, true, out);
 }
 
 void rnnd__hdf_close(struct rnnd__hdf *file)

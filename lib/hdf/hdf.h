@@ -5,9 +5,9 @@
  * Files are opened without locking. A new file is written under a temporary name;
  * commit() syncs and renames it, so a reader sees the old file or the new one. Files
  * written here end with a checksum over the whole file, after the part that HDF5
- * reads, which open() verifies; a file without one is accepted. In addition, arrays
- * may carry Fletcher-32 checksums, and the file format is one with checksums on
- * metadata.
+ * reads, which open() verifies before HDF5 sees a byte; a file without one is accepted
+ * if it ends where HDF5's part ends. In addition, arrays may carry Fletcher-32
+ * checksums, and the file format is one with checksums on metadata.
  *
  * Objects are named by path, "/group/name" or "group/name". Messages name file,
  * object and, where there is one, index. All functions may be called from several
@@ -48,6 +48,9 @@ bool rnnd__hdf_mentions(const char *path, const char *text);
 /* EFILE: missing, unreadable, a folder, not HDF5, truncated, damaged. *out is freed by
    rnnd__hdf_close. */
 RNND_CHECKED int rnnd__hdf_open(const char *path, struct rnnd__hdf **out);
+/* The same for a file that was written here: EFILE also where it has no checksum over
+   the whole file. */
+RNND_CHECKED int rnnd__hdf_open_own(const char *path, struct rnnd__hdf **out);
 /* Also discards a file that was created but not committed. NULL is accepted. */
 void rnnd__hdf_close(struct rnnd__hdf *file);
 /* The path as given to open or create; borrowed. */

@@ -7,6 +7,9 @@
  * sees the file. A program that modifies the file through HDF5 truncates it to HDF5's
  * part; the file is then accepted without a checksum. Layout: a 16-byte name, 8 bytes
  * with the length of what comes before, 8 bytes with its hash; little-endian.
+ *
+ * Other bytes after that end are damage: what a file system filled with zeros, for
+ * example, where the last part of a file was never written.
  */
 #include <endian.h>
 #include <errno.h>
@@ -83,9 +86,64 @@ int rnnd__hdf_verify_checksum(int fd, const char *path, off_t size, bool *found)
     return 0;
 }
 
-bool rnnd__hdf_broken_checksum(int fd, off_t end)
+/* ---- files without a checksum */
+
+/* A little-endian number of a few bytes. */
+static uint64_t number(const unsigned char *at, unsigned bytes)
 {
+    uint64_t value = 0;
+    while (bytes--)
+        value = value << 8 | at[bytes];
+    return value;
+}
+
+enum { SUPERBLOCK = 96 }; /* bytes up to the end's address, and more */
+
+/* The superblock, which is at 0, 512, 1024, 2048 and so on. False if there is none. */
+static bool find_superblock(int fd, off_t size, unsigned char block[SUPERBLOCK])
+{
+    static const unsigned char signature[8] = "\211HDF\r\n\032\n";
+    for (off_t at = 0; at < size; at = at ? 2 * at : 512) {
+        memset(block, 0, SUPERBLOCK);
+        if (pread(fd, block, SUPERBLOCK, at) >= (ssize_t)sizeof signature &&
+            memcmp(block, signature, sizeof signature) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* Where HDF5's part of the file ends, as its superblock says; false if it does not. */
+static bool find_end(int fd, off_t size, uint64_t *end)
+{
+    unsigned char block[SUPERBLOCK];
+    if (!find_superblock(fd, size, block))
+        return false;
+    unsigned version = block[8], bytes = version < 2 ? block[13] : block[9];
+    /* the address comes third, after two of the same size */
+    unsigned first = version == 0 ? 24 : version == 1 ? 28 : 12;
+    if (version > 3 || (bytes != 2 && bytes != 4 && bytes != 8))
+        return false;
+    *end = number(block + first + 2 * bytes, bytes);
+    return true;
+}
+
+int rnnd__hdf_check_end(int fd, const char *path, off_t size)
+{
+    uint64_t end;
     char name[sizeof checksum_name];
-    ssize_t n = pread(fd, name, sizeof name, end);
-    return n > 0 && memcmp(name, checksum_name, (size_t)n) == 0;
+    if (!find_end(fd, size, &end) || end == (uint64_t)size)
+        return 0;
+    if (end > (uint64_t)size)
+        return rnnd__fail(RNND_EFILE, "%s: truncated: %lld of %llu bytes", path,
+                          (long long)size, (unsigned long long)end);
+    ssize_t n = pread(fd, name, sizeof name, (off_t)end);
+    if (n > 0 && size - (off_t)end < (off_t)sizeof(struct checksum) &&
+        memcmp(name, checksum_name, (size_t)n) == 0)
+        return rnnd__fail(RNND_EFILE, "%s: damaged: truncated within its checksum",
+                          path);
+    return rnnd__fail(RNND_EFILE,
+                      "%s: damaged: the %llu bytes after the end of its HDF5 data, at "
+                      "%llu, are not a checksum",
+                      path, (unsigned long long)((uint64_t)size - end),
+                      (unsigned long long)end);
 }

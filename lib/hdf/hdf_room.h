@@ -119,7 +119,7 @@ RNND_CHECKED int rnnd__hdf_write_checksum(int fd, const char *path);
 /* EFILE where there is one and it does not match. *found: whether there is one. */
 RNND_CHECKED int rnnd__hdf_verify_checksum(int fd, const char *path, off_t size,
                                            bool *found);
-/* Whether the bytes at `end`, where HDF5's part ends, are the first of a checksum. */
-bool rnnd__hdf_broken_checksum(int fd, off_t end);
+/* EFILE where a file without a checksum is shorter or longer than HDF5's part. */
+RNND_CHECKED int rnnd__hdf_check_end(int fd, const char *path, off_t size);
 
 #endif

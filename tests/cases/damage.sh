@@ -32,4 +32,36 @@ equal "status of a run whose folder is another's" "$got" 4
 ls "$work/two" >"$work/files"
 equal "checkpoints" "$(grep ckpt "$work/files" | tr '\n' ' ')" \
     "ckpt-0000000030.h5 ckpt-0000000040.h5 "
+# zeroed FILE BYTES: so many bytes at its end become zeros, as where a file system reserved the
+# space and never wrote there.
+zeroed() {
+    zeroed_size=$(wc -c <"$1")
+    truncate -s -"$2" "$1"
+    truncate -s "$zeroed_size" "$1"
+}
+
+# A checkpoint whose end is zeros is damaged, and the one before it is used.
+# shellcheck disable=SC2086
+train zeros 1 $options --epochs 99 --max-updates 20 --save-every 10
+for bytes in 40 600 5000; do
+    cp -r "$work/zeros" "$work/zeros-$bytes"
+    zeroed "$work/zeros-$bytes/ckpt-0000000020.h5" $bytes
+    expect 4 1 inspect "$work/zeros-$bytes/ckpt-0000000020.h5"
+    said "ckpt-0000000020.h5: damaged"
+    expect 0 1 train --resume --run-dir "$work/zeros-$bytes" --max-updates 30
+    said "ckpt-0000000020.h5: damaged" "resuming at update 10"
+done
+# So is one without a checksum, which every checkpoint of a run has.
+truncate -s -32 "$work/zeros/ckpt-0000000020.h5"
+expect 0 1 train --resume --run-dir "$work/zeros" --max-updates 30
+said "ckpt-0000000020.h5: has no checksum" "resuming at update 10"
+
+# A data file of pack likewise.
+cp "$work/many.h5" "$work/tail.h5"
+for bytes in 32 100 3000; do
+    zeroed "$work/tail.h5" $bytes
+    expect 3 1 inspect "$work/tail.h5"
+    said "tail.h5: damaged"
+    expect 3 1 train --data "$work/tail.h5" --run-dir "$work/none"
+done
 done_testing

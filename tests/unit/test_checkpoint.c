@@ -131,7 +131,7 @@ static void round_trip(const struct rnnd_model_spec *spec)
     struct rnnd__train_state s, t = {.update = 0};
     fill_state(&s, spec);
     must(rnnd__checkpoint_save(in_folder("a.h5"), m, o, &opt, &s));
-    must(rnnd__checkpoint_verify(in_folder("a.h5")));
+    must(rnnd__checkpoint_verify(in_folder("a.h5"), false));
     for (int twice = 0; twice < 2; twice++) {
         must(rnnd__checkpoint_load(in_folder("a.h5"), n, p, &t));
         ck_assert(are_same_models(m, n));
@@ -310,7 +310,7 @@ static bool is_noticed(struct rnnd_model *m, struct rnnd_optim *o,
         same_states(s, &t);
     } else {
         ck_assert_int_eq(status, RNND_EFILE);
-        ck_assert_int_eq(rnnd__checkpoint_verify(in_folder("a.h5")), RNND_EFILE);
+        ck_assert_int_eq(rnnd__checkpoint_verify(in_folder("a.h5"), false), RNND_EFILE);
         ck_assert(strstr(rnnd_status_detail(), in_folder("a.h5")));
     }
     rnnd__carry_clear(&t.carry);
@@ -383,15 +383,15 @@ START_TEST(other_files_are_no_checkpoints)
     struct rnnd_model *m;
     struct rnnd__hdf *f;
     must_fail(RNND_EFILE, rnnd__checkpoint_read_info(in_folder("none"), &info));
-    must_fail(RNND_EFILE, rnnd__checkpoint_verify(in_folder("")));
+    must_fail(RNND_EFILE, rnnd__checkpoint_verify(in_folder(""), false));
     write_file("text", "not a checkpoint", 16);
-    must_fail(RNND_EFILE, rnnd__checkpoint_verify(in_folder("text")));
+    must_fail(RNND_EFILE, rnnd__checkpoint_verify(in_folder("text"), false));
     must_fail(RNND_EFILE, rnnd_checkpoint_load_model(in_folder("text"), be, &m, NULL));
     must(rnnd__hdf_create(in_folder("data.h5"), &f));
     must(rnnd__hdf_set_string(f, "format", "rnn_dist-data"));
     must(rnnd__hdf_set_int(f, "version", 1));
     must(rnnd__hdf_commit(f));
-    must_fail(RNND_EFILE, rnnd__checkpoint_verify(in_folder("data.h5")));
+    must_fail(RNND_EFILE, rnnd__checkpoint_verify(in_folder("data.h5"), false));
     ck_assert_str_eq(rest_of_detail(), "data.h5: attribute format = \"rnn_dist-data\", "
                                        "expected \"rnn_dist-checkpoint\"");
 }
@@ -539,7 +539,7 @@ START_TEST(a_full_disk_leaves_the_older_file)
     ck_assert_int_eq(failures, (int64_t)(size + 996) / 997);
     ck_assert_uint_eq(read_file("a.h5", after, sizeof after), size);
     ck_assert_mem_eq(whole, after, size);
-    must(rnnd__checkpoint_verify(in_folder("a.h5")));
+    must(rnnd__checkpoint_verify(in_folder("a.h5"), false));
     ck_assert_int_eq(count_files("a.h5"), 1);
 }
 END_TEST
