@@ -94,6 +94,7 @@ librnn_dist_a_SOURCES = \
 	lib/hdf/hdf.c \
 	lib/hdf/hdf.h \
 	lib/hdf/hdf_checksum.c \
+	lib/hdf/hdf_claims.c \
 	lib/hdf/hdf_list.c \
 	lib/hdf/hdf_read.c \
 	lib/hdf/hdf_room.h \

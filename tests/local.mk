@@ -164,15 +164,25 @@ EXTRA_DIST += \
 	tests/device/device-check.sh \
 	tests/device/peers.py \
 	tests/golden/golden.h5 \
+	tests/golden/h5py/claim_chunk.h5 \
+	tests/golden/h5py/claim_names.h5 \
+	tests/golden/h5py/claim_rows.h5 \
+	tests/golden/h5py/claim_sequences.h5 \
+	tests/golden/h5py/claim_width.h5 \
+	tests/golden/h5py/external.h5 \
+	tests/golden/h5py/external_link.h5 \
 	tests/golden/h5py/group_inputs.h5 \
 	tests/golden/h5py/half_class.h5 \
 	tests/golden/h5py/null_targets.h5 \
 	tests/golden/h5py/odd.h5 \
 	tests/golden/h5py/plain.h5 \
 	tests/golden/h5py/scalar_offsets.h5 \
+	tests/golden/h5py/shared_names.h5 \
+	tests/golden/h5py/soft_external.h5 \
 	tests/golden/h5py/task_number.h5 \
 	tests/golden/h5py/text_inputs.h5 \
 	tests/golden/h5py/tokens.h5 \
+	tests/golden/h5py/virtual.h5 \
 	tests/golden/make_golden.py \
 	tests/golden/make_h5py_files.py \
 	tests/lsan.supp \

@@ -54,3 +54,11 @@ int rnnd__signals_received(void)
         requested = signal;
     return requested;
 }
+
+int rnnd__signals_check(const char *path)
+{
+    return rnnd__signals_received()
+               ? rnnd__fail(RNND_STOPPED, "%s: stopped by a signal while reading it",
+                            path)
+               : 0;
+}

@@ -4,7 +4,7 @@
 #ifndef RNND_SIGNALS_H
 #define RNND_SIGNALS_H
 
-#include "rnn_dist.h"
+#include "base/status.h"
 
 /* Blocks these signals in this thread and in threads that it creates later; they stay
    pending until polled. Call it before opening the back end; calling it again is
@@ -12,5 +12,7 @@
 void rnnd__signals_install(void);
 /* The last signal received, 0 = none. */
 int rnnd__signals_received(void);
+/* STOPPED if one was received, while `path` is being read. */
+RNND_CHECKED int rnnd__signals_check(const char *path);
 
 #endif

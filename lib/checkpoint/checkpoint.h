@@ -38,8 +38,8 @@ RNND_CHECKED int rnnd__checkpoint_newest(const char *run_dir, char **path);
 /* Reads all of a file; EFILE, with file and object, where it is damaged. of_run: a file
    of a run directory, which always ends with a checksum. */
 RNND_CHECKED int rnnd__checkpoint_verify(const char *path, bool of_run);
-/* Whether a file of a run exists and is undamaged; a warning names the damage. EFILE where it
-   cannot be opened: it may be intact, and must not be skipped. */
+/* Whether a file of a run exists and is undamaged; a warning names the damage. EFILE
+   where it cannot be opened: it may be intact, and must not be skipped. */
 RNND_CHECKED int rnnd__checkpoint_is_intact(const char *path, bool *out);
 /* run_dir/ckpt-UUUUUUUUUU.h5; malloc'ed and freed by the caller. */
 RNND_CHECKED int rnnd__checkpoint_path(const char *run_dir, int64_t update,

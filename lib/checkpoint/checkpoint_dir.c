@@ -84,50 +84,22 @@ int rnnd__checkpoint_path(const char *run_dir, int64_t update, char **path)
 
 /* ---- intact or not */
 
-static int read_strings(struct rnnd__hdf *f, const char *object)
-{
-    char **text = NULL;
-    int64_t count;
-    RNND_TRY(rnnd__hdf_read_strings(f, object, &text, &count));
-    free(text);
-    return 0;
-}
-
-static int read_all(void *context, const char *object)
-{
-    struct rnnd__hdf *f = context;
-    struct rnnd__hdf_shape shape;
-    void *values = NULL;
-    int status = 0;
-    RNND_TRY(rnnd__hdf_shape(f, object, &shape));
-    if (shape.kind == RNND_HDF_STRING)
-        return read_strings(f, object);
-    enum rnnd__hdf_type type = shape.kind == RNND_HDF_INT ? RNND_I64 : RNND_F64;
-    int64_t width = 1, rows = shape.rank ? shape.dim[0] : 1;
-    for (int d = 1; d < shape.rank; d++)
-        width *= shape.dim[d];
-    int64_t block = width ? ((int64_t)1 << 20) / width + 1 : 1;
-    if (block > rows)
-        block = rows;
-    RNND_TRY(
-        rnnd__new((size_t)(block * width), rnnd__hdf_size_of(type), object, &values));
-    for (int64_t at = 0; status == 0 && at < rows; at += block)
-        status = rnnd__hdf_read(f, object, at, block < rows - at ? block : rows - at,
-                                type, values);
-    free(values);
-    return status;
-}
-
 /* Reads everything, and checks that it makes a model. */
 static int verify(struct rnnd__hdf *f)
 {
     struct rnnd__statedict sd;
     struct rnnd_model_spec spec;
-    RNND_TRY(rnnd__hdf_each(f, "/", read_all, f));
+    RNND_TRY(rnnd__hdf_read_all(f));
     RNND_TRY(rnnd__statedict_of(f, &sd));
     int status = rnnd__statedict_spec(&sd, NULL, &spec);
     rnnd__statedict_close(&sd);
     return status;
+}
+
+/* Lack of memory and a signal say nothing about the file. */
+static bool tells_of_damage(int status)
+{
+    return status < 0 && status != RNND_EDEVICE && status != RNND_STOPPED;
 }
 
 int rnnd__checkpoint_verify(const char *path, bool of_run)
@@ -136,8 +108,7 @@ int rnnd__checkpoint_verify(const char *path, bool of_run)
     RNND_TRY(rnnd__checkpoint_open(path, of_run, &f));
     int status = verify(f);
     rnnd__hdf_close(f);
-    /* EDEVICE, out of memory, says nothing about the file */
-    return status == 0 || status == RNND_EDEVICE ? status : RNND_EFILE;
+    return tells_of_damage(status) ? RNND_EFILE : status;
 }
 
 int rnnd__checkpoint_is_intact(const char *path, bool *out)
@@ -150,12 +121,10 @@ int rnnd__checkpoint_is_intact(const char *path, bool *out)
         return rnnd__fail(RNND_EFILE, "%s: %s", path, strerror(errno));
     close(fd);
     int status = rnnd__checkpoint_verify(path, true);
-    if (status == RNND_EDEVICE)
-        return status;
-    if (status < 0)
+    if (tells_of_damage(status))
         rnnd__log_warn("%s; skipping it", rnnd_status_detail());
     *out = status == 0;
-    return 0;
+    return tells_of_damage(status) ? 0 : status;
 }
 
 int rnnd__checkpoint_newest(const char *run_dir, char **path)
@@ -256,8 +225,8 @@ static int remove_leftovers(const char *run_dir)
 }
 
 /* A run that resumed from an older checkpoint, because newer ones were damaged, still
-   has those in its folder. If they counted, intact ones would be removed. No clock takes
-   part: it may have been set back. */
+   has those in its folder. If they counted, intact ones would be removed. No clock
+   takes part: it may have been set back. */
 int rnnd__checkpoint_prune(const char *run_dir, int64_t keep, int64_t written)
 {
     struct found found;

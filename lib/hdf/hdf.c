@@ -56,18 +56,28 @@ void rnnd__hdf_drop_memory(void *pointer)
 
 enum { REASON = 512 };
 
-static herr_t take_innermost(unsigned n, const H5E_error2_t *error, void *text)
+struct reason {
+    char text[REASON];
+    /* EFILE, or EDEVICE where memory was lacking */
+    enum rnnd_status status;
+};
+
+static herr_t take_innermost(unsigned n, const H5E_error2_t *error, void *context)
 {
+    struct reason *why = context;
     if (n == 0 && error->desc)
-        snprintf(text, REASON, "%s", error->desc);
+        snprintf(why->text, REASON, "%s", error->desc);
+    if (n == 0 && error->maj_num == H5E_RESOURCE && error->min_num == H5E_NOSPACE)
+        why->status = RNND_EDEVICE;
     return n == 0;
 }
 
 /* The library's message, on one line; where it quotes the system, only the quote. */
-static void library_reason(char text[REASON])
+static struct reason library_reason(void)
 {
-    strcpy(text, "HDF5 gives no reason");
-    H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, take_innermost, text);
+    struct reason why = {"HDF5 gives no reason", RNND_EFILE};
+    char *text = why.text;
+    H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, take_innermost, &why);
     for (char *c = text; *c; c++)
         if ((unsigned char)*c < ' ')
             *c = ' ';
@@ -77,31 +87,29 @@ static void library_reason(char text[REASON])
         system[strcspn(system, "'")] = 0;
         memmove(text, system, strlen(system) + 1);
     }
+    return why;
 }
 
 int rnnd__hdf_fail(const struct rnnd__hdf *file, const char *problem)
 {
-    char text[REASON];
-    library_reason(text);
-    return rnnd__fail(RNND_EFILE, "%s: %s: %s", file->path, problem, text);
+    struct reason why = library_reason();
+    return rnnd__fail(why.status, "%s: %s: %s", file->path, problem, why.text);
 }
 
 int rnnd__hdf_fail_object(const struct rnnd__hdf *file, const char *object,
                           const char *problem)
 {
-    char text[REASON];
-    library_reason(text);
-    return rnnd__fail(RNND_EFILE, "%s: %s%s: %s: %s", file->path, AT(object), problem,
-                      text);
+    struct reason why = library_reason();
+    return rnnd__fail(why.status, "%s: %s%s: %s: %s", file->path, AT(object), problem,
+                      why.text);
 }
 
 int rnnd__hdf_fail_attribute(const struct rnnd__hdf *file, const char *name,
                              const char *problem)
 {
-    char text[REASON];
-    library_reason(text);
-    return rnnd__fail(RNND_EFILE, "%s: attribute %s: %s: %s", file->path, name, problem,
-                      text);
+    struct reason why = library_reason();
+    return rnnd__fail(why.status, "%s: attribute %s: %s: %s", file->path, name, problem,
+                      why.text);
 }
 
 /* ---- open and close */
@@ -198,6 +206,7 @@ static int open_checked(const char *path, bool must_have, struct rnnd__hdf **out
     off_t size;
     RNND_TRY_GOTO(open_readable(path, &fd, &size));
     RNND_TRY_GOTO(rnnd__hdf_handle(path, &file));
+    file->size = size;
     RNND_TRY_GOTO(rnnd__hdf_verify_checksum(fd, path, size, &file->has_checksum));
     if (!file->has_checksum) {
         RNND_TRY_GOTO(rnnd__hdf_check_end(fd, path, size));
@@ -255,26 +264,11 @@ bool rnnd__hdf_ends_with_checksum(const struct rnnd__hdf *file)
 
 /* ---- objects */
 
-/* Whether all links of a path exist; negative where that cannot be determined. */
-static htri_t is_there(struct rnnd__hdf *file, const char *object)
-{
-    OWNED char *name = strdup(object);
-    htri_t there = name ? 1 : -1;
-    for (char *slash = name; there > 0 && slash;) {
-        slash = strchr(slash + 1, '/');
-        if (slash)
-            *slash = 0;
-        there = H5Lexists(file->id, name, H5P_DEFAULT);
-        if (slash)
-            *slash = '/';
-    }
-    return there;
-}
-
 bool rnnd__hdf_has(struct rnnd__hdf *file, const char *object)
 {
     GUARD;
-    return is_there(file, object) != 0;
+    bool there;
+    return rnnd__hdf_is_there(file, object, &there) < 0 || there;
 }
 
 enum rnnd__hdf_kind rnnd__hdf_kind_of(hid_t type)
@@ -352,8 +346,8 @@ static int lacking_filter(hid_t array, char *name, size_t size)
 
 int rnnd__hdf_fail_values(const struct rnnd__hdf *file, const char *object, hid_t array)
 {
-    char text[REASON], name[64] = "";
-    library_reason(text);
+    char name[64] = "";
+    struct reason why = library_reason();
     int filter = lacking_filter(array, name, sizeof name);
     if (filter)
         return FAIL_OBJECT(
@@ -361,30 +355,32 @@ int rnnd__hdf_fail_values(const struct rnnd__hdf *file, const char *object, hid_
             "cannot be read: uses filter %d%s%s, which this HDF5 library "
             "lacks; every library has gzip",
             filter, *name ? " " : "", name);
-    return rnnd__fail(RNND_EFILE, "%s: %s%s: cannot be read: %s", file->path,
-                      AT(object), text);
+    return rnnd__fail(why.status, "%s: %s%s: cannot be read: %s", file->path,
+                      AT(object), why.text);
 }
 
 int rnnd__hdf_array_of(struct rnnd__hdf *file, const char *object,
                        struct rnnd__hdf_array *out)
 {
     HELD_ARRAY a = NO_ARRAY;
-    htri_t there = is_there(file, object);
-    if (there < 0)
-        return rnnd__hdf_fail_object(file, object, "cannot be looked up");
-    if (there == 0)
+    bool there;
+    RNND_TRY(rnnd__hdf_is_there(file, object, &there));
+    if (!there)
         return FAIL_OBJECT(file, object, "missing");
-    HELD any = H5Oopen(file->id, object, H5P_DEFAULT);
+    HELD access = rnnd__hdf_link_access();
+    HELD any = access < 0 ? -1 : H5Oopen(file->id, object, access);
     if (any < 0)
         return rnnd__hdf_fail_object(file, object, "cannot be opened");
     if (H5Iget_type(any) != H5I_DATASET)
         return FAIL_OBJECT(file, object, "not an array");
     a.id = rnnd__hdf_take(&any);
+    RNND_TRY(rnnd__hdf_check_storage(file, object, a.id));
     a.type = H5Dget_type(a.id);
     a.space = a.type < 0 ? -1 : H5Dget_space(a.id);
     if (a.space < 0)
         return rnnd__hdf_fail_object(file, object, "cannot be read");
     RNND_TRY(measure(file, object, &a));
+    RNND_TRY(rnnd__hdf_check_claim(file, object, &a));
     *out = a;
     a = (struct rnnd__hdf_array)NO_ARRAY;
     return 0;

@@ -12,6 +12,10 @@
  * Objects are named by path, "/group/name" or "group/name". Messages name file,
  * object and, where there is one, index. All functions may be called from several
  * threads.
+ *
+ * What a file claims is judged against its size before memory is taken for it, and
+ * nothing leads out of the file: virtual arrays, external storage and external links
+ * are EDATA.
  */
 #ifndef RNND_HDF_H
 #define RNND_HDF_H
@@ -95,6 +99,10 @@ RNND_CHECKED int rnnd__hdf_has_checksum(struct rnnd__hdf *file, const char *obje
 RNND_CHECKED int rnnd__hdf_each(struct rnnd__hdf *file, const char *group,
                                 int (*visit)(void *context, const char *object),
                                 void *context);
+
+/* Reads all numbers and lists of strings, and keeps none. Fails as reading them does.
+   */
+RNND_CHECKED int rnnd__hdf_read_all(struct rnnd__hdf *file);
 
 /* Attributes of the root group. has never fails; get: EDATA where the attribute is
    missing or of another type. A string is malloc'ed and freed by the caller. */

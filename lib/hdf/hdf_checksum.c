@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "base/hash.h"
+#include "base/signals.h"
 #include "hdf/hdf_room.h"
 
 static const char checksum_name[16] = {"rnn_dist-seal-1\n"};
@@ -26,8 +27,9 @@ struct checksum {
     uint64_t length, hash;
 };
 
-/* Hash of the first `length` bytes. */
-static int hash_file(int fd, const char *path, uint64_t length, uint64_t *out)
+/* Hash of the first `length` bytes. A signal stops it only where a file is read. */
+static int hash_file(int fd, const char *path, bool reading, uint64_t length,
+                     uint64_t *out)
 {
     enum { BLOCK = 1 << 20 };
     struct rnnd__hash hash;
@@ -35,6 +37,8 @@ static int hash_file(int fd, const char *path, uint64_t length, uint64_t *out)
     RNND_TRY(rnnd__new(BLOCK, 1, "a read buffer", &block));
     rnnd__hash_start(&hash);
     while (hash.bytes < length) {
+        if (reading)
+            RNND_TRY(rnnd__signals_check(path));
         uint64_t left = length - hash.bytes;
         ssize_t n = pread(fd, block, left < BLOCK ? left : BLOCK, (off_t)hash.bytes);
         if (n < 0 && errno == EINTR)
@@ -56,7 +60,7 @@ int rnnd__hdf_write_checksum(int fd, const char *path)
     if (end < 0)
         return rnnd__fail(RNND_EFILE, "%s: cannot be written: %s", path,
                           strerror(errno));
-    RNND_TRY(hash_file(fd, path, (uint64_t)end, &hash));
+    RNND_TRY(hash_file(fd, path, false, (uint64_t)end, &hash));
     memcpy(sum.name, checksum_name, sizeof sum.name);
     sum.length = htole64((uint64_t)end);
     sum.hash = htole64(hash);
@@ -80,7 +84,7 @@ int rnnd__hdf_verify_checksum(int fd, const char *path, off_t size, bool *found)
         return rnnd__fail(
             RNND_EFILE, "%s: damaged: its checksum covers %llu bytes, it has %llu",
             path, (unsigned long long)le64toh(sum.length), (unsigned long long)length);
-    RNND_TRY(hash_file(fd, path, length, &hash));
+    RNND_TRY(hash_file(fd, path, true, length, &hash));
     if (hash != le64toh(sum.hash))
         return rnnd__fail(RNND_EFILE, "%s: damaged: checksum mismatch", path);
     return 0;

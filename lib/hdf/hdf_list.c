@@ -1,10 +1,12 @@
 /*
- * hdf_list.c - visits all arrays of a file or group, in name order.
+ * hdf_list.c - visits all arrays of a file or group, in name order, and reads them.
  */
 #include "hdf/hdf_room.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+#include "base/signals.h"
 
 struct listing {
     const char *group;
@@ -57,4 +59,50 @@ int rnnd__hdf_each(struct rnnd__hdf *file, const char *group,
     }
     free(list.name);
     return status;
+}
+
+/* ---- reading everything */
+
+static int read_strings(struct rnnd__hdf *f, const char *object)
+{
+    char **text = NULL;
+    int64_t count;
+    RNND_TRY(rnnd__hdf_read_strings(f, object, &text, &count));
+    free(text);
+    return 0;
+}
+
+static int read_array(void *context, const char *object)
+{
+    struct rnnd__hdf *f = context;
+    struct rnnd__hdf_shape shape;
+    void *values = NULL; /* of a block of rows */
+    int status = 0;
+    RNND_TRY(rnnd__hdf_shape(f, object, &shape));
+    if (shape.kind == RNND_HDF_STRING && shape.rank == 1)
+        return read_strings(f, object);
+    if (shape.kind != RNND_HDF_INT && shape.kind != RNND_HDF_FLOAT)
+        return 0;
+    enum rnnd__hdf_type type = shape.kind == RNND_HDF_INT ? RNND_I64 : RNND_F64;
+    int64_t width = 1, rows = shape.rank ? shape.dim[0] : 1;
+    for (int d = 1; d < shape.rank; d++)
+        width *= shape.dim[d];
+    int64_t block = width ? ((int64_t)1 << 20) / width + 1 : 1;
+    if (block > rows)
+        block = rows;
+    RNND_TRY(
+        rnnd__new((size_t)(block * width), rnnd__hdf_size_of(type), object, &values));
+    for (int64_t at = 0; status == 0 && at < rows; at += block) {
+        status = rnnd__signals_check(f->path);
+        if (status == 0)
+            status = rnnd__hdf_read(
+                f, object, at, block < rows - at ? block : rows - at, type, values);
+    }
+    free(values);
+    return status;
+}
+
+int rnnd__hdf_read_all(struct rnnd__hdf *file)
+{
+    return rnnd__hdf_each(file, "/", read_array, file);
 }

@@ -221,18 +221,68 @@ void rnnd__hdf_prefetch(struct rnnd__hdf *file, int64_t offset, int64_t bytes)
 /* ---- strings of an array or of an attribute */
 
 struct text_source {
+    const struct rnnd__hdf *file;
+    /* name of the array or attribute */
+    const char *name;
     hid_t id, type, space;
     bool attribute;
     int64_t count;
 };
 
-static herr_t read_source(const struct text_source *from, hid_t type, void *out)
+/* Memory for strings that the library reads, released together. Thousands of elements
+   may refer to one long string, so that the file's size bounds it. */
+struct purse {
+    int64_t left;
+    /* more was wanted */
+    bool over;
+    struct coin *last;
+};
+
+struct coin {
+    struct coin *before;
+    char bytes[];
+};
+
+static void *purse_take(size_t size, void *context)
 {
+    struct purse *purse = context;
+    purse->over = size > (size_t)purse->left;
+    struct coin *coin = purse->over ? NULL : malloc(sizeof *coin + size);
+    if (!coin)
+        return NULL;
+    purse->left -= (int64_t)size;
+    coin->before = purse->last;
+    purse->last = coin;
+    return coin->bytes;
+}
+
+static void purse_give(void *bytes, void *context)
+{
+    (void)bytes, (void)context; /* all at once, in drop_purse() */
+}
+
+static void drop_purse(struct purse *purse)
+{
+    while (purse->last) {
+        struct coin *before = purse->last->before;
+        free(purse->last);
+        purse->last = before;
+    }
+}
+
+/* purse: for strings of variable length in an array, else NULL. */
+static herr_t read_source(const struct text_source *from, hid_t type,
+                          struct purse *purse, void *out)
+{
+    HELD transfer = purse ? H5Pcreate(H5P_DATASET_XFER) : H5P_DEFAULT;
     if (from->count == 0)
         return 0;
-    return from->attribute
-               ? H5Aread(from->id, type, out)
-               : H5Dread(from->id, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, out);
+    if (from->attribute)
+        return H5Aread(from->id, type, out);
+    if (purse &&
+        H5Pset_vlen_mem_manager(transfer, purse_take, purse, purse_give, purse) < 0)
+        return -1;
+    return H5Dread(from->id, type, H5S_ALL, H5S_ALL, transfer, out);
 }
 
 /* One block: pointers first, then the characters. */
@@ -270,8 +320,11 @@ static int read_fixed(const struct text_source *from, const char **text, size_t 
     size_t size = H5Tget_size(from->type);
     H5T_str_t pad = H5Tget_strpad(from->type);
     OWNED char *field = NULL;
+    if (size > (size_t)rnnd__hdf_most_bytes(from->file))
+        return rnnd__fail(RNND_EDATA, "%s: %s: impossible size", from->file->path,
+                          from->name);
     RNND_TRY(rnnd__new((size_t)from->count, size, "strings", &field));
-    if (read_source(from, from->type, field) < 0)
+    if (read_source(from, from->type, NULL, field) < 0)
         return 1;
     for (int64_t i = 0; i < from->count; i++) {
         text[i] = field + (size_t)i * size;
@@ -283,19 +336,28 @@ static int read_fixed(const struct text_source *from, const char **text, size_t 
 static int read_variable(const struct text_source *from, const char **text,
                          size_t *length, char ***out)
 {
+    struct purse purse __attribute__((cleanup(drop_purse))) = {
+        .left = rnnd__hdf_most_bytes(from->file)};
     OWNED char **field = NULL;
     RNND_TRY(RNND_NEW(&field, from->count, "strings"));
     HELD type = H5Tcopy(H5T_C_S1);
-    if (type < 0 || H5Tset_size(type, H5T_VARIABLE) < 0 ||
-        H5Tset_cset(type, H5Tget_cset(from->type)) < 0 ||
-        read_source(from, type, field) < 0)
+    bool read = type >= 0 && H5Tset_size(type, H5T_VARIABLE) >= 0 &&
+                H5Tset_cset(type, H5Tget_cset(from->type)) >= 0 &&
+                read_source(from, type, &purse, field) >= 0;
+    if (purse.over)
+        return FAIL_OBJECT(
+            from->file, from->name,
+            "impossible size: its strings take more bytes than a file of "
+            "%lld can hold",
+            (long long)from->file->size);
+    if (!read)
         return 1;
     for (int64_t i = 0; i < from->count; i++) {
         text[i] = field[i] ? field[i] : "";
         length[i] = strlen(text[i]);
     }
     int status = join_texts(text, length, from->count, out);
-    if (from->count)
+    if (from->attribute && from->count)
         H5Dvlen_reclaim(type, from->space, H5P_DEFAULT, field);
     return status;
 }
@@ -320,7 +382,8 @@ int rnnd__hdf_read_strings(struct rnnd__hdf *file, const char *object, char ***o
         return FAIL_OBJECT(file, object, "expected strings");
     if (a.shape.rank != 1)
         return FAIL_OBJECT(file, object, "%d dimensions, expected 1", a.shape.rank);
-    struct text_source from = {a.id, a.type, a.space, false, a.shape.dim[0]};
+    struct text_source from = {file,    object, a.id,          a.type,
+                               a.space, false,  a.shape.dim[0]};
     int status = read_texts(&from, out);
     if (status > 0)
         return rnnd__hdf_fail_values(file, object, a.id);
@@ -386,7 +449,7 @@ static int get_text(struct rnnd__hdf *file, const char *name, char **out)
     RNND_TRY(open_attribute(file, name, &attribute, &type, &space));
     if (rnnd__hdf_kind_of(type) != RNND_HDF_STRING)
         return FAIL_ATTRIBUTE(file, name, "expected a string");
-    struct text_source from = {attribute, type, space, true, 1};
+    struct text_source from = {file, name, attribute, type, space, true, 1};
     int status = read_texts(&from, &text);
     if (status > 0)
         return rnnd__hdf_fail_attribute(file, name, "cannot be read");

@@ -20,6 +20,8 @@ struct rnnd__hdf {
     hid_t id;
     /* as given, for messages */
     char *path;
+    /* bytes of the file that is read; 0 when writing */
+    int64_t size;
     /* final name, with links followed; NULL when reading */
     char *target;
     /* name until commit; NULL when reading */
@@ -68,8 +70,8 @@ static inline hid_t rnnd__hdf_take(hid_t *held)
     rnnd__fail(RNND_EDATA, "%s: attribute %s: " format, (file)->path, name, \
                ##__VA_ARGS__)
 
-/* EFILE with the reason that the library gives. To be called before any other call of
-   the library, which would clear it. */
+/* EFILE, or EDEVICE where it lacks memory, with the reason that the library gives. To
+   be called before any other call of the library, which would clear it. */
 RNND_CHECKED int rnnd__hdf_fail(const struct rnnd__hdf *file, const char *problem);
 RNND_CHECKED int rnnd__hdf_fail_object(const struct rnnd__hdf *file, const char *object,
                                        const char *problem);
@@ -111,6 +113,25 @@ hid_t rnnd__hdf_select_rows(const struct rnnd__hdf_array *array, int64_t first,
                             int64_t count);
 /* The library's type for elements in memory. */
 hid_t rnnd__hdf_memory_type(enum rnnd__hdf_type type);
+
+/* ---- what is refused in files of others (hdf_claims.c) */
+
+/* EDATA where the values of an array are not in the file itself. To be called before
+   the library measures the array. */
+RNND_CHECKED int rnnd__hdf_check_storage(const struct rnnd__hdf *file,
+                                         const char *object, hid_t array);
+/* EDATA where the array claims more than a file of this size can hold. */
+RNND_CHECKED int rnnd__hdf_check_claim(const struct rnnd__hdf *file, const char *object,
+                                       const struct rnnd__hdf_array *array);
+/* The most bytes that anything in the file can take in memory, without compression. */
+int64_t rnnd__hdf_most_bytes(const struct rnnd__hdf *file);
+/* Access properties that do not follow external links; -1 on failure. */
+hid_t rnnd__hdf_link_access(void);
+
+/* Whether all links of a path exist. EDATA for one that leads out of the file; EFILE or
+   EDEVICE where it cannot be determined. */
+RNND_CHECKED int rnnd__hdf_is_there(struct rnnd__hdf *file, const char *object,
+                                    bool *out);
 
 /* ---- checksum over the whole file (hdf_checksum.c) */
 

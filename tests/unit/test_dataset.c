@@ -532,8 +532,7 @@ START_TEST(files_that_do_not_open)
     ck_assert_int_eq(stat(in_folder("d.h5"), &info), 0);
     ck_assert_int_eq(truncate(in_folder("d.h5"), info.st_size / 2), 0);
     must_fail(RNND_EDATA, rnnd_dataset_open(in_folder("d.h5"), &data));
-    ck_assert_ptr_nonnull(
-        strstr(rest_of_detail(), "d.h5: truncated: "));
+    ck_assert_ptr_nonnull(strstr(rest_of_detail(), "d.h5: truncated: "));
     make_set(&(struct set)GOOD);
     flip_where("d.h5", &(float){5}, sizeof(float));
     must_fail(RNND_EDATA, rnnd_dataset_open(in_folder("d.h5"), &data));
@@ -692,6 +691,32 @@ START_TEST(h5py_mistyped)
 }
 END_TEST
 
+/* Files of a few kB that claim arrays, chunks and strings of terabytes, and files whose
+   values are in others, or in themselves. */
+static const char *const hostile[][2] = {
+    {"claim_width.h5", "/inputs: impossible size: its shape"},
+    {"claim_rows.h5", "/inputs: impossible size: its shape"},
+    {"claim_chunk.h5", "/inputs: impossible size: its chunks"},
+    {"claim_sequences.h5", "/offsets: impossible size: its shape"},
+    {"claim_names.h5", "/names: impossible size: its shape"},
+    {"shared_names.h5", "/names: impossible size: its strings"},
+    {"virtual.h5", "/targets: a virtual array"},
+    {"external.h5", "/targets: its values are in another file"},
+    {"external_link.h5", "/targets: a link to another file"},
+    {"soft_external.h5", "/targets: cannot be opened"}};
+
+START_TEST(h5py_hostile)
+{
+    struct rnnd_dataset *data;
+    struct rusage use;
+    must_fail(RNND_EDATA, rnnd_dataset_open(golden(hostile[_i][0]), &data));
+    ck_assert_msg(strstr(rnnd_status_detail(), hostile[_i][1]) != NULL, "%s",
+                  rnnd_status_detail());
+    getrusage(RUSAGE_SELF, &use);
+    ck_assert_int_lt(use.ru_maxrss, 400 << 10); /* kB */
+}
+END_TEST
+
 static void keep_default(void)
 {
     rnnd__dataset_keep = 1 << 30;
@@ -723,6 +748,7 @@ int main(void)
     tcase_add_test(t, h5py_plain);
     tcase_add_test(t, h5py_odd_types);
     tcase_add_test(t, h5py_mistyped);
+    tcase_add_loop_test(t, h5py_hostile, 0, (int)(sizeof hostile / sizeof *hostile));
     suite_add_tcase(s, t);
     return run_suite(s);
 }
