@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -250,6 +251,7 @@ int main(int argc, char **argv)
     int operands;
     bool mpi, asks = false;
     guard_streams();
+    signal(SIGXFSZ, SIG_IGN); /* a file above the limit is one that cannot be written */
     int status = rnnd_options_init(&opt);
     if (status == 0)
         status = choose(&argc, &argv, &command);

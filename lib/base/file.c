@@ -183,6 +183,17 @@ static int flush_to_disk(struct rnnd__file *f)
     return f->temp && fsync(fileno(f->stream)) != 0 ? errno : 0;
 }
 
+int rnnd__file_sync_folder(const char *folder)
+{
+    int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    /* EINVAL: a file system that cannot sync folders. */
+    bool failed = fd < 0 || (fsync(fd) != 0 && errno != EINVAL);
+    int status = failed ? rnnd__file_fail("sync", folder) : 0;
+    if (fd >= 0)
+        close(fd);
+    return status;
+}
+
 int rnnd__file_commit(struct rnnd__file *f)
 {
     int cause = flush_to_disk(f);

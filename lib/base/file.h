@@ -32,6 +32,9 @@ int rnnd__file_fail(const char *verb, const char *path);
 /* Writes all of it with one write(), so that a reader never sees half a record. */
 RNND_CHECKED int rnnd__file_append(int fd, const char *path, const void *data,
                                    size_t size);
+/* Makes the new name of a file in a folder durable. A file system that cannot sync
+   folders is no failure. */
+RNND_CHECKED int rnnd__file_sync_folder(const char *folder);
 /* Creates a text file next to path, under a temporary name. */
 RNND_CHECKED int rnnd__file_create(const char *path, struct rnnd__file *out);
 /* Flushes, syncs, renames to path and closes; EFILE also if an earlier write failed.

@@ -21,18 +21,25 @@ static void mark(int signal)
     requested = signal;
 }
 
+/* nohup(1) had this ignored, and so it stays */
+static bool hangup_ignored;
+
 static void fill(sigset_t *set)
 {
     static const int signals[] = {SIGUSR1, SIGUSR2, SIGTERM, SIGINT};
     sigemptyset(set);
     for (size_t i = 0; i < sizeof signals / sizeof *signals; i++)
         sigaddset(set, signals[i]);
+    if (!hangup_ignored)
+        sigaddset(set, SIGHUP);
 }
 
 void rnnd__signals_install(void)
 {
     sigset_t set;
     struct sigaction action;
+    hangup_ignored =
+        sigaction(SIGHUP, NULL, &action) == 0 && action.sa_handler == SIG_IGN;
     fill(&set);
     pthread_sigmask(SIG_BLOCK, &set, NULL);
     memset(&action, 0, sizeof action);

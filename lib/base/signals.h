@@ -1,5 +1,6 @@
 /*
- * signals.h - signals that make a run save and exit: SIGUSR1, SIGUSR2, SIGTERM, SIGINT.
+ * signals.h - signals that make a run save and exit: SIGUSR1, SIGUSR2, SIGTERM, SIGINT,
+ * and SIGHUP unless it is ignored, as under nohup.
  */
 #ifndef RNND_SIGNALS_H
 #define RNND_SIGNALS_H

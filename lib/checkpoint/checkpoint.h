@@ -41,6 +41,8 @@ RNND_CHECKED int rnnd__checkpoint_verify(const char *path, bool of_run);
 /* Whether a file of a run exists and is undamaged; a warning names the damage. EFILE
    where it cannot be opened: it may be intact, and must not be skipped. */
 RNND_CHECKED int rnnd__checkpoint_is_intact(const char *path, bool *out);
+/* The update in ckpt-UUUUUUUUUU.h5, of 10 to 18 digits; false for other names. */
+bool rnnd__checkpoint_name(const char *name, int64_t *update);
 /* run_dir/ckpt-UUUUUUUUUU.h5; malloc'ed and freed by the caller. */
 RNND_CHECKED int rnnd__checkpoint_path(const char *run_dir, int64_t update,
                                        char **path);

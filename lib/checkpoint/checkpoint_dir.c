@@ -25,8 +25,7 @@ struct found {
     size_t count, room;
 };
 
-/* The update in ckpt-UUUUUUUUUU.h5, of 10 to 18 digits; false for other names. */
-static bool parse_name(const char *name, int64_t *update)
+bool rnnd__checkpoint_name(const char *name, int64_t *update)
 {
     static const char head[] = "ckpt-", tail[] = ".h5";
     const char *digits = name + strlen(head);
@@ -66,7 +65,7 @@ static int list(const char *run_dir, struct found *found)
         return rnnd__fail(RNND_EFILE, "%s: %s", run_dir, strerror(errno));
     for (struct dirent *e; status == 0 && (e = readdir(d));) {
         int64_t update;
-        if (parse_name(e->d_name, &update))
+        if (rnnd__checkpoint_name(e->d_name, &update))
             status = add_found(found, update);
     }
     closedir(d);
@@ -186,7 +185,7 @@ static bool is_leftover(const char *name)
     if (!mark || (size_t)(mark - name) + sizeof ".h5" > sizeof target)
         return false;
     snprintf(target, sizeof target, "%.*s.h5", (int)(mark - name), name);
-    if (strcmp(target, "best.h5") != 0 && !parse_name(target, &update))
+    if (strcmp(target, "best.h5") != 0 && !rnnd__checkpoint_name(target, &update))
         return false;
     const char *digits = mark + strlen(".h5.tmp-");
     long pid = strtol(digits, &end, 10);

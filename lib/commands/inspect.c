@@ -220,9 +220,7 @@ static int inspect_checkpoint(const char *path, struct findings *f)
 static int is_checkpoint_name(const struct dirent *entry)
 {
     int64_t update;
-    int end = 0;
-    return sscanf(entry->d_name, "ckpt-%10" SCNd64 ".h5%n", &update, &end) == 1 &&
-           end && !entry->d_name[end];
+    return rnnd__checkpoint_name(entry->d_name, &update);
 }
 
 /* The facts about one checkpoint of a run. */

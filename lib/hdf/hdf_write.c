@@ -81,13 +81,7 @@ static int sync_folder(const struct rnnd__hdf *file)
     char *slash = strrchr(folder, '/');
     if (slash)
         slash[slash == folder] = 0;
-    int fd = open(slash ? folder : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    /* EINVAL: a file system that cannot sync folders. */
-    bool failed = fd < 0 || (fsync(fd) != 0 && errno != EINVAL);
-    int status = failed ? fail_system(file, "its folder cannot be synced") : 0;
-    if (fd >= 0)
-        close(fd);
-    return status;
+    return rnnd__file_sync_folder(slash ? folder : ".");
 }
 
 static int finish_file(struct rnnd__hdf *file)

@@ -235,17 +235,6 @@ static int copy_lines(FILE *from, FILE *to, const char *path, const struct known
     return ferror(from) ? rnnd__file_fail("read", path) : 0;
 }
 
-/* Makes a rename durable. */
-static int sync_folder(const char *run_dir)
-{
-    int fd = open(run_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0)
-        return rnnd__file_fail("open", run_dir);
-    int status = fsync(fd) < 0 ? rnnd__file_fail("write", run_dir) : 0;
-    close(fd);
-    return status;
-}
-
 static int rewrite(const char *run_dir, FILE *from, const char *path,
                    const struct known *known)
 {
@@ -257,7 +246,7 @@ static int rewrite(const char *run_dir, FILE *from, const char *path,
         return status;
     }
     RNND_TRY(rnnd__file_commit(&to));
-    return sync_folder(run_dir);
+    return rnnd__file_sync_folder(run_dir);
 }
 
 int rnnd__metrics_cut(const char *run_dir, int64_t update, int64_t validated)

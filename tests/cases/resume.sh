@@ -63,7 +63,6 @@ wait "$job" 2>/dev/null || true
 # more than 100 or 200 kB cannot be written here.)
 got=0
 (
-    trap '' XFSZ
     ulimit -f 200
     exec "$RNN_DIST" train --run-dir "$work/full" --progress none --log-every 1 --threads 1 \
         --data "$work/many.h5" --batch 3 --hidden 4 --epochs 1000

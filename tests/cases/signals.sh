@@ -51,6 +51,7 @@ stopped() {
 stopped 1 USR1 3 head
 stopped 1 INT 19 head
 stopped 1 TERM 25 head
+stopped 1 HUP 7 head
 stopped 2 USR2 4 tail
 stopped 2 TERM 20 head
 stopped 2 USR1 5 launcher
