@@ -3,6 +3,7 @@
  * data file.
  */
 #include <math.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -57,6 +58,16 @@ int rnnd__contents_end_sequence(struct rnnd__contents *contents)
     return rnnd__list_add(&contents->offsets, &end, 1);
 }
 
+void rnnd__contents_gap(struct rnnd__contents *contents, const char *format, ...)
+{
+    va_list args;
+    if (contents->gaps++)
+        return;
+    va_start(args, format);
+    vsnprintf(contents->first_gap, sizeof contents->first_gap, format, args);
+    va_end(args);
+}
+
 /* ---- formats */
 
 static const struct rnnd__format *const formats[] = {
@@ -89,7 +100,15 @@ int rnnd__format_find(const char *name, const struct rnnd__format **out)
 int rnnd__format_read(const struct rnnd__format *format, const struct rnnd_options *opt,
                       char *const *inputs, int count, struct rnnd__contents *out)
 {
+    out->missing = opt->missing;
     RNND_TRY(format->read(opt, inputs, count, out));
+    if (out->gaps && out->missing == RNND_MISSING_NONE)
+        return rnnd__fail(RNND_EDATA,
+                          "%s: a value is missing, the first of %lld (%lld values in "
+                          "all); --missing zero|mean|last|indicator says what stands "
+                          "for them",
+                          out->first_gap, (long long)out->gaps,
+                          (long long)out->features.count);
     if (rnnd__contents_sequences(out) == 0)
         return rnnd__fail(RNND_EDATA, "%s: contains no sequences", inputs[0]);
     if (rnnd__contents_sequences(out) >= INT32_MAX)
@@ -185,6 +204,7 @@ static int copy_head(struct rnnd__contents *to, const struct rnnd__contents *fro
 {
     to->task = from->task;
     to->inputs = from->inputs;
+    to->missing = from->missing;
     to->vocab = from->vocab;
     to->classes = from->classes;
     to->outputs = from->outputs;
@@ -251,9 +271,14 @@ static int write_texts(struct rnnd__hdf *file, const char *object,
 
 static int write_head(struct rnnd__hdf *file, const struct rnnd__contents *c)
 {
+    char word[32];
     RNND_TRY(rnnd__hdf_set_string(file, "format", "rnn_dist-data"));
     RNND_TRY(rnnd__hdf_set_int(file, "version", 1));
     RNND_TRY(rnnd__hdf_set_string(file, "task", rnnd_task_name(c->task)));
+    if (c->missing != RNND_MISSING_NONE) {
+        rnnd__options_word("missing", (int)c->missing, word);
+        RNND_TRY(rnnd__hdf_set_string(file, "missing", word));
+    }
     if (c->vocab)
         RNND_TRY(rnnd__hdf_set_int(file, "vocab_size", c->vocab));
     if (c->classes)

@@ -102,7 +102,7 @@ static int finish(struct rnnd__csv_table *t)
             RNND_TRY(sort_classes(t));
         out->classes = out->class.count;
         if (out->classes == 0 && out->labels.count)
-            return rnnd__fail(RNND_EDATA, "column %s: all cells are empty",
+            return rnnd__fail(RNND_EDATA, "column %s: no cell has a value",
                               t->want.label);
     }
     if (t->continues)
@@ -143,5 +143,5 @@ done:
 
 static const char *const options[] = {
     "task",        "sequence",     "features", "label", "step-label", "target",
-    "step-target", "classes-from", "split",    "seed",  NULL};
+    "step-target", "classes-from", "missing",  "split", "seed",       NULL};
 const struct rnnd__format rnnd__format_csv = {"csv", options, read_csv};

@@ -183,7 +183,7 @@ int rnnd__csv_choose_features(struct rnnd__csv_table *t, char *const *inputs)
                            c[i].name, c[i].word, inputs[c[i].word_file],
                            (long long)c[i].word_line);
         } else {
-            rnnd__log_warn("column %s is left out: it is empty", c[i].name);
+            rnnd__log_warn("column %s is left out: it has no values", c[i].name);
         }
     }
     if (t->want.features.count == 0)

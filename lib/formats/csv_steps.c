@@ -48,9 +48,10 @@ static int read_features(struct rnnd__csv_table *t, const struct rnnd__csv *csv,
         size_t n = strlen(cell);
         float value;
         enum rnnd__field kind = rnnd__text_number(cell, n, &value);
-        if (kind == RNND_FIELD_EMPTY)
-            return fail_cell(csv, name, "empty cell; every feature needs a value");
-        if (kind != RNND_FIELD_NUMBER)
+        if (kind == RNND_FIELD_MISSING)
+            rnnd__contents_gap(t->out, "%s:%lld: column %s", csv->text.path,
+                               (long long)csv->line, name);
+        else if (kind != RNND_FIELD_NUMBER)
             return fail_cell(csv, name, "\"%s\" is not a finite number",
                              rnnd__text_shown(cell, n, shown));
         RNND_TRY(rnnd__list_add(&t->out->features, &value, 1));
@@ -58,7 +59,7 @@ static int read_features(struct rnnd__csv_table *t, const struct rnnd__csv *csv,
     return 0;
 }
 
-/* The class of a row, -1 if its cell is empty. */
+/* The class of a row, -1 if it is missing. */
 static int read_label(struct rnnd__csv_table *t, const struct rnnd__csv *csv,
                       const struct places *at, int32_t *out)
 {
@@ -67,21 +68,22 @@ static int read_label(struct rnnd__csv_table *t, const struct rnnd__csv *csv,
     char shown[48];
     int64_t number = -1;
     rnnd__text_trim(&cell, &n);
-    if (n && t->fixed_classes) {
+    bool missing = rnnd__text_missing(cell, n);
+    if (!missing && t->fixed_classes) {
         number = rnnd__dictionary_find(&t->classes, cell, n);
         if (number < 0)
             return fail_cell(
                 csv, t->want.label,
                 "\"%s\" is not a class of the data set given by --classes-from",
                 rnnd__text_shown(cell, n, shown));
-    } else if (n) {
+    } else if (!missing) {
         RNND_TRY(rnnd__dictionary_add(&t->classes, cell, n, &number));
     }
     *out = (int32_t)number;
     return 0;
 }
 
-/* The target values of a row. An empty cell becomes NaN, so that the row is ignored. */
+/* The target values of a row. A missing one is NaN, and the row no target. */
 static int read_targets(struct rnnd__csv_table *t, const struct rnnd__csv *csv,
                         const struct places *at, float *out)
 {
@@ -91,9 +93,7 @@ static int read_targets(struct rnnd__csv_table *t, const struct rnnd__csv *csv,
         size_t n = strlen(cell);
         enum rnnd__field kind = rnnd__text_number(cell, n, &out[i]);
         bool answer = t->out->task != RNND_MULTILABEL || (out[i] >= 0 && out[i] <= 1);
-        if (kind == RNND_FIELD_EMPTY) {
-            out[i] = NAN;
-        } else if (kind != RNND_FIELD_NUMBER || !answer) {
+        if (kind != RNND_FIELD_MISSING && (kind != RNND_FIELD_NUMBER || !answer)) {
             const char *what =
                 kind == RNND_FIELD_NUMBER ? "number from 0 to 1" : "finite number";
             return fail_cell(csv, rnnd__list_text(&t->want.targets, i),

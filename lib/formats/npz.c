@@ -126,8 +126,11 @@ static int take_floats(const struct npz *z, int which, struct rnnd__list *out)
     for (int64_t i = 0; i < a->count; i++) {
         double v = rnnd__npy_at(a, i);
         to[i] = (float)v;
-        if (isinf(to[i]) || (which == INPUTS && isnan(to[i])))
+        if (isinf(to[i]))
             return fail_value(z, which, i, "not a finite 32-bit float");
+        if (which == INPUTS && isnan(to[i]))
+            rnnd__contents_gap(z->out, "%s: inputs[%lld, %lld]", z->path,
+                               (long long)(i / a->dim[1]), (long long)(i % a->dim[1]));
         if (answers && (v < 0 || v > 1))
             return fail_value(z, which, i, "multilabel targets must be from 0 to 1");
     }
@@ -338,5 +341,5 @@ static int read_npz(const struct rnnd_options *opt, char *const *inputs, int cou
 
 #endif
 
-static const char *const options[] = {"task", "split", "seed", NULL};
+static const char *const options[] = {"task", "missing", "split", "seed", NULL};
 const struct rnnd__format rnnd__format_npz = {"npz", options, read_npz};

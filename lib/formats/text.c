@@ -84,13 +84,25 @@ bool rnnd__text_is(const char *text, size_t length, const char *word)
     return strlen(word) == length && strncasecmp(text, word, length) == 0;
 }
 
+bool rnnd__text_missing(const char *field, size_t length)
+{
+    static const char *const words[] = {"", "NA", "NaN", "nan", "null"};
+    rnnd__text_trim(&field, &length);
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (strlen(words[i]) == length && memcmp(field, words[i], length) == 0)
+            return true;
+    return false;
+}
+
 enum rnnd__field rnnd__text_number(const char *field, size_t length, float *value)
 {
     static const char *const not_finite[] = {"nan", "inf", "infinity"};
     char *end;
     rnnd__text_trim(&field, &length);
-    if (length == 0)
-        return RNND_FIELD_EMPTY;
+    if (rnnd__text_missing(field, length)) {
+        *value = NAN;
+        return RNND_FIELD_MISSING;
+    }
     size_t sign = field[0] == '-' || field[0] == '+';
     for (int i = 0; i < 3; i++)
         if (rnnd__text_is(field + sign, length - sign, not_finite[i]))

@@ -29,14 +29,17 @@ bool rnnd__text_line(struct rnnd__text *text, const char **line, size_t *length)
 int rnnd__text_fail_at(const char *path, int64_t line, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
+/* Whether a field, without surrounding blanks, says that there is no value: empty, NA,
+   NaN, nan or null. */
+bool rnnd__text_missing(const char *field, size_t length);
 /* What a field contains, without surrounding blanks. */
 enum rnnd__field {
     RNND_FIELD_NUMBER,
-    RNND_FIELD_EMPTY,
+    RNND_FIELD_MISSING,
     RNND_FIELD_NOT_FINITE,
     RNND_FIELD_WORD
 };
-/* Sets *value for numbers. The byte after the field must be readable. */
+/* Sets *value for numbers, and to NaN where it is missing. The byte after the field must be readable. */
 enum rnnd__field rnnd__text_number(const char *field, size_t length, float *value);
 /* Removes blanks at both ends. */
 void rnnd__text_trim(const char **field, size_t *length);

@@ -2,6 +2,7 @@
  * ts.c - the .ts text format of the UEA and UCR archives: a header of @ lines, then one
  * case per line. Colons separate dimensions, commas their values; the class comes last.
  */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,6 +23,8 @@ struct ts {
     struct rnnd__dictionary classes;
     /* float [dimensions, steps] of one case */
     struct rnnd__list values;
+    /* cases whose last steps are padding */
+    int64_t padded;
 };
 
 /* Fails at the current line. */
@@ -140,6 +143,21 @@ static int read_header(struct ts *ts)
 
 /* ---- cases */
 
+/* In this format, "?" is missing, too. */
+static bool is_missing(const char *field, size_t length)
+{
+    rnnd__text_trim(&field, &length);
+    return rnnd__text_is(field, length, "?") || rnnd__text_missing(field, length);
+}
+
+/* A number, or NaN if it is missing; false for anything else. */
+static bool read_number(const char *field, size_t length, float *value)
+{
+    *value = NAN;
+    return is_missing(field, length) ||
+           rnnd__text_number(field, length, value) == RNND_FIELD_NUMBER;
+}
+
 /* Values of one dimension, appended to ts->values. */
 static int read_dimension(struct ts *ts, const char *at, const char *end,
                           int64_t dimension)
@@ -151,14 +169,11 @@ static int read_dimension(struct ts *ts, const char *at, const char *end,
         const char *comma = memchr(at, ',', (size_t)(end - at));
         const char *to = comma ? comma : end;
         float value;
-        enum rnnd__field kind = rnnd__text_number(at, (size_t)(to - at), &value);
-        if (kind != RNND_FIELD_NUMBER)
-            return fail_line(ts, "dimension %lld, value %lld: %s \"%s\"",
-                             (long long)dimension, (long long)n,
-                             kind == RNND_FIELD_WORD && *at != '?'
-                                 ? "not a number:"
-                                 : "missing or not finite:",
-                             rnnd__text_shown(at, (size_t)(to - at), shown));
+        if (!read_number(at, (size_t)(to - at), &value))
+            return fail_line(
+                ts, "dimension %lld, value %lld: \"%s\" is not a finite number",
+                (long long)dimension, (long long)n,
+                rnnd__text_shown(at, (size_t)(to - at), shown));
         RNND_TRY(rnnd__list_add(&ts->values, &value, 1));
         at = to + 1;
     }
@@ -169,8 +184,10 @@ static int read_label(struct ts *ts, const char *at, size_t length)
 {
     char shown[48];
     rnnd__text_trim(&at, &length);
-    int32_t label = (int32_t)rnnd__dictionary_find(&ts->classes, at, length);
-    if (label < 0)
+    bool missing = is_missing(at, length);
+    int32_t label =
+        missing ? -1 : (int32_t)rnnd__dictionary_find(&ts->classes, at, length);
+    if (label < 0 && !missing)
         return fail_line(ts, "class \"%s\" is not listed by @classLabel",
                          rnnd__text_shown(at, length, shown));
     return rnnd__list_add(&ts->out->labels, &label, 1);
@@ -180,24 +197,43 @@ static int read_target(struct ts *ts, const char *at, size_t length)
 {
     char shown[48];
     float value;
-    if (rnnd__text_number(at, length, &value) != RNND_FIELD_NUMBER)
+    if (!read_number(at, length, &value))
         return fail_line(ts, "target \"%s\" is not a finite number",
                          rnnd__text_shown(at, length, shown));
     return rnnd__list_add(&ts->out->values, &value, 1);
+}
+
+/* The steps of a case without its padding: steps at its end that have no value in any
+   dimension. */
+static int64_t without_padding(const struct ts *ts, int64_t steps)
+{
+    const float *value = ts->values.at;
+    for (int64_t t = steps; t > 0; t--)
+        for (int64_t i = 0; i < ts->dimensions; i++)
+            if (!isnan(value[i * steps + t - 1]))
+                return t;
+    return 0;
 }
 
 /* Transposes the values of a case from [dimensions, steps] to [steps, dimensions]. */
 static int add_steps(struct ts *ts, int64_t steps)
 {
     int64_t I = ts->dimensions, before = ts->out->features.count;
-    if (steps == 0)
+    int64_t kept = without_padding(ts, steps);
+    ts->padded += kept < steps;
+    if (kept == 0)
         return rnnd__contents_end_sequence(ts->out);
-    RNND_TRY(rnnd__list_add(&ts->out->features, NULL, steps * I));
+    RNND_TRY(rnnd__list_add(&ts->out->features, NULL, kept * I));
     float *to = (float *)ts->out->features.at + before;
     const float *from = ts->values.at;
-    for (int64_t t = 0; t < steps; t++)
-        for (int64_t i = 0; i < I; i++)
-            *to++ = from[i * steps + t];
+    for (int64_t t = 0; t < kept; t++)
+        for (int64_t i = 0; i < I; i++) {
+            *to = from[i * steps + t];
+            if (isnan(*to++))
+                rnnd__contents_gap(ts->out, "%s:%lld: dimension %lld, value %lld",
+                                   ts->text.path, (long long)ts->text.line,
+                                   (long long)i + 1, (long long)t + 1);
+        }
     return rnnd__contents_end_sequence(ts->out);
 }
 
@@ -300,6 +336,10 @@ static int read_file(struct ts *ts, const char *path, struct ts *first)
         ts->dimensions = first->dimensions ? first->dimensions : ts->dimensions;
     }
     RNND_TRY(read_cases(ts));
+    if (ts->padded)
+        rnnd__log_info("%s: %lld cases end in steps without any value; such steps are "
+                       "padding and left out",
+                       path, (long long)ts->padded);
     if (first && !first->dimensions)
         first->dimensions = ts->dimensions;
     return 0;
@@ -330,5 +370,5 @@ static int read_ts(const struct rnnd_options *opt, char *const *inputs, int coun
     return status;
 }
 
-static const char *const options[] = {"split", "seed", NULL};
+static const char *const options[] = {"missing", "split", "seed", NULL};
 const struct rnnd__format rnnd__format_ts = {"ts", options, read_ts};

@@ -127,16 +127,15 @@ END_TEST
 START_TEST(ts_faults)
 {
 #define TS(body) HEADER "@dimensions 2\n@classLabel true a b\n@data\n" body
-    refuses("ts", RNND_EDATA, TS("1,2:3,4:a\n1,?:3,4:a\n"),
-            "a:9: dimension 1, value 2: missing or not finite: \"?\"");
-    refuses("ts", RNND_EDATA, TS("1,2:3,NaN:a\n"),
-            "a:8: dimension 2, value 2: missing or not finite: \"NaN\"");
+    refuses("ts", RNND_EDATA, TS("1,2:3,4:a\n?,2:3,NaN:a\n"),
+            "a:9: dimension 1, value 1: a value is missing, the first of 2 (8 values "
+            "in all); --missing zero|mean|last|indicator says what stands for them");
     refuses("ts", RNND_EDATA, TS("1,2:3,1e99:a\n"),
-            "a:8: dimension 2, value 2: missing or not finite: \"1e99\"");
+            "a:8: dimension 2, value 2: \"1e99\" is not a finite number");
     refuses("ts", RNND_EDATA, TS("1,2:3,4x:a\n"),
-            "a:8: dimension 2, value 2: not a number: \"4x\"");
-    refuses("ts", RNND_EDATA, TS("1,2:3,:a\n"),
-            "a:8: dimension 2, value 2: missing or not finite: \"\"");
+            "a:8: dimension 2, value 2: \"4x\" is not a finite number");
+    refuses("ts", RNND_EDATA, TS("1,2:3,?4:a\n"),
+            "a:8: dimension 2, value 2: \"?4\" is not a finite number");
     refuses("ts", RNND_EDATA, TS("1,2:3,4,5:a\n"),
             "a:8: dimension 2 has 3 values, but dimension 1 has 2");
     refuses("ts", RNND_EDATA, TS("1,2:3,4:c\n"),
@@ -159,6 +158,54 @@ START_TEST(ts_faults)
             "a: not a .ts file: it has no @data line");
     refuses("ts", RNND_EDATA, "@equalLength true\n@seriesLength 3\n@data\n1,2,3\n1,2\n",
             "a:5: 2 steps, but @seriesLength is 3");
+}
+END_TEST
+
+/* What is missing is NaN among the features, and no target among the others. */
+START_TEST(missing_values)
+{
+    const float *x;
+    set("missing", "last");
+    reads("ts", HEADER "@dimensions 2\n@classLabel true a b\n@data\n"
+                       "1,?,NaN,:NA,2,null,nan:a\n5:6:?\n?,NaN:?,?:NaN\n");
+    ck_assert_int_eq(got.missing, RNND_MISSING_LAST);
+    ck_assert_int_eq(got.gaps, 2);
+    SAME(got.offsets, int64_t, 0, 2, 3, 3); /* steps without any value end a case */
+    ck_assert_int_eq(got.features.count, 6);
+    x = got.features.at;
+    ck_assert(x[0] == 1 && isnan(x[1]) && isnan(x[2]) && x[3] == 2);
+    ck_assert(x[4] == 5 && x[5] == 6);
+    SAME(got.labels, int32_t, 0, -1, -1);
+    const struct rnnd__contents *all = &got;
+    const char *path = in_folder("gaps.h5");
+    struct rnnd__hdf *file;
+    char *policy;
+    must(rnnd__contents_write(&all, &path, 1));
+    must(rnnd__hdf_open(path, &file));
+    must(rnnd__hdf_get_string(file, "missing", &policy));
+    ck_assert_str_eq(policy, "last");
+    free(policy);
+    rnnd__hdf_close(file);
+    afresh();
+    reads("ts", "@univariate true\n@targetLabel true\n@data\n1:?\n2:0.5\n3:null\n");
+    x = got.values.at;
+    ck_assert(isnan(x[0]) && x[1] == 0.5f && isnan(x[2]));
+    afresh();
+    set("sequence", "id");
+    set("step-label", "c");
+    set("missing", "zero");
+    reads("csv", "id,x,y,c\na,1,NA,up\na,nan, NaN ,NA\na,,null,NaN\na,4,5,nan\n"
+                 "a,6,7,null\na,8,9,\n");
+    ck_assert_int_eq(got.gaps, 5);
+    ck_assert_int_eq(got.inputs, 2);
+    SAME(got.labels, int32_t, 0, -1, -1, -1, -1, -1);
+    texts_are(&got.class, "up");
+    afresh();
+    set("sequence", "id");
+    set("step-target", "u");
+    reads("csv", "id,x,u\na,1,NA\na,2,NaN\na,3,0.5\na,4,null\n");
+    x = got.values.at;
+    ck_assert(isnan(x[0]) && isnan(x[1]) && x[2] == 0.5f && isnan(x[3]));
 }
 END_TEST
 
@@ -259,9 +306,10 @@ START_TEST(csv_faults)
     set("sequence", "id");
     set("label", "c");
     refuses("csv", RNND_EDATA, HEAD "1,2,3,a\n1,,3,a\n",
-            "a:3: column x: empty cell; every feature needs a value");
-    refuses("csv", RNND_EDATA, HEAD "1,2,nan,a\n",
-            "a:2: column y: \"nan\" is not a finite number");
+            "a:3: column x: a value is missing, the first of 1 (4 values in all); "
+            "--missing zero|mean|last|indicator says what stands for them");
+    refuses("csv", RNND_EDATA, HEAD "1,2,inf,a\n",
+            "a:2: column y: \"inf\" is not a finite number");
     refuses("csv", RNND_EDATA, HEAD "1,2,3,a\n1,2,3,b\n",
             "a:3: column c: differs between rows of sequence \"1\"");
     refuses("csv", RNND_EDATA, HEAD "1,2,3,a\n,2,3,b\n",
@@ -278,7 +326,7 @@ START_TEST(csv_faults)
             "a: no numeric column is left for the features");
     refuses("csv", RNND_EDATA, "", "a: missing header line");
     refuses("csv", RNND_EDATA, HEAD, "a: no numeric column is left for the features");
-    refuses("csv", RNND_EDATA, HEAD "1,2,3,\n", "column c: all cells are empty");
+    refuses("csv", RNND_EDATA, HEAD "1,2,3,\n", "column c: no cell has a value");
     set("features", "x,q");
     refuses("csv", RNND_EDATA, HEAD "1,2,3,a\n", "a:1: no column is named q");
     refuses("csv", RNND_EDATA, "id;x;q;c\n1;2;3;a\n",
@@ -614,8 +662,10 @@ START_TEST(npz_faults)
 #define L MEMBER("lengths", "<i4", "(2,)", int32_t, 1, 2)
     NPZ(RNND_EDATA, "a.npz: has no array named inputs", L);
     NPZ(RNND_EDATA, "a.npz: has no array named offsets or lengths", X);
-    NPZ(RNND_EDATA, "a.npz: inputs[1, 1] = nan: not a finite 32-bit float", L,
-        MEMBER("inputs", "<f4", "(3, 2)", float, 1, 2, 3, NAN, 5, 6));
+    NPZ(RNND_EDATA,
+        "a.npz: inputs[1, 1]: a value is missing, the first of 1 (6 values in all); "
+        "--missing zero|mean|last|indicator says what stands for them",
+        L, MEMBER("inputs", "<f4", "(3, 2)", float, 1, 2, 3, NAN, 5, 6));
     NPZ(RNND_EDATA, "a.npz: inputs[0, 1] = 1e+39: not a finite 32-bit float", L,
         MEMBER("inputs", "<f8", "(3, 2)", double, 1, 1e39, 3, 4, 5, 6));
     NPZ(RNND_EDATA, "a.npz: inputs[2] = -1: token ids must be integers from 0", L,
@@ -904,6 +954,7 @@ int main(void)
     tcase_add_checked_fixture(t, set_up, tear_down);
     tcase_add_test(t, ts_cases);
     tcase_add_test(t, ts_faults);
+    tcase_add_test(t, missing_values);
     tcase_add_test(t, ts_joined);
     tcase_add_test(t, csv_classify);
     tcase_add_test(t, csv_tag_and_classes);
