@@ -30,6 +30,8 @@ int rnnd__contents_init(struct rnnd__contents *contents)
 
 void rnnd__contents_clear(struct rnnd__contents *contents)
 {
+    free(contents->first_gap);
+    contents->first_gap = NULL;
     rnnd__list_clear(&contents->offsets);
     rnnd__list_clear(&contents->features);
     rnnd__list_clear(&contents->tokens);
@@ -58,14 +60,17 @@ int rnnd__contents_end_sequence(struct rnnd__contents *contents)
     return rnnd__list_add(&contents->offsets, &end, 1);
 }
 
-void rnnd__contents_gap(struct rnnd__contents *contents, const char *format, ...)
+int rnnd__contents_gap(struct rnnd__contents *contents, const char *format, ...)
 {
     va_list args;
     if (contents->gaps++)
-        return;
+        return 0;
     va_start(args, format);
-    vsnprintf(contents->first_gap, sizeof contents->first_gap, format, args);
+    int n = vasprintf(&contents->first_gap, format, args);
     va_end(args);
+    if (n < 0)
+        contents->first_gap = NULL;
+    return n < 0 ? rnnd__fail_memory(1, "a message") : 0;
 }
 
 /* ---- formats */

@@ -49,8 +49,8 @@ static int read_features(struct rnnd__csv_table *t, const struct rnnd__csv *csv,
         float value;
         enum rnnd__field kind = rnnd__text_number(cell, n, &value);
         if (kind == RNND_FIELD_MISSING)
-            rnnd__contents_gap(t->out, "%s:%lld: column %s", csv->text.path,
-                               (long long)csv->line, name);
+            RNND_TRY(rnnd__contents_gap(t->out, "%s:%lld: column %s", csv->text.path,
+                                        (long long)csv->line, name));
         else if (kind != RNND_FIELD_NUMBER)
             return fail_cell(csv, name, "\"%s\" is not a finite number",
                              rnnd__text_shown(cell, n, shown));

@@ -29,7 +29,7 @@ struct rnnd__contents {
     /* what stands for missing features, how many there are, and where the first is */
     enum rnnd_missing missing;
     int64_t gaps;
-    char first_gap[320];
+    char *first_gap;
     /* int32_t [S] */
     struct rnnd__list tokens;
     /* int32_t [N] or [S] */
@@ -46,8 +46,8 @@ int64_t rnnd__contents_sequences(const struct rnnd__contents *contents);
 int64_t rnnd__contents_steps(const struct rnnd__contents *contents);
 /* Counts a feature that is missing, stored as NaN; the format says where, as in "d.csv:3,
    column x". */
-void rnnd__contents_gap(struct rnnd__contents *contents, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
+RNND_CHECKED int rnnd__contents_gap(struct rnnd__contents *contents, const char *format,
+                                    ...) __attribute__((format(printf, 2, 3)));
 /* Ends the current sequence after the steps added so far. */
 RNND_CHECKED int rnnd__contents_end_sequence(struct rnnd__contents *contents);
 

@@ -129,8 +129,9 @@ static int take_floats(const struct npz *z, int which, struct rnnd__list *out)
         if (isinf(to[i]))
             return fail_value(z, which, i, "not a finite 32-bit float");
         if (which == INPUTS && isnan(to[i]))
-            rnnd__contents_gap(z->out, "%s: inputs[%lld, %lld]", z->path,
-                               (long long)(i / a->dim[1]), (long long)(i % a->dim[1]));
+            RNND_TRY(rnnd__contents_gap(z->out, "%s: inputs[%lld, %lld]", z->path,
+                                        (long long)(i / a->dim[1]),
+                                        (long long)(i % a->dim[1])));
         if (answers && (v < 0 || v > 1))
             return fail_value(z, which, i, "multilabel targets must be from 0 to 1");
     }

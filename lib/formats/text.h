@@ -17,8 +17,12 @@ struct rnnd__text {
     int64_t line;
 };
 
-/* Reads a whole file; EFILE if that fails, EDATA if it contains NUL bytes. Skips a byte
-   order mark. */
+/* The number of bytes of the UTF-8 character at text; 0 if it is invalid, such as an
+   overlong form, a surrogate or a code point above U+10FFFF. */
+size_t rnnd__text_character(const char *text, size_t room);
+/* Reads a whole file, inflated if it was compressed by gzip. EFILE if that fails, EDATA
+   if it is not UTF-8 or contains NUL bytes. Skips a byte order mark. A carriage return
+   without a line feed becomes one. */
 RNND_CHECKED int rnnd__text_read(const char *path, struct rnnd__text *out);
 void rnnd__text_clear(struct rnnd__text *text);
 /* The next line without its end (\n or \r\n); false after the last. */

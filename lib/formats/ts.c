@@ -230,9 +230,9 @@ static int add_steps(struct ts *ts, int64_t steps)
         for (int64_t i = 0; i < I; i++) {
             *to = from[i * steps + t];
             if (isnan(*to++))
-                rnnd__contents_gap(ts->out, "%s:%lld: dimension %lld, value %lld",
-                                   ts->text.path, (long long)ts->text.line,
-                                   (long long)i + 1, (long long)t + 1);
+                RNND_TRY(rnnd__contents_gap(
+                    ts->out, "%s:%lld: dimension %lld, value %lld", ts->text.path,
+                    (long long)ts->text.line, (long long)i + 1, (long long)t + 1));
         }
     return rnnd__contents_end_sequence(ts->out);
 }

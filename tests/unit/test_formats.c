@@ -445,7 +445,7 @@ START_TEST(words)
     SAME(got.tokens, int32_t, 3, 0, 1, 2, 1);
     SAME(got.offsets, int64_t, 0, 3, 5);
     refuses("text-chars", RNND_EDATA, "x\xff",
-            "a:1: byte 2 of the line is not valid UTF-8");
+            "a:1: byte 2 of the line, 0xff, is not UTF-8, which text must be");
 }
 END_TEST
 
@@ -467,11 +467,11 @@ START_TEST(chars)
     SAME(got.offsets, int64_t, 0, 2, 4, 5);
     afresh();
     refuses("text-chars", RNND_EDATA, "ab\na\xed\xa0\x80\n",
-            "a:2: byte 2 of the line is not valid UTF-8");
+            "a:2: byte 2 of the line, 0xed, is not UTF-8, which text must be");
     refuses("text-chars", RNND_EDATA, "\xc0\x80",
-            "a:1: byte 1 of the line is not valid UTF-8");
+            "a:1: byte 1 of the line, 0xc0, is not UTF-8, which text must be");
     refuses("text-chars", RNND_EDATA, "a\xe2\x82",
-            "a:1: byte 2 of the line is not valid UTF-8");
+            "a:1: byte 2 of the line, 0xe2, is not UTF-8, which text must be");
     refuses("text-chars", RNND_EDATA, "", "a: contains no sequences");
     const struct rnnd__format *format;
     char *path = (char *)file_of("nul", "ab\nc\0d", 6);
@@ -479,6 +479,40 @@ START_TEST(chars)
     must_fail(RNND_EDATA, rnnd__format_read(format, &opt, &path, 1, &got));
     ck_assert_str_eq(rest_of_detail(),
                      "nul:2: not a text file: it contains a NUL byte");
+}
+END_TEST
+
+/* Text as other systems write it: compressed, with other line ends, not as UTF-8. */
+START_TEST(text_of_the_world)
+{
+    /* two members, "the cat\n" and "sat" */
+    static const char packed[] =
+        "\x1f\x8b\x08\x00\x00\x00\x00\x00\x02\x03\x2b\xc9\x48\x55\x48\x4e"
+        "\x2c\xe1\x02\x00\x7a\x5f\x99\xa7\x08\x00\x00\x00\x1f\x8b\x08\x00"
+        "\x00\x00\x00\x00\x02\x03\x2b\x4e\x2c\x01\x00\xd8\xe0\x78\x82\x03"
+        "\x00\x00\x00";
+    const struct rnnd__format *format;
+    char *path = (char *)file_of("t.gz", packed, sizeof packed - 1);
+    must(rnnd__format_find("text-words", &format));
+    must(rnnd__format_read(format, &opt, &path, 1, &got));
+    texts_are(&got.token, "<unk>|<eos>|the|cat|sat");
+    SAME(got.offsets, int64_t, 0, 3, 5);
+    afresh();
+    path = (char *)file_of("t.gz", packed, sizeof packed - 9);
+    must_fail(RNND_EDATA, rnnd__format_read(format, &opt, &path, 1, &got));
+    ck_assert_str_eq(rest_of_detail(), "t.gz: cannot be decompressed: truncated");
+    afresh();
+    reads("text-words", "a b\rc\r\nd");
+    SAME(got.offsets, int64_t, 0, 3, 5, 7);
+    afresh();
+    reads("text-chars", "a\rb");
+    texts_are(&got.token, "<unk>|a|\n|b");
+    SAME(got.offsets, int64_t, 0, 2, 3);
+#define NOT_UTF8 "a:2: byte 2 of the line, 0xe9, is not UTF-8, which text must be"
+    refuses("text-words", RNND_EDATA, "x\nm\xe9t\n", NOT_UTF8);
+    refuses("ts", RNND_EDATA, "@classLabel true a\n#\xe9\n", NOT_UTF8);
+    set("sequence", "id");
+    refuses("csv", RNND_EDATA, "id,x\na\xe9,1\n", NOT_UTF8);
 }
 END_TEST
 
@@ -964,6 +998,7 @@ int main(void)
     tcase_add_test(t, csv_files_and_classes_from);
     tcase_add_test(t, words);
     tcase_add_test(t, chars);
+    tcase_add_test(t, text_of_the_world);
     tcase_add_test(t, vocabularies_that_do_not_serve);
     tcase_add_test(t, music);
 #ifdef HAVE_LIBZIP
