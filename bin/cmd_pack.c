@@ -153,6 +153,20 @@ static void warn_of_gaps(const struct rnnd__contents *c)
             (long long)gaps, (long long)rows);
 }
 
+/* The names of the features: all, or the first ones. */
+static void print_features(const struct rnnd__contents *c)
+{
+    enum { SHOWN = 12 };
+    char *const *name = c->feature.at;
+    int64_t n = c->feature.count;
+    for (int64_t i = 0; i < n && i < SHOWN; i++)
+        printf("%s%s", i ? ", " : "features: ", name[i]);
+    if (n > SHOWN)
+        printf(" and %lld more", (long long)(n - SHOWN));
+    if (n)
+        printf("\n");
+}
+
 /* Features that are missing, and what stands for them. */
 static void print_missing(const struct rnnd__contents *c)
 {
@@ -180,6 +194,7 @@ static int print_summary(const char *path, const struct rnnd__contents *c)
     if (c->outputs)
         printf(" of %lld values", (long long)c->outputs);
     printf("\n");
+    print_features(c);
     print_missing(c);
     warn_of_gaps(c);
     RNND_TRY(print_lengths(c));

@@ -24,6 +24,7 @@ int rnnd__contents_init(struct rnnd__contents *contents)
         .names.size = sizeof(char *),
         .class.size = sizeof(char *),
         .token.size = sizeof(char *),
+        .feature.size = sizeof(char *),
     };
     return rnnd__list_add(&contents->offsets, NULL, 1);
 }
@@ -40,6 +41,7 @@ void rnnd__contents_clear(struct rnnd__contents *contents)
     rnnd__list_clear_texts(&contents->names);
     rnnd__list_clear_texts(&contents->class);
     rnnd__list_clear_texts(&contents->token);
+    rnnd__list_clear_texts(&contents->feature);
 }
 
 int64_t rnnd__contents_sequences(const struct rnnd__contents *contents)
@@ -214,6 +216,7 @@ static int copy_head(struct rnnd__contents *to, const struct rnnd__contents *fro
     to->classes = from->classes;
     to->outputs = from->outputs;
     RNND_TRY(rnnd__list_add_texts(&to->class, &from->class));
+    RNND_TRY(rnnd__list_add_texts(&to->feature, &from->feature));
     return rnnd__list_add_texts(&to->token, &from->token);
 }
 
@@ -310,6 +313,7 @@ static int write_contents(struct rnnd__hdf *file, const struct rnnd__contents *c
         RNND_TRY(
             rnnd__hdf_write(file, "/targets", RNND_I32, 1, &rows, false, c->labels.at));
     RNND_TRY(write_texts(file, "/names", &c->names));
+    RNND_TRY(write_texts(file, "/features", &c->feature));
     RNND_TRY(write_texts(file, "/classes", &c->class));
     return write_texts(file, "/vocab", &c->token);
 }

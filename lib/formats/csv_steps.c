@@ -69,6 +69,7 @@ static int read_label(struct rnnd__csv_table *t, const struct rnnd__csv *csv,
     int64_t number = -1;
     rnnd__text_trim(&cell, &n);
     bool missing = rnnd__text_missing(cell, n);
+    n = rnnd__text_class(cell, n);
     if (!missing && t->fixed_classes) {
         number = rnnd__dictionary_find(&t->classes, cell, n);
         if (number < 0)

@@ -38,6 +38,8 @@ struct rnnd__contents {
     struct rnnd__list values;
     /* char * */
     struct rnnd__list names, class, token;
+    /* char *, names of the input columns; empty if they have none */
+    struct rnnd__list feature;
 };
 
 RNND_CHECKED int rnnd__contents_init(struct rnnd__contents *contents);

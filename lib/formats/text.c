@@ -185,6 +185,17 @@ bool rnnd__text_missing(const char *field, size_t length)
     return false;
 }
 
+size_t rnnd__text_class(const char *name, size_t length)
+{
+    size_t sign = length && (*name == '-' || *name == '+'), n = sign;
+    while (n < length && name[n] >= '0' && name[n] <= '9')
+        n++;
+    size_t zeros = n + 1;
+    while (zeros < length && name[zeros] == '0')
+        zeros++;
+    return n > sign && n < length && name[n] == '.' && zeros == length ? n : length;
+}
+
 enum rnnd__field rnnd__text_number(const char *field, size_t length, float *value)
 {
     static const char *const not_finite[] = {"nan", "inf", "infinity"};

@@ -36,6 +36,8 @@ int rnnd__text_fail_at(const char *path, int64_t line, const char *format, ...)
 /* Whether a field, without surrounding blanks, says that there is no value: empty, NA,
    NaN, nan or null. */
 bool rnnd__text_missing(const char *field, size_t length);
+/* The length of a class's name without a fraction of zeros: "1.0" is the class 1. */
+size_t rnnd__text_class(const char *name, size_t length);
 /* What a field contains, without surrounding blanks. */
 enum rnnd__field {
     RNND_FIELD_NUMBER,

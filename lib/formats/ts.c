@@ -77,10 +77,12 @@ static int read_count(const struct ts *ts, struct word key, struct word w, int64
 
 static int read_classes(struct ts *ts, const char *at, const char *end)
 {
-    int64_t number, before = ts->classes.texts.count;
+    int64_t number;
     for (struct word w; (w = next_word(&at, end)).length;) {
+        int64_t before = ts->classes.texts.count;
+        w.length = rnnd__text_class(w.at, w.length);
         RNND_TRY(rnnd__dictionary_add(&ts->classes, w.at, w.length, &number));
-        if (number != ts->classes.texts.count - 1 || number < before)
+        if (ts->classes.texts.count == before)
             return fail_line(ts, "class %.*s is listed twice", (int)w.length, w.at);
     }
     if (ts->classes.texts.count == 0)
@@ -95,7 +97,7 @@ static int read_header_line(struct ts *ts, const char *line, size_t length)
     bool truth;
     if (is(key, "@dimensions") || is(key, "@dimension"))
         return read_count(ts, key, value, &ts->dimensions);
-    if (is(key, "@seriesLength"))
+    if (is(key, "@seriesLength") && !is(value, "-1") && !is(value, "0"))
         return read_count(ts, key, value, &ts->length);
     if (is(key, "@equalLength"))
         return read_truth(ts, key, value, &ts->equal);
@@ -117,6 +119,12 @@ static int read_header_line(struct ts *ts, const char *line, size_t length)
     return 0;
 }
 
+/* An empty line counts as one. */
+static bool is_comment(const char *line, size_t length)
+{
+    return length == 0 || line[0] == '#' || line[0] == '%';
+}
+
 /* Reads the header, including the line @data. */
 static int read_header(struct ts *ts)
 {
@@ -124,7 +132,7 @@ static int read_header(struct ts *ts)
     size_t length;
     while (rnnd__text_line(&ts->text, &line, &length)) {
         rnnd__text_trim(&line, &length);
-        if (length == 0 || line[0] == '#')
+        if (is_comment(line, length))
             continue;
         if (rnnd__text_is(line, length, "@data")) {
             if (ts->labels && ts->targets)
@@ -180,13 +188,26 @@ static int read_dimension(struct ts *ts, const char *at, const char *end,
     return 0;
 }
 
+/* The class of this name; else the only one that differs from it in the case of its
+   letters; -1 = none, -2 = several. */
+static int32_t find_class(const struct ts *ts, const char *name, size_t length)
+{
+    length = rnnd__text_class(name, length);
+    int32_t found = (int32_t)rnnd__dictionary_find(&ts->classes, name, length);
+    if (found >= 0)
+        return found;
+    for (int64_t i = 0; i < ts->classes.texts.count; i++)
+        if (rnnd__text_is(name, length, rnnd__dictionary_text(&ts->classes, i)))
+            found = found == -1 ? (int32_t)i : -2;
+    return found;
+}
+
 static int read_label(struct ts *ts, const char *at, size_t length)
 {
     char shown[48];
     rnnd__text_trim(&at, &length);
     bool missing = is_missing(at, length);
-    int32_t label =
-        missing ? -1 : (int32_t)rnnd__dictionary_find(&ts->classes, at, length);
+    int32_t label = missing ? -1 : find_class(ts, at, length);
     if (label < 0 && !missing)
         return fail_line(ts, "class \"%s\" is not listed by @classLabel",
                          rnnd__text_shown(at, length, shown));
@@ -245,11 +266,26 @@ static int64_t count_fields(const char *line, const char *end)
     return n;
 }
 
+/* The dimensions of a case. Without labels, its last field may be an empty label: the one
+   field too many or, in the first case of a file that does not tell its dimensions, an
+   empty one after others that are not. */
+static int64_t count_cells(const struct ts *ts, const char *line, const char *end)
+{
+    int64_t fields = count_fields(line, end);
+    if (ts->labels || ts->targets)
+        return fields - 1;
+    const char *last = end;
+    while (last > line && last[-1] != ':')
+        last--;
+    bool more = ts->dimensions ? fields == ts->dimensions + 1 : *line != ':';
+    return fields > 1 && more && is_missing(last, (size_t)(end - last)) ? fields - 1
+                                                                        : fields;
+}
+
 static int read_case(struct ts *ts, const char *line, size_t length)
 {
     const char *at = line, *end = line + length;
-    bool last = ts->labels || ts->targets;
-    int64_t fields = count_fields(line, end) - last, steps = 0;
+    int64_t fields = count_cells(ts, line, end), steps = 0;
     if (fields < 1)
         return fail_line(ts, "no values before the class or target");
     if (ts->dimensions == 0)
@@ -289,7 +325,7 @@ static int read_cases(struct ts *ts)
     size_t length;
     while (rnnd__text_line(&ts->text, &line, &length)) {
         rnnd__text_trim(&line, &length);
-        if (length && line[0] != '#')
+        if (!is_comment(line, length))
             RNND_TRY(read_case(ts, line, length));
     }
     return 0;

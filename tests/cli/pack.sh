@@ -59,6 +59,7 @@ b,3,18,2,bob
 END
 expect 0 1 pack csv t.csv t.h5 --sequence id --features "temp,t" --label who
 prints "t.h5: 2 sequences, 5 steps of 2 features, task classify"
+prints "features: temp, t"
 equal "inputs" "$(values t.h5 inputs)" "20.5 1 21 2 19 1 18.5 2 18 3"
 equal "offsets" "$(values t.h5 offsets)" "0 2 5"
 equal "targets" "$(values t.h5 targets)" "0 1"
@@ -168,6 +169,7 @@ with h5py.File("t.h5") as f:
     assert f.attrs["task"] == "classify" and f.attrs["num_classes"] == 2
     assert f["classes"].asstr()[:].tolist() == ["ann", "bob"]
     assert f["names"][:].tolist() == [b"a", b"b"]
+    assert f["features"].asstr()[:].tolist() == ["temp", "t"]
     assert f["inputs"].dtype == "f4" and f["inputs"].shape == (5, 2)
     assert f["offsets"].dtype == "i8" and f["targets"].dtype == "i4"
 with h5py.File("c.h5") as f:

@@ -209,6 +209,29 @@ START_TEST(missing_values)
 }
 END_TEST
 
+/* Files as public tools write them. */
+START_TEST(ts_of_the_world)
+{
+    reads("ts", "% made by a tool\n@problemName t\n@someTag 3\n@univariate true\n"
+                "@seriesLength -1\n@classLabel true Yes no 1.0 2\n@data\n% more\n"
+                "1:yes\n2:NO\n3:1\n4:2.00\n5:1.0\n");
+    SAME(got.labels, int32_t, 0, 1, 2, 3, 2);
+    texts_are(&got.class, "Yes|no|1|2");
+    afresh();
+    reads("ts", "@univariate true\n@classLabel false\n@data\n1,2:\n:\n3:?\n4\n");
+    ck_assert_int_eq(got.inputs, 1);
+    SAME(got.offsets, int64_t, 0, 2, 2, 3, 4);
+    afresh();
+    reads("ts", "@classLabel false\n@data\n1,2:3,4:\n::\n5:6\n");
+    ck_assert_int_eq(got.inputs, 2);
+    SAME(got.features, float, 1, 3, 2, 4, 5, 6);
+    refuses("ts", RNND_EDATA, "@classLabel true AB Ab\n@data\n1:AB\n2:ab\n",
+            "a:4: class \"ab\" is not listed by @classLabel");
+    refuses("ts", RNND_EDATA, "@classLabel true 1 1.0\n@data\n",
+            "a:1: class 1 is listed twice");
+}
+END_TEST
+
 START_TEST(ts_joined)
 {
     const char *parts[] = {"@classLabel true a b\n@data\n1:a\n",
@@ -265,6 +288,13 @@ START_TEST(csv_tag_and_classes)
     set("step-label", "c");
     reads("csv", "id,c,x\n1,10,1\n2,9,3\n1,a,5\n"); /* one is a word: by bytes */
     texts_are(&got.class, "10|9|a");
+    texts_are(&got.feature, "x");
+    afresh();
+    set("sequence", "id");
+    set("label", "c");
+    reads("csv", "id,c,x\n1,2,1\n2,1.0,3\n3,1,5\n4,2.00,7\n");
+    SAME(got.labels, int32_t, 1, 0, 0, 1);
+    texts_are(&got.class, "1|2");
 }
 END_TEST
 
@@ -278,6 +308,7 @@ START_TEST(csv_values)
     ck_assert_int_eq(got.values.count, 4);
     const float *v = got.values.at;
     ck_assert(v[0] == 1 && v[1] == 2 && v[2] == 3 && isnan(v[3]));
+    texts_are(&got.class, "u|v");
     SAME(got.features, float, 0, 2, 1, 3);
     afresh();
     set("sequence", "id");
@@ -540,7 +571,8 @@ END_TEST
 START_TEST(music)
 {
     set("part", "two");
-    reads("music-json", "{\"one\": [], \"two\": [[[21, 108], [], [60]], [[22]]]}");
+    reads("music-json",
+          "{\"one\": [], \"two\": [[[21.0, 108], [-1], [60, -1.0]], [[22]]]}");
     ck_assert_int_eq(got.task, RNND_MULTILABEL);
     SAME(got.offsets, int64_t, 0, 2, 2);
     const float *x = got.features.at, *y = got.values.at;
@@ -989,6 +1021,7 @@ int main(void)
     tcase_add_test(t, ts_cases);
     tcase_add_test(t, ts_faults);
     tcase_add_test(t, missing_values);
+    tcase_add_test(t, ts_of_the_world);
     tcase_add_test(t, ts_joined);
     tcase_add_test(t, csv_classify);
     tcase_add_test(t, csv_tag_and_classes);
