@@ -104,11 +104,68 @@ int rnnd__format_find(const char *name, const struct rnnd__format **out)
                       known);
 }
 
+/* The place of each class in `names`, -1 for one that is not there. */
+static int place_classes(const struct rnnd__contents *c, const struct rnnd__list *names,
+                         int32_t **out)
+{
+    struct rnnd__dictionary known = {0};
+    int64_t number;
+    int status = 0;
+    for (int64_t i = 0; i < names->count && status == 0; i++) {
+        const char *name = rnnd__list_text(names, i);
+        status = rnnd__dictionary_add(&known, name,
+                                      rnnd__text_class(name, strlen(name)), &number);
+    }
+    if (status == 0)
+        status = RNND_NEW(out, c->classes, "classes");
+    for (int64_t i = 0; i < c->classes && status == 0; i++) {
+        const char *name = c->class.count ? rnnd__list_text(&c->class, i) : NULL;
+        (*out)[i] = name ? (int32_t)rnnd__dictionary_find(
+                               &known, name, rnnd__text_class(name, strlen(name)))
+                         : (int32_t)(i < names->count ? i : -1);
+    }
+    rnnd__dictionary_clear(&known);
+    return status;
+}
+
+/* Numbers the classes as in another data set: by name or, where they have none, as they
+   are. */
+static int use_classes(struct rnnd__contents *c, const char *path, const char *input)
+{
+    struct rnnd__list names = {.size = sizeof(char *)};
+    int32_t *place = NULL, *label = c->labels.at;
+    int status;
+    RNND_TRY_GOTO(rnnd__format_texts_of(path, "/classes", &names));
+    RNND_TRY_GOTO(place_classes(c, &names, &place));
+    for (int64_t i = 0; i < c->labels.count; i++) {
+        if (label[i] < 0)
+            continue;
+        if (place[label[i]] < 0)
+            RNND_TRY_GOTO(rnnd__fail(
+                RNND_EDATA,
+                "%s: class %d \"%s\" is not a class of the data set given by "
+                "--classes-from",
+                input, label[i],
+                c->class.count ? rnnd__list_text(&c->class, label[i]) : ""));
+        label[i] = place[label[i]];
+    }
+    struct rnnd__list swap = c->class;
+    c->class = names;
+    c->classes = names.count;
+    names = swap;
+done:
+    free(place);
+    rnnd__list_clear_texts(&names);
+    return status;
+}
+
 int rnnd__format_read(const struct rnnd__format *format, const struct rnnd_options *opt,
                       char *const *inputs, int count, struct rnnd__contents *out)
 {
     out->missing = opt->missing;
     RNND_TRY(format->read(opt, inputs, count, out));
+    if (opt->classes_from && out->classes)
+        RNND_TRY(use_classes(out, opt->classes_from, inputs[0]));
     if (out->gaps && out->missing == RNND_MISSING_NONE)
         return rnnd__fail(RNND_EDATA,
                           "%s: a value is missing, the first of %lld (%lld values in "

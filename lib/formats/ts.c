@@ -406,5 +406,5 @@ static int read_ts(const struct rnnd_options *opt, char *const *inputs, int coun
     return status;
 }
 
-static const char *const options[] = {"missing", "split", "seed", NULL};
+static const char *const options[] = {"classes-from", "missing", "split", "seed", NULL};
 const struct rnnd__format rnnd__format_ts = {"ts", options, read_ts};

@@ -481,6 +481,13 @@ START_TEST(csv_files_and_classes_from)
     reads("csv", "id,x,c\n1,1,c\n");
     SAME(got.labels, int32_t, 1);
     texts_are(&got.class, "b|c");
+    rnnd__contents_clear(&got);
+    must(rnnd__contents_init(&got));
+    reads("ts", "@classLabel true c z b\n@data\n1:c\n2:b\n3:?\n");
+    SAME(got.labels, int32_t, 1, 0, -1);
+    texts_are(&got.class, "b|c");
+    refuses("ts", RNND_EDATA, "@classLabel true c z b\n@data\n1:c\n2:z\n",
+            "a: class 1 \"z\" is not a class of the data set given by --classes-from");
     refuses(
         "csv", RNND_EDATA, "id,x,c\n1,1,a\n",
         "a:2: column c: \"a\" is not a class of the data set given by --classes-from");
@@ -744,6 +751,22 @@ START_TEST(npz)
     ck_assert_int_eq(got.task, RNND_MULTILABEL);
     SAME(got.features, float, 1, -0.5f, 0x1p-24f);
     SAME(got.values, float, 1, 0, 0, 1, 1, 1);
+
+    struct member hot[] = {
+        MEMBER("inputs", "<f4", "(3, 1)", float, 1, 2, 3),
+        MEMBER("lengths", "<i8", "(2,)", int64_t, 1, 2),
+        MEMBER("targets", "<i4", "(2, 3)", int32_t, 0, 0, 1, 0, 1, 0),
+    };
+    must(read_npz(hot, 3));
+    ck_assert_int_eq(got.task, RNND_CLASSIFY);
+    ck_assert_int_eq(got.classes, 3);
+    SAME(got.labels, int32_t, 2, 1);
+    hot[2] = (struct member)MEMBER("targets", "<i8", "(2, 1)", int64_t, 4, 0);
+    must(read_npz(hot, 3));
+    SAME(got.labels, int32_t, 4, 0);
+    set("task", "regress");
+    must(read_npz(hot, 3));
+    SAME(got.values, float, 4, 0);
 
     const struct rnnd__format *format;
     char *two[] = {make_npz("x.npz", tokens, 2, true),
