@@ -46,8 +46,8 @@ RNND_CHECKED int rnnd__contents_init(struct rnnd__contents *contents);
 void rnnd__contents_clear(struct rnnd__contents *contents);
 int64_t rnnd__contents_sequences(const struct rnnd__contents *contents);
 int64_t rnnd__contents_steps(const struct rnnd__contents *contents);
-/* Counts a feature that is missing, stored as NaN; the format says where, as in "d.csv:3,
-   column x". */
+/* Counts a feature that is missing, stored as NaN; the format says where, as in
+   "d.csv:3: column x". */
 RNND_CHECKED int rnnd__contents_gap(struct rnnd__contents *contents, const char *format,
                                     ...) __attribute__((format(printf, 2, 3)));
 /* Ends the current sequence after the steps added so far. */

@@ -1,6 +1,7 @@
 /*
  * music.c - pieces of music as JSON: {"train": [[[60, 64], ...steps], ...pieces], ...}.
- * Notes 21..108 are the 88 keys of a piano, and -1 is silence. Step t is the input, step t+1 the target.
+ * Notes 21..108 are the 88 keys of a piano, and -1 is silence. Step t is the
+ * input, step t+1 the target.
  */
 #include <jansson.h>
 #include <math.h>

@@ -45,7 +45,8 @@ enum rnnd__field {
     RNND_FIELD_NOT_FINITE,
     RNND_FIELD_WORD
 };
-/* Sets *value for numbers, and to NaN where it is missing. The byte after the field must be readable. */
+/* Sets *value for numbers, and to NaN where it is missing. The byte after the field
+   must be readable. */
 enum rnnd__field rnnd__text_number(const char *field, size_t length, float *value);
 /* Removes blanks at both ends. */
 void rnnd__text_trim(const char **field, size_t *length);

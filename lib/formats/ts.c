@@ -266,9 +266,9 @@ static int64_t count_fields(const char *line, const char *end)
     return n;
 }
 
-/* The dimensions of a case. Without labels, its last field may be an empty label: the one
-   field too many or, in the first case of a file that does not tell its dimensions, an
-   empty one after others that are not. */
+/* The dimensions of a case. Without labels, its last field may be an empty label: the
+   one field too many or, in the first case of a file that does not tell its dimensions,
+   an empty one after others that are not. */
 static int64_t count_cells(const struct ts *ts, const char *line, const char *end)
 {
     int64_t fields = count_fields(line, end);

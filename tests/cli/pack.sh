@@ -105,6 +105,9 @@ printf 'a\377' >latin.txt
 refused 3 no.h5 text-chars latin.txt
 said "latin.txt:1" "UTF-8"
 
+refused 3 no.h5 text-words latin.txt
+said "latin.txt:1" "UTF-8"
+
 # ---- music
 printf '{"a": [[[60], [62, 64], []]], "b": []}' >m.json
 expect 0 1 pack music-json --part a m.json m.h5
@@ -192,7 +195,12 @@ np.savez("a.npz", inputs=x, lengths=[2, 0, 3], targets=[1, -1, 0])
 np.savez_compressed("b.npz", inputs=np.asfortranarray(x), offsets=[0, 2, 5],
                     targets=np.ones((2, 1), "f2"))
 END
+    ${PYTHON:-python3} -c 'import numpy as np
+o = np.empty(2, object); o[:] = [np.ones((2, 1)), np.ones((3, 1))]
+np.savez("o.npz", inputs=o)'
     if on 1 pack npz a.npz a.h5 >out; then
+        refused 3 no.h5 npz o.npz
+        said "o.npz: inputs: an array of Python objects" "np.concatenate"
         equal "npz inputs" "$(values a.h5 inputs)" "0 0.25 0.5 0.75 1 1.25 1.5 1.75 2 2.25"
         equal "npz targets" "$(values a.h5 targets)" "1 -1 0"
         expect 0 1 pack npz b.npz b.h5 --task regress
