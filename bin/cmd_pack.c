@@ -130,8 +130,8 @@ static int print_classes(const struct rnnd__contents *c)
         rnnd__log_warn("%lld of %lld classes have no examples", (long long)unused,
                        (long long)c->classes);
     if (ignored)
-        rnnd__log_warn("%lld of %lld labels are -1 and are ignored", (long long)ignored,
-                       (long long)c->labels.count);
+        rnnd__log_warn("%lld of %lld labels are missing and are ignored",
+                       (long long)ignored, (long long)c->labels.count);
     free(count);
     return 0;
 }
@@ -149,8 +149,37 @@ static void warn_of_gaps(const struct rnnd__contents *c)
     }
     if (gaps)
         rnnd__log_warn(
-            "%lld of %lld rows of targets have an empty value and are ignored",
+            "%lld of %lld rows of targets have a missing value and are ignored",
             (long long)gaps, (long long)rows);
+}
+
+/* The names of the features: all, or the first ones. */
+static void print_features(const struct rnnd__contents *c)
+{
+    enum { SHOWN = 12 };
+    char *const *name = c->feature.at;
+    int64_t n = c->feature.count;
+    for (int64_t i = 0; i < n && i < SHOWN; i++)
+        printf("%s%s", i ? ", " : "features: ", name[i]);
+    if (n > SHOWN)
+        printf(" and %lld more", (long long)(n - SHOWN));
+    if (n)
+        printf("\n");
+}
+
+/* Features that are missing, and what stands for them. */
+static void print_missing(const struct rnnd__contents *c)
+{
+    const float *value = c->features.at;
+    int64_t gaps = 0;
+    char word[32];
+    for (int64_t i = 0; i < c->features.count; i++)
+        gaps += isnan(value[i]) != 0;
+    if (c->missing == RNND_MISSING_NONE)
+        return;
+    rnnd__options_word("missing", (int)c->missing, word);
+    printf("%lld of %lld feature values are missing (--missing %s)\n", (long long)gaps,
+           (long long)c->features.count, word);
 }
 
 static int print_summary(const char *path, const struct rnnd__contents *c)
@@ -165,6 +194,8 @@ static int print_summary(const char *path, const struct rnnd__contents *c)
     if (c->outputs)
         printf(" of %lld values", (long long)c->outputs);
     printf("\n");
+    print_features(c);
+    print_missing(c);
     warn_of_gaps(c);
     RNND_TRY(print_lengths(c));
     return print_classes(c);

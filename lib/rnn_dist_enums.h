@@ -22,6 +22,14 @@ enum rnnd_task {
     /* unlabelled data */
     RNND_NO_TASK
 };
+/* what stands for a feature without a value; none: there is a value everywhere */
+enum rnnd_missing {
+    RNND_MISSING_NONE,
+    RNND_MISSING_ZERO,
+    RNND_MISSING_MEAN,
+    RNND_MISSING_LAST,
+    RNND_MISSING_INDICATOR
+};
 enum rnnd_cell { RNND_RNN_TANH, RNND_RNN_RELU, RNND_LSTM, RNND_GRU };
 enum rnnd_pool { RNND_POOL_LAST, RNND_POOL_MEAN, RNND_POOL_MAX };
 enum rnnd_dropout_kind { RNND_DROPOUT_ELEMENT, RNND_DROPOUT_SEQUENCE };

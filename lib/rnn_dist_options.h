@@ -89,6 +89,7 @@ struct rnnd_options {
     /* info */
     bool plan;
     /* pack */
+    enum rnnd_missing missing;
     double split;
     char *sequence, *features, *label, *step_label, *target, *step_target,
         *classes_from, *part, *vocab_from;

@@ -3,6 +3,7 @@
  * data file.
  */
 #include <math.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,12 +24,15 @@ int rnnd__contents_init(struct rnnd__contents *contents)
         .names.size = sizeof(char *),
         .class.size = sizeof(char *),
         .token.size = sizeof(char *),
+        .feature.size = sizeof(char *),
     };
     return rnnd__list_add(&contents->offsets, NULL, 1);
 }
 
 void rnnd__contents_clear(struct rnnd__contents *contents)
 {
+    free(contents->first_gap);
+    contents->first_gap = NULL;
     rnnd__list_clear(&contents->offsets);
     rnnd__list_clear(&contents->features);
     rnnd__list_clear(&contents->tokens);
@@ -37,6 +41,7 @@ void rnnd__contents_clear(struct rnnd__contents *contents)
     rnnd__list_clear_texts(&contents->names);
     rnnd__list_clear_texts(&contents->class);
     rnnd__list_clear_texts(&contents->token);
+    rnnd__list_clear_texts(&contents->feature);
 }
 
 int64_t rnnd__contents_sequences(const struct rnnd__contents *contents)
@@ -55,6 +60,19 @@ int rnnd__contents_end_sequence(struct rnnd__contents *contents)
 {
     int64_t end = rnnd__contents_steps(contents);
     return rnnd__list_add(&contents->offsets, &end, 1);
+}
+
+int rnnd__contents_gap(struct rnnd__contents *contents, const char *format, ...)
+{
+    va_list args;
+    if (contents->gaps++)
+        return 0;
+    va_start(args, format);
+    int n = vasprintf(&contents->first_gap, format, args);
+    va_end(args);
+    if (n < 0)
+        contents->first_gap = NULL;
+    return n < 0 ? rnnd__fail_memory(1, "a message") : 0;
 }
 
 /* ---- formats */
@@ -86,10 +104,75 @@ int rnnd__format_find(const char *name, const struct rnnd__format **out)
                       known);
 }
 
+/* The place of each class in `names`, -1 for one that is not there. */
+static int place_classes(const struct rnnd__contents *c, const struct rnnd__list *names,
+                         int32_t **out)
+{
+    struct rnnd__dictionary known = {0};
+    int64_t number;
+    int status = 0;
+    for (int64_t i = 0; i < names->count && status == 0; i++) {
+        const char *name = rnnd__list_text(names, i);
+        status = rnnd__dictionary_add(&known, name,
+                                      rnnd__text_class(name, strlen(name)), &number);
+    }
+    if (status == 0)
+        status = RNND_NEW(out, c->classes, "classes");
+    for (int64_t i = 0; i < c->classes && status == 0; i++) {
+        const char *name = c->class.count ? rnnd__list_text(&c->class, i) : NULL;
+        (*out)[i] = name ? (int32_t)rnnd__dictionary_find(
+                               &known, name, rnnd__text_class(name, strlen(name)))
+                         : (int32_t)(i < names->count ? i : -1);
+    }
+    rnnd__dictionary_clear(&known);
+    return status;
+}
+
+/* Numbers the classes as in another data set: by name or, where they have none, as they
+   are. */
+static int use_classes(struct rnnd__contents *c, const char *path, const char *input)
+{
+    struct rnnd__list names = {.size = sizeof(char *)};
+    int32_t *place = NULL, *label = c->labels.at;
+    int status;
+    RNND_TRY_GOTO(rnnd__format_texts_of(path, "/classes", &names));
+    RNND_TRY_GOTO(place_classes(c, &names, &place));
+    for (int64_t i = 0; i < c->labels.count; i++) {
+        if (label[i] < 0)
+            continue;
+        if (place[label[i]] < 0)
+            RNND_TRY_GOTO(rnnd__fail(
+                RNND_EDATA,
+                "%s: class %d \"%s\" is not a class of the data set given by "
+                "--classes-from",
+                input, label[i],
+                c->class.count ? rnnd__list_text(&c->class, label[i]) : ""));
+        label[i] = place[label[i]];
+    }
+    struct rnnd__list swap = c->class;
+    c->class = names;
+    c->classes = names.count;
+    names = swap;
+done:
+    free(place);
+    rnnd__list_clear_texts(&names);
+    return status;
+}
+
 int rnnd__format_read(const struct rnnd__format *format, const struct rnnd_options *opt,
                       char *const *inputs, int count, struct rnnd__contents *out)
 {
+    out->missing = opt->missing;
     RNND_TRY(format->read(opt, inputs, count, out));
+    if (opt->classes_from && out->classes)
+        RNND_TRY(use_classes(out, opt->classes_from, inputs[0]));
+    if (out->gaps && out->missing == RNND_MISSING_NONE)
+        return rnnd__fail(RNND_EDATA,
+                          "%s: a value is missing, the first of %lld (%lld values in "
+                          "all); --missing zero|mean|last|indicator says what stands "
+                          "for them",
+                          out->first_gap, (long long)out->gaps,
+                          (long long)out->features.count);
     if (rnnd__contents_sequences(out) == 0)
         return rnnd__fail(RNND_EDATA, "%s: contains no sequences", inputs[0]);
     if (rnnd__contents_sequences(out) >= INT32_MAX)
@@ -185,10 +268,12 @@ static int copy_head(struct rnnd__contents *to, const struct rnnd__contents *fro
 {
     to->task = from->task;
     to->inputs = from->inputs;
+    to->missing = from->missing;
     to->vocab = from->vocab;
     to->classes = from->classes;
     to->outputs = from->outputs;
     RNND_TRY(rnnd__list_add_texts(&to->class, &from->class));
+    RNND_TRY(rnnd__list_add_texts(&to->feature, &from->feature));
     return rnnd__list_add_texts(&to->token, &from->token);
 }
 
@@ -251,9 +336,14 @@ static int write_texts(struct rnnd__hdf *file, const char *object,
 
 static int write_head(struct rnnd__hdf *file, const struct rnnd__contents *c)
 {
+    char word[32];
     RNND_TRY(rnnd__hdf_set_string(file, "format", "rnn_dist-data"));
     RNND_TRY(rnnd__hdf_set_int(file, "version", 1));
     RNND_TRY(rnnd__hdf_set_string(file, "task", rnnd_task_name(c->task)));
+    if (c->missing != RNND_MISSING_NONE) {
+        rnnd__options_word("missing", (int)c->missing, word);
+        RNND_TRY(rnnd__hdf_set_string(file, "missing", word));
+    }
     if (c->vocab)
         RNND_TRY(rnnd__hdf_set_int(file, "vocab_size", c->vocab));
     if (c->classes)
@@ -280,6 +370,7 @@ static int write_contents(struct rnnd__hdf *file, const struct rnnd__contents *c
         RNND_TRY(
             rnnd__hdf_write(file, "/targets", RNND_I32, 1, &rows, false, c->labels.at));
     RNND_TRY(write_texts(file, "/names", &c->names));
+    RNND_TRY(write_texts(file, "/features", &c->feature));
     RNND_TRY(write_texts(file, "/classes", &c->class));
     return write_texts(file, "/vocab", &c->token);
 }

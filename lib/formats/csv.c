@@ -71,7 +71,12 @@ static int read_classes(struct rnnd__csv_table *t)
     RNND_TRY(rnnd__format_texts_of(t->opt->classes_from, "/classes", &t->out->class));
     for (int64_t i = 0; i < t->out->class.count; i++) {
         const char *name = rnnd__list_text(&t->out->class, i);
-        RNND_TRY(rnnd__dictionary_add(&t->classes, name, strlen(name), &number));
+        size_t n = rnnd__text_class(name, strlen(name));
+        RNND_TRY(rnnd__dictionary_add(&t->classes, name, n, &number));
+        if (number != i)
+            return rnnd__fail(
+                RNND_EDATA, "%s: /classes[%lld] = \"%.40s\" repeats /classes[%lld]",
+                t->opt->classes_from, (long long)i, name, (long long)number);
     }
     t->fixed_classes = true;
     return 0;
@@ -97,12 +102,14 @@ static int finish(struct rnnd__csv_table *t)
 {
     struct rnnd__contents *out = t->out;
     RNND_TRY(rnnd__csv_group_rows(t));
+    RNND_TRY(rnnd__list_add_texts(&out->feature, &t->want.features));
+    RNND_TRY(rnnd__list_add_texts(&out->class, &t->want.targets));
     if (t->want.label) {
         if (!t->fixed_classes)
             RNND_TRY(sort_classes(t));
         out->classes = out->class.count;
         if (out->classes == 0 && out->labels.count)
-            return rnnd__fail(RNND_EDATA, "column %s: all cells are empty",
+            return rnnd__fail(RNND_EDATA, "column %s: no cell has a value",
                               t->want.label);
     }
     if (t->continues)
@@ -143,5 +150,5 @@ done:
 
 static const char *const options[] = {
     "task",        "sequence",     "features", "label", "step-label", "target",
-    "step-target", "classes-from", "split",    "seed",  NULL};
+    "step-target", "classes-from", "missing",  "split", "seed",       NULL};
 const struct rnnd__format rnnd__format_csv = {"csv", options, read_csv};

@@ -16,6 +16,8 @@ struct rnnd__csv_names {
 
 struct rnnd__csv {
     struct rnnd__text text;
+    /* of cells */
+    char separator;
     /* columns of the header; 0 before it is read */
     int64_t columns;
     struct rnnd__csv_names names;

@@ -4,6 +4,7 @@
  */
 #include "formats/csv_table.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,6 +17,11 @@ struct column {
     bool used;
     /* cells that are numbers, including NaN and infinities */
     int64_t numbers;
+    /* all of them are integers, and rise or fall from row to row of each file */
+    bool integers, monotonic;
+    /* of the last number: its file, its value, and whether it rose (1) or fell (-1) */
+    int last_file, direction;
+    double last, low, high;
     /* line of the first cell that is not a number, 0 = none */
     int64_t word_line;
     int word_file;
@@ -92,12 +98,9 @@ int rnnd__csv_locate(const struct rnnd__csv *csv, const char *name, int64_t *out
     if (found == -2)
         return rnnd__text_fail(csv->text.path, csv->line, "two columns are named %s",
                                name);
-    if (found < 0) {
-        bool other = csv->cells == 1 && strpbrk(rnnd__csv_cell(csv, 0), ";\t");
-        return rnnd__text_fail(csv->text.path, csv->line, "no column is named %s%s",
-                               name,
-                               other ? "; cells must be separated by commas" : "");
-    }
+    if (found < 0)
+        return rnnd__text_fail(csv->text.path, csv->line, "no column is named %s",
+                               name);
     *out = found;
     return 0;
 }
@@ -107,7 +110,12 @@ static int take_header(struct rnnd__csv_table *t, const struct rnnd__csv *csv)
 {
     t->columns.size = sizeof(struct column);
     for (int64_t i = 0; i < csv->cells; i++) {
-        struct column c = {.name = strdup(rnnd__csv_cell(csv, i))};
+        struct column c = {.name = strdup(rnnd__csv_cell(csv, i)),
+                           .integers = true,
+                           .monotonic = true,
+                           .last_file = -1,
+                           .low = INFINITY,
+                           .high = -INFINITY};
         if (!c.name || rnnd__list_add(&t->columns, &c, 1) < 0) {
             free(c.name);
             return rnnd__fail_memory(1, "columns");
@@ -117,6 +125,20 @@ static int take_header(struct rnnd__csv_table *t, const struct rnnd__csv *csv)
     return 0;
 }
 
+static void look_at_number(struct column *c, double value, int file)
+{
+    int direction = (value > c->last) - (value < c->last);
+    c->integers = c->integers && value == floor(value);
+    c->low = fmin(c->low, value);
+    c->high = fmax(c->high, value);
+    if (c->last_file == file) {
+        c->monotonic = c->monotonic && direction != 0 && c->direction != -direction;
+        c->direction = direction;
+    }
+    c->last = value;
+    c->last_file = file;
+}
+
 static void look_at_cell(struct column *c, const struct rnnd__csv *csv, int64_t i,
                          int file)
 {
@@ -124,6 +146,8 @@ static void look_at_cell(struct column *c, const struct rnnd__csv *csv, int64_t 
     float value;
     enum rnnd__field kind = rnnd__text_number(cell, strlen(cell), &value);
     c->numbers += kind == RNND_FIELD_NUMBER || kind == RNND_FIELD_NOT_FINITE;
+    if (kind == RNND_FIELD_NUMBER)
+        look_at_number(c, strtod(cell, NULL), file);
     if (kind == RNND_FIELD_WORD && !c->word_line) {
         c->word_line = csv->line;
         c->word_file = file;
@@ -162,6 +186,87 @@ static void mark_used(struct rnnd__csv_table *t, const char *name)
         c->used = true;
 }
 
+/* ---- columns that look like numbers or words, but are neither */
+
+/* "1,5" */
+static bool has_decimal_comma(const char *word)
+{
+    int end = 0;
+    sscanf(word, "%*[-+0-9.],%*[0-9]%n", &end);
+    return end > 0 && word[end] == '\0';
+}
+
+/* "2024-01-31", "31.1.2024", "2024/01/31 12:30", "12:30:05" */
+static bool is_date(const char *word)
+{
+    int a, b, c, end = 0;
+    char first, second;
+    if (sscanf(word, "%4d%1[-/.]%2d%1[-/.]%4d", &a, &first, &b, &second, &c) == 5)
+        return first == second && (first != '.' || a > 999 || c > 999) && a >= 0 &&
+               b >= 1 && c >= 1 &&
+               ((b <= 12 && (a <= 31 || c <= 31)) || (a <= 12 && b <= 31));
+    sscanf(word, "%*2[0-9]:%*2[0-9]%n", &end);
+    return end > 0 && strspn(word + end, ":.0123456789") == strlen(word + end);
+}
+
+/* Whole seconds, or thousandths, millionths, billionths, since 1970, from 2001 on. */
+static bool is_time_stamp(const struct column *c)
+{
+    double unit = 1;
+    for (int i = 0; i < 4 && c->integers && c->low <= c->high; i++, unit *= 1000)
+        if (c->low >= 1e9 * unit && c->high < 2.2e9 * unit)
+            return true;
+    return false;
+}
+
+/* In fewer rows, values may rise by chance. */
+static bool is_row_number(const struct column *c)
+{
+    enum { ENOUGH = 10 };
+    return c->integers && c->monotonic && c->numbers >= ENOUGH;
+}
+
+/* What pandas calls a column without a name is one. */
+static bool is_nameless(const struct column *c)
+{
+    return !*c->name || strncmp(c->name, "Unnamed: ", 9) == 0;
+}
+
+static int choose_words(const struct column *c, const char *path)
+{
+    if (has_decimal_comma(c->word))
+        return rnnd__text_fail(path, c->word_line,
+                               "column %s: \"%s\" has a comma; the decimal sign of "
+                               "numbers must be a point",
+                               c->name, c->word);
+    if (is_date(c->word))
+        return rnnd__text_fail(
+            path, c->word_line,
+            "column %s: \"%s\" is a date or time, not a feature; use "
+            "--features to name the columns that are",
+            c->name, c->word);
+    rnnd__log_warn("column %s is left out: \"%s\" is not a number (%s:%lld)", c->name,
+                   c->word, path, (long long)c->word_line);
+    return 0;
+}
+
+static int choose_numbers(struct rnnd__csv_table *t, const struct column *c,
+                          const char *path)
+{
+    if (is_time_stamp(c))
+        return rnnd__fail(
+            RNND_EDATA,
+            "%s: column %s: values from %.0f to %.0f are time stamps, not "
+            "features; use --features to name the columns that are",
+            path, c->name, c->low, c->high);
+    if (!is_row_number(c))
+        return rnnd__list_add_text(&t->want.features, c->name, strlen(c->name));
+    rnnd__log_warn("column %s is left out: from row to row it only %s, as a row number "
+                   "does; --features can take it",
+                   c->name, c->direction > 0 ? "rises" : "falls");
+    return 0;
+}
+
 /* Takes all numeric columns that no option names, and warns of the others. */
 int rnnd__csv_choose_features(struct rnnd__csv_table *t, char *const *inputs)
 {
@@ -175,16 +280,15 @@ int rnnd__csv_choose_features(struct rnnd__csv_table *t, char *const *inputs)
     for (int64_t i = 0; i < t->columns.count; i++) {
         if (c[i].used)
             continue;
-        if (c[i].numbers && !c[i].word_line) {
-            RNND_TRY(
-                rnnd__list_add_text(&t->want.features, c[i].name, strlen(c[i].name)));
-        } else if (c[i].word_line) {
-            rnnd__log_warn("column %s is left out: \"%s\" is not a number (%s:%lld)",
-                           c[i].name, c[i].word, inputs[c[i].word_file],
-                           (long long)c[i].word_line);
-        } else {
-            rnnd__log_warn("column %s is left out: it is empty", c[i].name);
-        }
+        if (is_nameless(&c[i]))
+            rnnd__log_warn("column %lld, \"%s\", is left out: it has no name",
+                           (long long)i + 1, c[i].name);
+        else if (c[i].word_line)
+            RNND_TRY(choose_words(&c[i], inputs[c[i].word_file]));
+        else if (c[i].numbers)
+            RNND_TRY(choose_numbers(t, &c[i], inputs[0]));
+        else if (find_column(t, c[i].name) == &c[i]) /* the first of this name */
+            rnnd__log_warn("column %s is left out: it has no values", c[i].name);
     }
     if (t->want.features.count == 0)
         return rnnd__fail(RNND_EDATA, "%s: no numeric column is left for the features",

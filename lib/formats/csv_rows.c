@@ -5,12 +5,39 @@
 #include "formats/csv.h"
 
 #include <string.h>
+#include <strings.h>
+
+/* The separator: that of a line "sep=;", which some programs write first, else the
+   comma, semicolon or tab that is most frequent in the header, outside quotes. */
+static char find_separator(struct rnnd__text *t)
+{
+    static const char known[] = ",;\t";
+    const char *line = t->data + t->at;
+    int count[3] = {0}, best = 0;
+    bool quoted = false;
+    if (strncasecmp(line, "sep=", 4) == 0 && line[4] && strchr("\r\n", line[5])) {
+        size_t skipped = strcspn(line, "\n");
+        t->at += skipped + (line[skipped] == '\n');
+        t->line++;
+        return line[4];
+    }
+    for (; *line && (quoted || *line != '\n'); line++) {
+        const char *place = strchr(known, *line);
+        quoted ^= *line == '"';
+        if (place && !quoted)
+            count[place - known]++;
+    }
+    for (int i = 1; i < 3; i++)
+        best = count[i] > count[best] ? i : best;
+    return known[best];
+}
 
 int rnnd__csv_open(const char *path, struct rnnd__csv *out)
 {
     *out = (struct rnnd__csv){.start.size = sizeof(int64_t), .room.size = 1};
     RNND_TRY(rnnd__text_read(path, &out->text));
     out->text.line = 1;
+    out->separator = find_separator(&out->text);
     return 0;
 }
 
@@ -53,11 +80,11 @@ static int read_bare(struct rnnd__csv *csv)
 {
     struct rnnd__text *t = &csv->text;
     const char *from = t->data + t->at;
-    size_t n = strcspn(from, ",\n\"");
+    size_t n = strcspn(from, (char[]){csv->separator, '\n', '"', '\0'});
     if (from[n] == '"')
         return fail_row(csv, "quote inside an unquoted cell");
     t->at += n;
-    if (n && from[n - 1] == '\r' && from[n] != ',')
+    if (n && from[n - 1] == '\r' && from[n] != csv->separator)
         n--;
     return rnnd__list_add(&csv->room, from, (int64_t)n);
 }
@@ -89,7 +116,7 @@ static int read_cells(struct rnnd__csv *csv)
         csv->cells++;
         if (take_end(t))
             return 0;
-        if (t->data[t->at] != ',')
+        if (t->data[t->at] != csv->separator)
             return fail_row(csv, "text after the closing quote of a cell");
         t->at++;
     }

@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/log.h"
+
 /* Fails in a column of the current row; format is a literal. */
 #define fail_cell(csv, column, format, ...)                                      \
     rnnd__text_fail((csv)->text.path, (csv)->line, "column %s: " format, column, \
@@ -38,6 +40,20 @@ static int locate_all(const struct rnnd__csv_table *t, const struct rnnd__csv *c
     return locate_list(csv, &t->want.targets, &at->target);
 }
 
+/* Warns of the first integer that a 32-bit float cannot hold. */
+static void warn_of_rounding(struct rnnd__csv_table *t, const struct rnnd__csv *csv,
+                             const char *name, const char *cell)
+{
+    double exact = strtod(cell, NULL);
+    if (t->rounded || strpbrk(cell, ".eE") || (double)(float)exact == exact)
+        return;
+    t->rounded = true;
+    rnnd__log_warn(
+        "%s:%lld: column %s: %s is rounded to %.0f; integers beyond 2^24 may "
+        "not fit into 32-bit floats",
+        csv->text.path, (long long)csv->line, name, cell, (double)(float)exact);
+}
+
 static int read_features(struct rnnd__csv_table *t, const struct rnnd__csv *csv,
                          const struct places *at)
 {
@@ -48,17 +64,20 @@ static int read_features(struct rnnd__csv_table *t, const struct rnnd__csv *csv,
         size_t n = strlen(cell);
         float value;
         enum rnnd__field kind = rnnd__text_number(cell, n, &value);
-        if (kind == RNND_FIELD_EMPTY)
-            return fail_cell(csv, name, "empty cell; every feature needs a value");
-        if (kind != RNND_FIELD_NUMBER)
+        if (kind == RNND_FIELD_MISSING)
+            RNND_TRY(rnnd__contents_gap(t->out, "%s:%lld: column %s", csv->text.path,
+                                        (long long)csv->line, name));
+        else if (kind != RNND_FIELD_NUMBER)
             return fail_cell(csv, name, "\"%s\" is not a finite number",
                              rnnd__text_shown(cell, n, shown));
+        else if (fabsf(value) >= 0x1p24f)
+            warn_of_rounding(t, csv, name, cell);
         RNND_TRY(rnnd__list_add(&t->out->features, &value, 1));
     }
     return 0;
 }
 
-/* The class of a row, -1 if its cell is empty. */
+/* The class of a row, -1 if it is missing. */
 static int read_label(struct rnnd__csv_table *t, const struct rnnd__csv *csv,
                       const struct places *at, int32_t *out)
 {
@@ -67,21 +86,23 @@ static int read_label(struct rnnd__csv_table *t, const struct rnnd__csv *csv,
     char shown[48];
     int64_t number = -1;
     rnnd__text_trim(&cell, &n);
-    if (n && t->fixed_classes) {
+    bool missing = rnnd__text_missing(cell, n);
+    n = rnnd__text_class(cell, n);
+    if (!missing && t->fixed_classes) {
         number = rnnd__dictionary_find(&t->classes, cell, n);
         if (number < 0)
             return fail_cell(
                 csv, t->want.label,
                 "\"%s\" is not a class of the data set given by --classes-from",
                 rnnd__text_shown(cell, n, shown));
-    } else if (n) {
+    } else if (!missing) {
         RNND_TRY(rnnd__dictionary_add(&t->classes, cell, n, &number));
     }
     *out = (int32_t)number;
     return 0;
 }
 
-/* The target values of a row. An empty cell becomes NaN, so that the row is ignored. */
+/* The target values of a row. A missing one is NaN, and the row no target. */
 static int read_targets(struct rnnd__csv_table *t, const struct rnnd__csv *csv,
                         const struct places *at, float *out)
 {
@@ -91,9 +112,7 @@ static int read_targets(struct rnnd__csv_table *t, const struct rnnd__csv *csv,
         size_t n = strlen(cell);
         enum rnnd__field kind = rnnd__text_number(cell, n, &out[i]);
         bool answer = t->out->task != RNND_MULTILABEL || (out[i] >= 0 && out[i] <= 1);
-        if (kind == RNND_FIELD_EMPTY) {
-            out[i] = NAN;
-        } else if (kind != RNND_FIELD_NUMBER || !answer) {
+        if (kind != RNND_FIELD_MISSING && (kind != RNND_FIELD_NUMBER || !answer)) {
             const char *what =
                 kind == RNND_FIELD_NUMBER ? "number from 0 to 1" : "finite number";
             return fail_cell(csv, rnnd__list_text(&t->want.targets, i),

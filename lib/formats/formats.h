@@ -24,8 +24,12 @@ struct rnnd__contents {
     int64_t outputs;
     /* int64_t [N+1] */
     struct rnnd__list offsets;
-    /* float [S,I] */
+    /* float [S,I], NaN = missing */
     struct rnnd__list features;
+    /* what stands for missing features, how many there are, and where the first is */
+    enum rnnd_missing missing;
+    int64_t gaps;
+    char *first_gap;
     /* int32_t [S] */
     struct rnnd__list tokens;
     /* int32_t [N] or [S] */
@@ -34,12 +38,18 @@ struct rnnd__contents {
     struct rnnd__list values;
     /* char * */
     struct rnnd__list names, class, token;
+    /* char *, names of the input columns; empty if they have none */
+    struct rnnd__list feature;
 };
 
 RNND_CHECKED int rnnd__contents_init(struct rnnd__contents *contents);
 void rnnd__contents_clear(struct rnnd__contents *contents);
 int64_t rnnd__contents_sequences(const struct rnnd__contents *contents);
 int64_t rnnd__contents_steps(const struct rnnd__contents *contents);
+/* Counts a feature that is missing, stored as NaN; the format says where, as in
+   "d.csv:3: column x". */
+RNND_CHECKED int rnnd__contents_gap(struct rnnd__contents *contents, const char *format,
+                                    ...) __attribute__((format(printf, 2, 3)));
 /* Ends the current sequence after the steps added so far. */
 RNND_CHECKED int rnnd__contents_end_sequence(struct rnnd__contents *contents);
 

@@ -1,14 +1,16 @@
 /*
  * music.c - pieces of music as JSON: {"train": [[[60, 64], ...steps], ...pieces], ...}.
- * Notes 21..108 are the 88 keys of a piano. Step t is the input, step t+1 the target.
+ * Notes 21..108 are the 88 keys of a piano, and -1 is silence. Step t is the
+ * input, step t+1 the target.
  */
 #include <jansson.h>
+#include <math.h>
 #include <string.h>
 
 #include "base/log.h"
 #include "formats/text.h"
 
-enum { LOWEST = 21, KEYS = 88 };
+enum { LOWEST = 21, KEYS = 88, SILENCE = -1 };
 
 /* Position in the file, for messages. */
 struct place {
@@ -26,17 +28,19 @@ static int read_step(const struct place *at, const json_t *step, float row[KEYS]
     memset(row, 0, KEYS * sizeof *row);
     for (size_t i = 0; i < json_array_size(step); i++) {
         const json_t *note = json_array_get(step, i);
-        json_int_t key = json_integer_value(note);
-        if (!json_is_integer(note))
+        double value = json_number_value(note);
+        if (!json_is_number(note) || value != floor(value))
             return rnnd__fail(RNND_EDATA,
                               "%s: %s[%zu][%zu][%zu]: a note must be an integer",
                               at->path, at->part, at->piece, at->step, i);
-        if (key < LOWEST || key >= LOWEST + KEYS)
+        if (value == SILENCE)
+            continue;
+        if (value < LOWEST || value >= LOWEST + KEYS)
             return rnnd__fail(
-                RNND_EDATA, "%s: %s[%zu][%zu][%zu] = %lld: notes must be from %d to %d",
-                at->path, at->part, at->piece, at->step, i, (long long)key, LOWEST,
+                RNND_EDATA, "%s: %s[%zu][%zu][%zu] = %.0f: notes must be from %d to %d",
+                at->path, at->part, at->piece, at->step, i, value, LOWEST,
                 LOWEST + KEYS - 1);
-        row[key - LOWEST] = 1;
+        row[(int)value - LOWEST] = 1;
     }
     return 0;
 }

@@ -27,6 +27,14 @@ static const char *value_of(const char *header, const char *key)
 static int parse_type(const char *name, const char *at, struct rnnd__npy *out)
 {
     char order, shown[48];
+    if (at && strncmp(at, "'|O'", 4) == 0)
+        return rnnd__fail(
+            RNND_EDATA,
+            "%s: an array of Python objects, which is not read; in Python:\n"
+            "  x = list(np.load(\"IN.npz\", allow_pickle=True)[\"inputs\"])\n"
+            "  np.savez(\"OUT.npz\", inputs=np.concatenate(x), "
+            "lengths=[len(s) for s in x], targets=...)",
+            name);
     bool known =
         at && sscanf(at, "'%c%c%d'", &order, &out->kind, &out->size) == 3 &&
         strchr("<>|=", order) && strchr("biuf", out->kind) &&

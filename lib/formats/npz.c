@@ -126,8 +126,12 @@ static int take_floats(const struct npz *z, int which, struct rnnd__list *out)
     for (int64_t i = 0; i < a->count; i++) {
         double v = rnnd__npy_at(a, i);
         to[i] = (float)v;
-        if (isinf(to[i]) || (which == INPUTS && isnan(to[i])))
+        if (isinf(to[i]))
             return fail_value(z, which, i, "not a finite 32-bit float");
+        if (which == INPUTS && isnan(to[i]))
+            RNND_TRY(rnnd__contents_gap(z->out, "%s: inputs[%lld, %lld]", z->path,
+                                        (long long)(i / a->dim[1]),
+                                        (long long)(i % a->dim[1])));
         if (answers && (v < 0 || v > 1))
             return fail_value(z, which, i, "multilabel targets must be from 0 to 1");
     }
@@ -211,6 +215,41 @@ static int take_inputs(struct npz *z, bool is_first)
 
 /* ---- targets */
 
+/* Whether each row of integers has a single 1 among zeros. */
+static bool is_one_hot(const struct rnnd__npy *a)
+{
+    if (a->rank != 2 || a->kind == 'f' || a->kind == 'b' || a->dim[1] < 2)
+        return false;
+    for (int64_t i = 0; i < a->count; i += a->dim[1]) {
+        int ones = 0;
+        for (int64_t k = 0; k < a->dim[1]; k++) {
+            double v = rnnd__npy_at(a, i + k);
+            if (v != 0 && v != 1)
+                return false;
+            ones += v == 1;
+        }
+        if (ones != 1)
+            return false;
+    }
+    return true;
+}
+
+/* Appends the class that each row of one-hot targets marks. */
+static int take_one_hot(struct npz *z, struct rnnd__list *out)
+{
+    const struct rnnd__npy *a = &z->array[TARGETS];
+    for (int64_t i = 0; i < a->count; i++)
+        if (rnnd__npy_at(a, i) == 1)
+            RNND_TRY(rnnd__list_add(out, &(int32_t){(int32_t)(i % a->dim[1])}, 1));
+    if (z->classes < a->dim[1])
+        z->classes = a->dim[1];
+    rnnd__log_info(
+        "%s: targets are one-hot: %lld classes; --task regress reads them as "
+        "values",
+        z->path, (long long)a->dim[1]);
+    return 0;
+}
+
 /* Infers the task from the shape of targets, without --task. */
 static int guess_task(const struct npz *z, int *task)
 {
@@ -225,7 +264,8 @@ static int guess_task(const struct npz *z, int *task)
         return rnnd__fail(RNND_EUSAGE,
                           "%s: the shape of targets does not show the task; use --task",
                           z->path);
-    if (a->rank == 1)
+    bool one = a->rank == 2 && a->kind != 'f' && a->kind != 'b' && a->dim[1] == 1;
+    if (a->rank == 1 || one || is_one_hot(a))
         *task = sequences ? RNND_CLASSIFY : RNND_TAG;
     else if (a->kind == 'b' && steps)
         *task = RNND_MULTILABEL;
@@ -246,12 +286,22 @@ static int take_targets(struct npz *z, bool is_first)
                           z->path, rnnd_task_name(out->task));
     if (!wanted)
         return 0;
-    RNND_TRY(check_rank(z, TARGETS, classes ? 1 : 2));
+    bool one_hot = classes && is_one_hot(a);
+    bool column = classes && a->rank == 2 && a->dim[1] == 1;
+    if (column)
+        rnnd__log_info(
+            "%s: targets has one column: classes; --task regress reads it as "
+            "values",
+            z->path);
+    if (!one_hot && !column)
+        RNND_TRY(check_rank(z, TARGETS, classes ? 1 : 2));
     int64_t rows = rnnd_task_is_stepwise(out->task) ? z->steps : z->sequences;
     if (a->dim[0] != rows)
         return rnnd__fail(
             RNND_EDATA, "%s: targets has %lld rows, but task %s needs %lld", z->path,
             (long long)a->dim[0], rnnd_task_name(out->task), (long long)rows);
+    if (one_hot)
+        return take_one_hot(z, &out->labels);
     if (classes)
         return take_ids(z, TARGETS, -1, &out->labels);
     if (a->dim[1] == 0)
@@ -338,5 +388,6 @@ static int read_npz(const struct rnnd_options *opt, char *const *inputs, int cou
 
 #endif
 
-static const char *const options[] = {"task", "split", "seed", NULL};
+static const char *const options[] = {"task",  "classes-from", "missing",
+                                      "split", "seed",         NULL};
 const struct rnnd__format rnnd__format_npz = {"npz", options, read_npz};

@@ -17,8 +17,12 @@ struct rnnd__text {
     int64_t line;
 };
 
-/* Reads a whole file; EFILE if that fails, EDATA if it contains NUL bytes. Skips a byte
-   order mark. */
+/* The number of bytes of the UTF-8 character at text; 0 if it is invalid, such as an
+   overlong form, a surrogate or a code point above U+10FFFF. */
+size_t rnnd__text_character(const char *text, size_t room);
+/* Reads a whole file, inflated if it was compressed by gzip. EFILE if that fails, EDATA
+   if it is not UTF-8 or contains NUL bytes. Skips a byte order mark. A carriage return
+   without a line feed becomes one. */
 RNND_CHECKED int rnnd__text_read(const char *path, struct rnnd__text *out);
 void rnnd__text_clear(struct rnnd__text *text);
 /* The next line without its end (\n or \r\n); false after the last. */
@@ -29,14 +33,20 @@ bool rnnd__text_line(struct rnnd__text *text, const char **line, size_t *length)
 int rnnd__text_fail_at(const char *path, int64_t line, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
+/* Whether a field, without surrounding blanks, says that there is no value: empty, NA,
+   NaN, nan or null. */
+bool rnnd__text_missing(const char *field, size_t length);
+/* The length of a class's name without a fraction of zeros: "1.0" is the class 1. */
+size_t rnnd__text_class(const char *name, size_t length);
 /* What a field contains, without surrounding blanks. */
 enum rnnd__field {
     RNND_FIELD_NUMBER,
-    RNND_FIELD_EMPTY,
+    RNND_FIELD_MISSING,
     RNND_FIELD_NOT_FINITE,
     RNND_FIELD_WORD
 };
-/* Sets *value for numbers. The byte after the field must be readable. */
+/* Sets *value for numbers, and to NaN where it is missing. The byte after the field
+   must be readable. */
 enum rnnd__field rnnd__text_number(const char *field, size_t length, float *value);
 /* Removes blanks at both ends. */
 void rnnd__text_trim(const char **field, size_t *length);

@@ -2,6 +2,7 @@
  * ts.c - the .ts text format of the UEA and UCR archives: a header of @ lines, then one
  * case per line. Colons separate dimensions, commas their values; the class comes last.
  */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,6 +23,8 @@ struct ts {
     struct rnnd__dictionary classes;
     /* float [dimensions, steps] of one case */
     struct rnnd__list values;
+    /* cases whose last steps are padding */
+    int64_t padded;
 };
 
 /* Fails at the current line. */
@@ -74,10 +77,12 @@ static int read_count(const struct ts *ts, struct word key, struct word w, int64
 
 static int read_classes(struct ts *ts, const char *at, const char *end)
 {
-    int64_t number, before = ts->classes.texts.count;
+    int64_t number;
     for (struct word w; (w = next_word(&at, end)).length;) {
+        int64_t before = ts->classes.texts.count;
+        w.length = rnnd__text_class(w.at, w.length);
         RNND_TRY(rnnd__dictionary_add(&ts->classes, w.at, w.length, &number));
-        if (number != ts->classes.texts.count - 1 || number < before)
+        if (ts->classes.texts.count == before)
             return fail_line(ts, "class %.*s is listed twice", (int)w.length, w.at);
     }
     if (ts->classes.texts.count == 0)
@@ -92,7 +97,7 @@ static int read_header_line(struct ts *ts, const char *line, size_t length)
     bool truth;
     if (is(key, "@dimensions") || is(key, "@dimension"))
         return read_count(ts, key, value, &ts->dimensions);
-    if (is(key, "@seriesLength"))
+    if (is(key, "@seriesLength") && !is(value, "-1") && !is(value, "0"))
         return read_count(ts, key, value, &ts->length);
     if (is(key, "@equalLength"))
         return read_truth(ts, key, value, &ts->equal);
@@ -114,6 +119,12 @@ static int read_header_line(struct ts *ts, const char *line, size_t length)
     return 0;
 }
 
+/* An empty line counts as one. */
+static bool is_comment(const char *line, size_t length)
+{
+    return length == 0 || line[0] == '#' || line[0] == '%';
+}
+
 /* Reads the header, including the line @data. */
 static int read_header(struct ts *ts)
 {
@@ -121,7 +132,7 @@ static int read_header(struct ts *ts)
     size_t length;
     while (rnnd__text_line(&ts->text, &line, &length)) {
         rnnd__text_trim(&line, &length);
-        if (length == 0 || line[0] == '#')
+        if (is_comment(line, length))
             continue;
         if (rnnd__text_is(line, length, "@data")) {
             if (ts->labels && ts->targets)
@@ -140,6 +151,21 @@ static int read_header(struct ts *ts)
 
 /* ---- cases */
 
+/* In this format, "?" is missing, too. */
+static bool is_missing(const char *field, size_t length)
+{
+    rnnd__text_trim(&field, &length);
+    return rnnd__text_is(field, length, "?") || rnnd__text_missing(field, length);
+}
+
+/* A number, or NaN if it is missing; false for anything else. */
+static bool read_number(const char *field, size_t length, float *value)
+{
+    *value = NAN;
+    return is_missing(field, length) ||
+           rnnd__text_number(field, length, value) == RNND_FIELD_NUMBER;
+}
+
 /* Values of one dimension, appended to ts->values. */
 static int read_dimension(struct ts *ts, const char *at, const char *end,
                           int64_t dimension)
@@ -151,26 +177,38 @@ static int read_dimension(struct ts *ts, const char *at, const char *end,
         const char *comma = memchr(at, ',', (size_t)(end - at));
         const char *to = comma ? comma : end;
         float value;
-        enum rnnd__field kind = rnnd__text_number(at, (size_t)(to - at), &value);
-        if (kind != RNND_FIELD_NUMBER)
-            return fail_line(ts, "dimension %lld, value %lld: %s \"%s\"",
-                             (long long)dimension, (long long)n,
-                             kind == RNND_FIELD_WORD && *at != '?'
-                                 ? "not a number:"
-                                 : "missing or not finite:",
-                             rnnd__text_shown(at, (size_t)(to - at), shown));
+        if (!read_number(at, (size_t)(to - at), &value))
+            return fail_line(
+                ts, "dimension %lld, value %lld: \"%s\" is not a finite number",
+                (long long)dimension, (long long)n,
+                rnnd__text_shown(at, (size_t)(to - at), shown));
         RNND_TRY(rnnd__list_add(&ts->values, &value, 1));
         at = to + 1;
     }
     return 0;
 }
 
+/* The class of this name; else the only one that differs from it in the case of its
+   letters; -1 = none, -2 = several. */
+static int32_t find_class(const struct ts *ts, const char *name, size_t length)
+{
+    length = rnnd__text_class(name, length);
+    int32_t found = (int32_t)rnnd__dictionary_find(&ts->classes, name, length);
+    if (found >= 0)
+        return found;
+    for (int64_t i = 0; i < ts->classes.texts.count; i++)
+        if (rnnd__text_is(name, length, rnnd__dictionary_text(&ts->classes, i)))
+            found = found == -1 ? (int32_t)i : -2;
+    return found;
+}
+
 static int read_label(struct ts *ts, const char *at, size_t length)
 {
     char shown[48];
     rnnd__text_trim(&at, &length);
-    int32_t label = (int32_t)rnnd__dictionary_find(&ts->classes, at, length);
-    if (label < 0)
+    bool missing = is_missing(at, length);
+    int32_t label = missing ? -1 : find_class(ts, at, length);
+    if (label < 0 && !missing)
         return fail_line(ts, "class \"%s\" is not listed by @classLabel",
                          rnnd__text_shown(at, length, shown));
     return rnnd__list_add(&ts->out->labels, &label, 1);
@@ -180,24 +218,43 @@ static int read_target(struct ts *ts, const char *at, size_t length)
 {
     char shown[48];
     float value;
-    if (rnnd__text_number(at, length, &value) != RNND_FIELD_NUMBER)
+    if (!read_number(at, length, &value))
         return fail_line(ts, "target \"%s\" is not a finite number",
                          rnnd__text_shown(at, length, shown));
     return rnnd__list_add(&ts->out->values, &value, 1);
+}
+
+/* The steps of a case without its padding: steps at its end that have no value in any
+   dimension. */
+static int64_t without_padding(const struct ts *ts, int64_t steps)
+{
+    const float *value = ts->values.at;
+    for (int64_t t = steps; t > 0; t--)
+        for (int64_t i = 0; i < ts->dimensions; i++)
+            if (!isnan(value[i * steps + t - 1]))
+                return t;
+    return 0;
 }
 
 /* Transposes the values of a case from [dimensions, steps] to [steps, dimensions]. */
 static int add_steps(struct ts *ts, int64_t steps)
 {
     int64_t I = ts->dimensions, before = ts->out->features.count;
-    if (steps == 0)
+    int64_t kept = without_padding(ts, steps);
+    ts->padded += kept < steps;
+    if (kept == 0)
         return rnnd__contents_end_sequence(ts->out);
-    RNND_TRY(rnnd__list_add(&ts->out->features, NULL, steps * I));
+    RNND_TRY(rnnd__list_add(&ts->out->features, NULL, kept * I));
     float *to = (float *)ts->out->features.at + before;
     const float *from = ts->values.at;
-    for (int64_t t = 0; t < steps; t++)
-        for (int64_t i = 0; i < I; i++)
-            *to++ = from[i * steps + t];
+    for (int64_t t = 0; t < kept; t++)
+        for (int64_t i = 0; i < I; i++) {
+            *to = from[i * steps + t];
+            if (isnan(*to++))
+                RNND_TRY(rnnd__contents_gap(
+                    ts->out, "%s:%lld: dimension %lld, value %lld", ts->text.path,
+                    (long long)ts->text.line, (long long)i + 1, (long long)t + 1));
+        }
     return rnnd__contents_end_sequence(ts->out);
 }
 
@@ -209,11 +266,26 @@ static int64_t count_fields(const char *line, const char *end)
     return n;
 }
 
+/* The dimensions of a case. Without labels, its last field may be an empty label: the
+   one field too many or, in the first case of a file that does not tell its dimensions,
+   an empty one after others that are not. */
+static int64_t count_cells(const struct ts *ts, const char *line, const char *end)
+{
+    int64_t fields = count_fields(line, end);
+    if (ts->labels || ts->targets)
+        return fields - 1;
+    const char *last = end;
+    while (last > line && last[-1] != ':')
+        last--;
+    bool more = ts->dimensions ? fields == ts->dimensions + 1 : *line != ':';
+    return fields > 1 && more && is_missing(last, (size_t)(end - last)) ? fields - 1
+                                                                        : fields;
+}
+
 static int read_case(struct ts *ts, const char *line, size_t length)
 {
     const char *at = line, *end = line + length;
-    bool last = ts->labels || ts->targets;
-    int64_t fields = count_fields(line, end) - last, steps = 0;
+    int64_t fields = count_cells(ts, line, end), steps = 0;
     if (fields < 1)
         return fail_line(ts, "no values before the class or target");
     if (ts->dimensions == 0)
@@ -253,7 +325,7 @@ static int read_cases(struct ts *ts)
     size_t length;
     while (rnnd__text_line(&ts->text, &line, &length)) {
         rnnd__text_trim(&line, &length);
-        if (length && line[0] != '#')
+        if (!is_comment(line, length))
             RNND_TRY(read_case(ts, line, length));
     }
     return 0;
@@ -300,6 +372,10 @@ static int read_file(struct ts *ts, const char *path, struct ts *first)
         ts->dimensions = first->dimensions ? first->dimensions : ts->dimensions;
     }
     RNND_TRY(read_cases(ts));
+    if (ts->padded)
+        rnnd__log_info("%s: %lld cases end in steps without any value; such steps are "
+                       "padding and left out",
+                       path, (long long)ts->padded);
     if (first && !first->dimensions)
         first->dimensions = ts->dimensions;
     return 0;
@@ -330,5 +406,5 @@ static int read_ts(const struct rnnd_options *opt, char *const *inputs, int coun
     return status;
 }
 
-static const char *const options[] = {"split", "seed", NULL};
+static const char *const options[] = {"classes-from", "missing", "split", "seed", NULL};
 const struct rnnd__format rnnd__format_ts = {"ts", options, read_ts};

@@ -59,6 +59,7 @@ b,3,18,2,bob
 END
 expect 0 1 pack csv t.csv t.h5 --sequence id --features "temp,t" --label who
 prints "t.h5: 2 sequences, 5 steps of 2 features, task classify"
+prints "features: temp, t"
 equal "inputs" "$(values t.h5 inputs)" "20.5 1 21 2 19 1 18.5 2 18 3"
 equal "offsets" "$(values t.h5 offsets)" "0 2 5"
 equal "targets" "$(values t.h5 targets)" "0 1"
@@ -102,6 +103,9 @@ said "--vocab-size" "text-chars"
 refused 2 no.h5 text-words --vocab-size 5 --vocab-from w.h5 t.txt
 printf 'a\377' >latin.txt
 refused 3 no.h5 text-chars latin.txt
+said "latin.txt:1" "UTF-8"
+
+refused 3 no.h5 text-words latin.txt
 said "latin.txt:1" "UTF-8"
 
 # ---- music
@@ -168,6 +172,7 @@ with h5py.File("t.h5") as f:
     assert f.attrs["task"] == "classify" and f.attrs["num_classes"] == 2
     assert f["classes"].asstr()[:].tolist() == ["ann", "bob"]
     assert f["names"][:].tolist() == [b"a", b"b"]
+    assert f["features"].asstr()[:].tolist() == ["temp", "t"]
     assert f["inputs"].dtype == "f4" and f["inputs"].shape == (5, 2)
     assert f["offsets"].dtype == "i8" and f["targets"].dtype == "i4"
 with h5py.File("c.h5") as f:
@@ -190,7 +195,12 @@ np.savez("a.npz", inputs=x, lengths=[2, 0, 3], targets=[1, -1, 0])
 np.savez_compressed("b.npz", inputs=np.asfortranarray(x), offsets=[0, 2, 5],
                     targets=np.ones((2, 1), "f2"))
 END
+    ${PYTHON:-python3} -c 'import numpy as np
+o = np.empty(2, object); o[:] = [np.ones((2, 1)), np.ones((3, 1))]
+np.savez("o.npz", inputs=o)'
     if on 1 pack npz a.npz a.h5 >out; then
+        refused 3 no.h5 npz o.npz
+        said "o.npz: inputs: an array of Python objects" "np.concatenate"
         equal "npz inputs" "$(values a.h5 inputs)" "0 0.25 0.5 0.75 1 1.25 1.5 1.75 2 2.25"
         equal "npz targets" "$(values a.h5 targets)" "1 -1 0"
         expect 0 1 pack npz b.npz b.h5 --task regress

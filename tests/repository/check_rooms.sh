@@ -45,6 +45,7 @@ cublas_v2.h      kernels/cuda/*
 nccl.h           kernels/cuda/*
 ini.h            lib/options/options_config.c
 zip.h            lib/formats/npz.c
+zlib.h           lib/formats/text.c
 jansson.h        lib/checkpoint/* lib/commands/* lib/formats/* lib/record/*
 check.h          tests/*
 END

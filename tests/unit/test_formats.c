@@ -127,16 +127,15 @@ END_TEST
 START_TEST(ts_faults)
 {
 #define TS(body) HEADER "@dimensions 2\n@classLabel true a b\n@data\n" body
-    refuses("ts", RNND_EDATA, TS("1,2:3,4:a\n1,?:3,4:a\n"),
-            "a:9: dimension 1, value 2: missing or not finite: \"?\"");
-    refuses("ts", RNND_EDATA, TS("1,2:3,NaN:a\n"),
-            "a:8: dimension 2, value 2: missing or not finite: \"NaN\"");
+    refuses("ts", RNND_EDATA, TS("1,2:3,4:a\n?,2:3,NaN:a\n"),
+            "a:9: dimension 1, value 1: a value is missing, the first of 2 (8 values "
+            "in all); --missing zero|mean|last|indicator says what stands for them");
     refuses("ts", RNND_EDATA, TS("1,2:3,1e99:a\n"),
-            "a:8: dimension 2, value 2: missing or not finite: \"1e99\"");
+            "a:8: dimension 2, value 2: \"1e99\" is not a finite number");
     refuses("ts", RNND_EDATA, TS("1,2:3,4x:a\n"),
-            "a:8: dimension 2, value 2: not a number: \"4x\"");
-    refuses("ts", RNND_EDATA, TS("1,2:3,:a\n"),
-            "a:8: dimension 2, value 2: missing or not finite: \"\"");
+            "a:8: dimension 2, value 2: \"4x\" is not a finite number");
+    refuses("ts", RNND_EDATA, TS("1,2:3,?4:a\n"),
+            "a:8: dimension 2, value 2: \"?4\" is not a finite number");
     refuses("ts", RNND_EDATA, TS("1,2:3,4,5:a\n"),
             "a:8: dimension 2 has 3 values, but dimension 1 has 2");
     refuses("ts", RNND_EDATA, TS("1,2:3,4:c\n"),
@@ -159,6 +158,77 @@ START_TEST(ts_faults)
             "a: not a .ts file: it has no @data line");
     refuses("ts", RNND_EDATA, "@equalLength true\n@seriesLength 3\n@data\n1,2,3\n1,2\n",
             "a:5: 2 steps, but @seriesLength is 3");
+}
+END_TEST
+
+/* What is missing is NaN among the features, and no target among the others. */
+START_TEST(missing_values)
+{
+    const float *x;
+    set("missing", "last");
+    reads("ts", HEADER "@dimensions 2\n@classLabel true a b\n@data\n"
+                       "1,?,NaN,:NA,2,null,nan:a\n5:6:?\n?,NaN:?,?:NaN\n");
+    ck_assert_int_eq(got.missing, RNND_MISSING_LAST);
+    ck_assert_int_eq(got.gaps, 2);
+    SAME(got.offsets, int64_t, 0, 2, 3, 3); /* steps without any value end a case */
+    ck_assert_int_eq(got.features.count, 6);
+    x = got.features.at;
+    ck_assert(x[0] == 1 && isnan(x[1]) && isnan(x[2]) && x[3] == 2);
+    ck_assert(x[4] == 5 && x[5] == 6);
+    SAME(got.labels, int32_t, 0, -1, -1);
+    const struct rnnd__contents *all = &got;
+    const char *path = in_folder("gaps.h5");
+    struct rnnd__hdf *file;
+    char *policy;
+    must(rnnd__contents_write(&all, &path, 1));
+    must(rnnd__hdf_open(path, &file));
+    must(rnnd__hdf_get_string(file, "missing", &policy));
+    ck_assert_str_eq(policy, "last");
+    free(policy);
+    rnnd__hdf_close(file);
+    afresh();
+    reads("ts", "@univariate true\n@targetLabel true\n@data\n1:?\n2:0.5\n3:null\n");
+    x = got.values.at;
+    ck_assert(isnan(x[0]) && x[1] == 0.5f && isnan(x[2]));
+    afresh();
+    set("sequence", "id");
+    set("step-label", "c");
+    set("missing", "zero");
+    reads("csv", "id,x,y,c\na,1,NA,up\na,nan, NaN ,NA\na,,null,NaN\na,4,5,nan\n"
+                 "a,6,7,null\na,8,9,\n");
+    ck_assert_int_eq(got.gaps, 5);
+    ck_assert_int_eq(got.inputs, 2);
+    SAME(got.labels, int32_t, 0, -1, -1, -1, -1, -1);
+    texts_are(&got.class, "up");
+    afresh();
+    set("sequence", "id");
+    set("step-target", "u");
+    reads("csv", "id,x,u\na,1,NA\na,2,NaN\na,3,0.5\na,4,null\n");
+    x = got.values.at;
+    ck_assert(isnan(x[0]) && isnan(x[1]) && x[2] == 0.5f && isnan(x[3]));
+}
+END_TEST
+
+/* Files as public tools write them. */
+START_TEST(ts_of_the_world)
+{
+    reads("ts", "% made by a tool\n@problemName t\n@someTag 3\n@univariate true\n"
+                "@seriesLength -1\n@classLabel true Yes no 1.0 2\n@data\n% more\n"
+                "1:yes\n2:NO\n3:1\n4:2.00\n5:1.0\n");
+    SAME(got.labels, int32_t, 0, 1, 2, 3, 2);
+    texts_are(&got.class, "Yes|no|1|2");
+    afresh();
+    reads("ts", "@univariate true\n@classLabel false\n@data\n1,2:\n:\n3:?\n4\n");
+    ck_assert_int_eq(got.inputs, 1);
+    SAME(got.offsets, int64_t, 0, 2, 2, 3, 4);
+    afresh();
+    reads("ts", "@classLabel false\n@data\n1,2:3,4:\n::\n5:6\n");
+    ck_assert_int_eq(got.inputs, 2);
+    SAME(got.features, float, 1, 3, 2, 4, 5, 6);
+    refuses("ts", RNND_EDATA, "@classLabel true AB Ab\n@data\n1:AB\n2:ab\n",
+            "a:4: class \"ab\" is not listed by @classLabel");
+    refuses("ts", RNND_EDATA, "@classLabel true 1 1.0\n@data\n",
+            "a:1: class 1 is listed twice");
 }
 END_TEST
 
@@ -218,6 +288,13 @@ START_TEST(csv_tag_and_classes)
     set("step-label", "c");
     reads("csv", "id,c,x\n1,10,1\n2,9,3\n1,a,5\n"); /* one is a word: by bytes */
     texts_are(&got.class, "10|9|a");
+    texts_are(&got.feature, "x");
+    afresh();
+    set("sequence", "id");
+    set("label", "c");
+    reads("csv", "id,c,x\n1,2,1\n2,1.0,3\n3,1,5\n4,2.00,7\n");
+    SAME(got.labels, int32_t, 1, 0, 0, 1);
+    texts_are(&got.class, "1|2");
 }
 END_TEST
 
@@ -231,6 +308,7 @@ START_TEST(csv_values)
     ck_assert_int_eq(got.values.count, 4);
     const float *v = got.values.at;
     ck_assert(v[0] == 1 && v[1] == 2 && v[2] == 3 && isnan(v[3]));
+    texts_are(&got.class, "u|v");
     SAME(got.features, float, 0, 2, 1, 3);
     afresh();
     set("sequence", "id");
@@ -259,9 +337,10 @@ START_TEST(csv_faults)
     set("sequence", "id");
     set("label", "c");
     refuses("csv", RNND_EDATA, HEAD "1,2,3,a\n1,,3,a\n",
-            "a:3: column x: empty cell; every feature needs a value");
-    refuses("csv", RNND_EDATA, HEAD "1,2,nan,a\n",
-            "a:2: column y: \"nan\" is not a finite number");
+            "a:3: column x: a value is missing, the first of 1 (4 values in all); "
+            "--missing zero|mean|last|indicator says what stands for them");
+    refuses("csv", RNND_EDATA, HEAD "1,2,inf,a\n",
+            "a:2: column y: \"inf\" is not a finite number");
     refuses("csv", RNND_EDATA, HEAD "1,2,3,a\n1,2,3,b\n",
             "a:3: column c: differs between rows of sequence \"1\"");
     refuses("csv", RNND_EDATA, HEAD "1,2,3,a\n,2,3,b\n",
@@ -274,15 +353,11 @@ START_TEST(csv_faults)
             "a:2: text after the closing quote of a cell");
     refuses("csv", RNND_EDATA, HEAD "1,2,3\"4\",a\n",
             "a:2: quote inside an unquoted cell");
-    refuses("csv", RNND_EDATA, "id;x;c\n1;2;a\n",
-            "a: no numeric column is left for the features");
     refuses("csv", RNND_EDATA, "", "a: missing header line");
     refuses("csv", RNND_EDATA, HEAD, "a: no numeric column is left for the features");
-    refuses("csv", RNND_EDATA, HEAD "1,2,3,\n", "column c: all cells are empty");
+    refuses("csv", RNND_EDATA, HEAD "1,2,3,\n", "column c: no cell has a value");
     set("features", "x,q");
     refuses("csv", RNND_EDATA, HEAD "1,2,3,a\n", "a:1: no column is named q");
-    refuses("csv", RNND_EDATA, "id;x;q;c\n1;2;3;a\n",
-            "a:1: no column is named id; cells must be separated by commas");
     set("features", "x");
     refuses("csv", RNND_EDATA, HEAD, "a: contains no sequences");
     refuses("csv", RNND_EDATA, "id,x,x,c\n1,2,3,a\n", "a:1: two columns are named x");
@@ -309,6 +384,49 @@ START_TEST(csv_faults)
     set("task", "multilabel");
     refuses("csv", RNND_EDATA, HEAD "1,2,3,a\n",
             "a:2: column y: \"3\" is not a number from 0 to 1");
+}
+END_TEST
+
+/* Tables as other programs write them. */
+START_TEST(csv_of_the_world)
+{
+    set("sequence", "id");
+    reads("csv", "id;x;y\na;1.5;\"2\"\nb;3;4\n");
+    SAME(got.features, float, 1.5, 2, 3, 4);
+    afresh();
+    set("sequence", "id");
+    reads("csv", "sep=|\r\nid|x,y\r\na|1\r\n");
+    texts_are(&got.feature, "x,y");
+    afresh();
+    set("sequence", "id");
+    reads("csv", "id\tx\rb\t1\rb\t2\r");
+    SAME(got.features, float, 1, 2);
+    afresh();
+    set("sequence", "id");
+    reads("csv", ",Unnamed: 0,id,n,x,t\n9,9,a,1,5,1\n8,8,a,2,4,2\n7,7,a,3,6,1\n"
+                 "6,6,a,4,4,2\n5,5,a,5,4,1\n4,4,a,7,4,2\n3,3,a,8,4,1\n2,2,a,9,4,2\n"
+                 "1,1,a,10,4,1\n0,0,a,11,4,2\n");
+    texts_are(&got.feature, "x|t"); /* n is a row number */
+    afresh();
+    set("sequence", "id");
+    set("features", "n");
+    reads("csv", "id,n\na,1\na,2\na,3\na,4\na,5\na,6\na,7\na,8\na,9\na,10\n");
+    texts_are(&got.feature, "n");
+    afresh();
+    set("sequence", "id");
+    refuses("csv", RNND_EDATA, "id;x\na;1,5\n",
+            "a:2: column x: \"1,5\" has a comma; the decimal sign of numbers must be a "
+            "point");
+    refuses("csv", RNND_EDATA, "id,day,x\na,2024-01-31,1\n",
+            "a:2: column day: \"2024-01-31\" is a date or time, not a feature; use "
+            "--features to name the columns that are");
+    refuses("csv", RNND_EDATA, "id,at,x\na,12:30:05,1\n",
+            "a:2: column at: \"12:30:05\" is a date or time, not a feature; use "
+            "--features to name the columns that are");
+    refuses("csv", RNND_EDATA, "id,when,x\na,1577836800,1\na,1577923200,2\n",
+            "a: column when: values from 1577836800 to 1577923200 are time stamps, not "
+            "features; use --features to name the columns that are");
+    refuses("csv", RNND_EDATA, "id,x,x\na,1,2\n", "a:1: two columns are named x");
 }
 END_TEST
 
@@ -363,6 +481,13 @@ START_TEST(csv_files_and_classes_from)
     reads("csv", "id,x,c\n1,1,c\n");
     SAME(got.labels, int32_t, 1);
     texts_are(&got.class, "b|c");
+    rnnd__contents_clear(&got);
+    must(rnnd__contents_init(&got));
+    reads("ts", "@classLabel true c z b\n@data\n1:c\n2:b\n3:?\n");
+    SAME(got.labels, int32_t, 1, 0, -1);
+    texts_are(&got.class, "b|c");
+    refuses("ts", RNND_EDATA, "@classLabel true c z b\n@data\n1:c\n2:z\n",
+            "a: class 1 \"z\" is not a class of the data set given by --classes-from");
     refuses(
         "csv", RNND_EDATA, "id,x,c\n1,1,a\n",
         "a:2: column c: \"a\" is not a class of the data set given by --classes-from");
@@ -397,7 +522,7 @@ START_TEST(words)
     SAME(got.tokens, int32_t, 3, 0, 1, 2, 1);
     SAME(got.offsets, int64_t, 0, 3, 5);
     refuses("text-chars", RNND_EDATA, "x\xff",
-            "a:1: byte 2 of the line is not valid UTF-8");
+            "a:1: byte 2 of the line, 0xff, is not UTF-8, which text must be");
 }
 END_TEST
 
@@ -419,11 +544,11 @@ START_TEST(chars)
     SAME(got.offsets, int64_t, 0, 2, 4, 5);
     afresh();
     refuses("text-chars", RNND_EDATA, "ab\na\xed\xa0\x80\n",
-            "a:2: byte 2 of the line is not valid UTF-8");
+            "a:2: byte 2 of the line, 0xed, is not UTF-8, which text must be");
     refuses("text-chars", RNND_EDATA, "\xc0\x80",
-            "a:1: byte 1 of the line is not valid UTF-8");
+            "a:1: byte 1 of the line, 0xc0, is not UTF-8, which text must be");
     refuses("text-chars", RNND_EDATA, "a\xe2\x82",
-            "a:1: byte 2 of the line is not valid UTF-8");
+            "a:1: byte 2 of the line, 0xe2, is not UTF-8, which text must be");
     refuses("text-chars", RNND_EDATA, "", "a: contains no sequences");
     const struct rnnd__format *format;
     char *path = (char *)file_of("nul", "ab\nc\0d", 6);
@@ -431,6 +556,40 @@ START_TEST(chars)
     must_fail(RNND_EDATA, rnnd__format_read(format, &opt, &path, 1, &got));
     ck_assert_str_eq(rest_of_detail(),
                      "nul:2: not a text file: it contains a NUL byte");
+}
+END_TEST
+
+/* Text as other systems write it: compressed, with other line ends, not as UTF-8. */
+START_TEST(text_of_the_world)
+{
+    /* two members, "the cat\n" and "sat" */
+    static const char packed[] =
+        "\x1f\x8b\x08\x00\x00\x00\x00\x00\x02\x03\x2b\xc9\x48\x55\x48\x4e"
+        "\x2c\xe1\x02\x00\x7a\x5f\x99\xa7\x08\x00\x00\x00\x1f\x8b\x08\x00"
+        "\x00\x00\x00\x00\x02\x03\x2b\x4e\x2c\x01\x00\xd8\xe0\x78\x82\x03"
+        "\x00\x00\x00";
+    const struct rnnd__format *format;
+    char *path = (char *)file_of("t.gz", packed, sizeof packed - 1);
+    must(rnnd__format_find("text-words", &format));
+    must(rnnd__format_read(format, &opt, &path, 1, &got));
+    texts_are(&got.token, "<unk>|<eos>|the|cat|sat");
+    SAME(got.offsets, int64_t, 0, 3, 5);
+    afresh();
+    path = (char *)file_of("t.gz", packed, sizeof packed - 9);
+    must_fail(RNND_EDATA, rnnd__format_read(format, &opt, &path, 1, &got));
+    ck_assert_str_eq(rest_of_detail(), "t.gz: cannot be decompressed: truncated");
+    afresh();
+    reads("text-words", "a b\rc\r\nd");
+    SAME(got.offsets, int64_t, 0, 3, 5, 7);
+    afresh();
+    reads("text-chars", "a\rb");
+    texts_are(&got.token, "<unk>|a|\n|b");
+    SAME(got.offsets, int64_t, 0, 2, 3);
+#define NOT_UTF8 "a:2: byte 2 of the line, 0xe9, is not UTF-8, which text must be"
+    refuses("text-words", RNND_EDATA, "x\nm\xe9t\n", NOT_UTF8);
+    refuses("ts", RNND_EDATA, "@classLabel true a\n#\xe9\n", NOT_UTF8);
+    set("sequence", "id");
+    refuses("csv", RNND_EDATA, "id,x\na\xe9,1\n", NOT_UTF8);
 }
 END_TEST
 
@@ -458,7 +617,8 @@ END_TEST
 START_TEST(music)
 {
     set("part", "two");
-    reads("music-json", "{\"one\": [], \"two\": [[[21, 108], [], [60]], [[22]]]}");
+    reads("music-json",
+          "{\"one\": [], \"two\": [[[21.0, 108], [-1], [60, -1.0]], [[22]]]}");
     ck_assert_int_eq(got.task, RNND_MULTILABEL);
     SAME(got.offsets, int64_t, 0, 2, 2);
     const float *x = got.features.at, *y = got.values.at;
@@ -592,6 +752,22 @@ START_TEST(npz)
     SAME(got.features, float, 1, -0.5f, 0x1p-24f);
     SAME(got.values, float, 1, 0, 0, 1, 1, 1);
 
+    struct member hot[] = {
+        MEMBER("inputs", "<f4", "(3, 1)", float, 1, 2, 3),
+        MEMBER("lengths", "<i8", "(2,)", int64_t, 1, 2),
+        MEMBER("targets", "<i4", "(2, 3)", int32_t, 0, 0, 1, 0, 1, 0),
+    };
+    must(read_npz(hot, 3));
+    ck_assert_int_eq(got.task, RNND_CLASSIFY);
+    ck_assert_int_eq(got.classes, 3);
+    SAME(got.labels, int32_t, 2, 1);
+    hot[2] = (struct member)MEMBER("targets", "<i8", "(2, 1)", int64_t, 4, 0);
+    must(read_npz(hot, 3));
+    SAME(got.labels, int32_t, 4, 0);
+    set("task", "regress");
+    must(read_npz(hot, 3));
+    SAME(got.values, float, 4, 0);
+
     const struct rnnd__format *format;
     char *two[] = {make_npz("x.npz", tokens, 2, true),
                    make_npz("y.npz", tokens, 2, true)};
@@ -614,8 +790,10 @@ START_TEST(npz_faults)
 #define L MEMBER("lengths", "<i4", "(2,)", int32_t, 1, 2)
     NPZ(RNND_EDATA, "a.npz: has no array named inputs", L);
     NPZ(RNND_EDATA, "a.npz: has no array named offsets or lengths", X);
-    NPZ(RNND_EDATA, "a.npz: inputs[1, 1] = nan: not a finite 32-bit float", L,
-        MEMBER("inputs", "<f4", "(3, 2)", float, 1, 2, 3, NAN, 5, 6));
+    NPZ(RNND_EDATA,
+        "a.npz: inputs[1, 1]: a value is missing, the first of 1 (6 values in all); "
+        "--missing zero|mean|last|indicator says what stands for them",
+        L, MEMBER("inputs", "<f4", "(3, 2)", float, 1, 2, 3, NAN, 5, 6));
     NPZ(RNND_EDATA, "a.npz: inputs[0, 1] = 1e+39: not a finite 32-bit float", L,
         MEMBER("inputs", "<f8", "(3, 2)", double, 1, 1e39, 3, 4, 5, 6));
     NPZ(RNND_EDATA, "a.npz: inputs[2] = -1: token ids must be integers from 0", L,
@@ -904,15 +1082,19 @@ int main(void)
     tcase_add_checked_fixture(t, set_up, tear_down);
     tcase_add_test(t, ts_cases);
     tcase_add_test(t, ts_faults);
+    tcase_add_test(t, missing_values);
+    tcase_add_test(t, ts_of_the_world);
     tcase_add_test(t, ts_joined);
     tcase_add_test(t, csv_classify);
     tcase_add_test(t, csv_tag_and_classes);
     tcase_add_test(t, csv_values);
     tcase_add_test(t, csv_faults);
+    tcase_add_test(t, csv_of_the_world);
     tcase_add_test(t, csv_of_very_many_columns);
     tcase_add_test(t, csv_files_and_classes_from);
     tcase_add_test(t, words);
     tcase_add_test(t, chars);
+    tcase_add_test(t, text_of_the_world);
     tcase_add_test(t, vocabularies_that_do_not_serve);
     tcase_add_test(t, music);
 #ifdef HAVE_LIBZIP
