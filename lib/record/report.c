@@ -100,17 +100,10 @@ static const json_t *best_of(const json_t *records)
     return best;
 }
 
-/* Metrics that a validation may report besides the loss. */
-static const char *const metrics[] = {"accuracy", "perplexity", "rmse", "nll"};
-enum { METRICS = sizeof metrics / sizeof *metrics };
-
-/* The one that a record has, or NULL. */
-static const char *metric_of(const json_t *record)
+/* The metric of a run's validations, NULL = none. */
+static const char *metric_of(const struct history *h)
 {
-    for (int i = 0; i < METRICS; i++)
-        if (json_object_get(record, metrics[i]))
-            return metrics[i];
-    return NULL;
+    return rnnd__metrics_name(last_of(h->valid));
 }
 
 /* ---- text */
@@ -200,7 +193,7 @@ static void put_result(FILE *out, const struct history *h, int number_of_run)
 {
     const json_t *train = last_of(h->train), *best = best_of(h->valid);
     const json_t *device = json_array_get(json_object_get(h->start, "devices"), 0);
-    const char *metric = metric_of(best);
+    const char *metric = rnnd__metrics_name(best);
     fprintf(out, "<tr><td style=\"color:%s\">&#9632;</td>",
             rnnd__chart_colour(number_of_run));
     put_cell(out, h->name);
@@ -263,10 +256,15 @@ static int put_charts(FILE *out, const struct history *h, int count)
 {
     RNND_TRY(put_chart(out, h, count, "Loss: validation, training (thin)", "loss", true,
                        true));
-    for (int i = 0; i < METRICS; i++) {
+    for (int i = 0; i < count; i++) {
+        const char *metric = metric_of(&h[i]);
         char title[64];
-        snprintf(title, sizeof title, "Validation: %s", metrics[i]);
-        RNND_TRY(put_chart(out, h, count, title, metrics[i], true, false));
+        bool shown = false;
+        for (int j = 0; j < i && metric && !shown; j++)
+            shown = metric_of(&h[j]) && strcmp(metric_of(&h[j]), metric) == 0;
+        snprintf(title, sizeof title, "Validation: %s", metric ? metric : "");
+        if (metric && !shown)
+            RNND_TRY(put_chart(out, h, count, title, metric, true, false));
     }
     RNND_TRY(put_chart(out, h, count, "Learning rate", "lr", false, false));
     RNND_TRY(put_chart(out, h, count, "Gradient norm", "grad_norm", false, false));

@@ -92,7 +92,7 @@ START_TEST(defaults_are_those_of_the_contract)
     ck_assert(opt.save_minutes == 10);
     ck_assert_int_eq(opt.keep, 3);
     ck_assert_int_eq(opt.seed, 1);
-    ck_assert_int_eq(opt.log_every, 100);
+    ck_assert_int_eq(opt.log_every, 0); /* auto */
     ck_assert_int_eq(opt.vocab_size, 10000);
     ck_assert_ptr_null(opt.data);
     for (int i = 0; i < OPT_COUNT; i++)
