@@ -39,12 +39,12 @@ static void say_end(const struct rnnd_train_result *r, char *text, size_t size)
 static void say_outcome(const struct rnnd__outcome *o, char *text, size_t size)
 {
     text[0] = '\0';
-    if (!isnan(o->valid_loss) && *o->metric)
-        snprintf(text, size, "; best %s %.4g (validation loss %.4g) at epoch %" PRId64,
-                 o->metric, o->value, o->valid_loss, o->epoch);
-    else if (!isnan(o->valid_loss))
-        snprintf(text, size, "; best validation loss %.4g at epoch %" PRId64,
-                 o->valid_loss, o->epoch);
+    char metric[64] = "";
+    if (*o->metric)
+        snprintf(metric, sizeof metric, " (%s %.4g)", o->metric, o->value);
+    if (!isnan(o->valid_loss))
+        snprintf(text, size, "; best validation loss %.4g%s at epoch %" PRId64,
+                 o->valid_loss, metric, o->epoch);
     else if (!isnan(o->train_loss))
         snprintf(text, size, "; training loss %.4g", o->train_loss);
 }

@@ -10,7 +10,7 @@ for n in 1 4; do
         --batch 4 --hidden 6 --epochs 3 --log-every 1000
     [ ! -s "$work/out" ] || fault "results on standard output: $(cat "$work/out")"
     if grep -q "$(printf '\r')" "$work/err"; then fault "a bar without a terminal"; fi
-    said "finished: 3 of 3 epochs; best accuracy" "30 updates"
+    said "finished: 3 of 3 epochs; best validation loss" "30 updates"
     [ "$(table "lines$n" train update epoch | tr '\n' ,)" = "10 1,20 2,30 3," ] ||
         fault "records: $(table "lines$n" train update epoch)"
     # The lines say what the records do, in four digits.
@@ -41,7 +41,7 @@ one="--data $work/many.h5 --batch 4 --hidden 6 --threads 1"
     said "nothing left: 2 of 2 epochs; training loss"
     expect 0 1 train $one --run-dir "$work/patience" --valid "$work/many.h5" --patience 2 \
         --optimizer sgd --lr 1e-30
-    said "stopped early: no gain in 2 epochs; best accuracy" "at epoch 1"
+    said "stopped early: no gain in 2 epochs; best validation loss" "at epoch 1"
     expect 0 1 train --run-dir "$work/patience" --resume
     said "nothing left: no gain in 2 epochs"
 }

@@ -17,7 +17,7 @@ run_train() {
 # ---- train
 run_train --run-dir "$work/run"
 [ ! -s "$work/out" ] || fault "train prints $(cat "$work/out")"
-said "finished: 2 of 2 epochs; best accuracy" "(validation loss" "6 updates" "see $work/run"
+said "finished: 2 of 2 epochs; best validation loss" "(accuracy" "6 updates" "see $work/run"
 run_train --run-dir "$work/quiet" --progress none
 [ ! -s "$work/err" ] || fault "--progress none says $(cat "$work/err")"
 
