@@ -74,6 +74,12 @@ int rnnd__option_find(const char *name)
     return -1;
 }
 
+const char *rnnd__options_preset(const char *name)
+{
+    int i = rnnd__option_find(name);
+    return i >= 0 ? rnnd__options[i].preset : NULL;
+}
+
 static void *field_of(struct rnnd_options *opt, const struct rnnd__option *option)
 {
     return (char *)opt + option->offset;

@@ -854,7 +854,11 @@ START_TEST(every_option_is_in_help_list_and_completion)
         for (int i = 0; i < OPT_COUNT; i++) {
             const struct rnnd__option *option = &rnnd__options[i];
             char row[64], line[64], word[64];
-            snprintf(row, sizeof row, "\n  --%s ", option->name);
+            const char *letter = i == OPT_help      ? "-h, "
+                                 : i == OPT_version ? "-V, "
+                                 : i == OPT_out     ? "-o, "
+                                                    : "";
+            snprintf(row, sizeof row, "\n  %s--%s ", letter, option->name);
             snprintf(line, sizeof line, "%s\n", option->name);
             snprintf(word, sizeof word, "--%s ", option->name);
             bool taken = option->commands & 1u << bit;
