@@ -2,6 +2,7 @@
  * cmd_train.c - `rnn_dist train`: trains a model and prints the result.
  */
 #include <inttypes.h>
+#include <math.h>
 #include <signal.h>
 #include <stdlib.h>
 
@@ -19,16 +20,46 @@ static int print_json(const char *run_dir)
     return 0;
 }
 
-static void print_summary(const struct rnnd_options *opt,
-                          const struct rnnd_train_result *result)
+/* Why the run ended: "30 of 30 epochs". */
+static void say_end(const struct rnnd_train_result *r, char *text, size_t size)
 {
-    char valid[128] = "";
-    const struct rnnd_metrics *v = &result->valid;
-    if (result->validated)
-        snprintf(valid, sizeof valid, ", validation loss %.6g, %s %.6g", v->loss,
-                 v->metric, v->value);
-    rnnd__log_info("finished at update %" PRId64 " after %.1f s%s; see %s",
-                   result->updates, result->seconds, valid, opt->run_dir);
+    long long bound = r->bound;
+    if (r->end == RNND_END_PATIENCE)
+        snprintf(text, size, "%s: no gain in %lld epoch%s",
+                 r->idle ? "nothing left" : "stopped early", bound,
+                 bound == 1 ? "" : "s");
+    else
+        snprintf(text, size, "%s: %lld of %lld %s",
+                 r->idle ? "nothing left" : "finished",
+                 (long long)(r->end == RNND_END_EPOCHS ? r->epochs : r->updates), bound,
+                 r->end == RNND_END_EPOCHS ? "epochs" : "updates");
+}
+
+/* What came out: the best validation, else the last training loss. */
+static void say_outcome(const struct rnnd__outcome *o, char *text, size_t size)
+{
+    text[0] = '\0';
+    char metric[64] = "";
+    if (*o->metric)
+        snprintf(metric, sizeof metric, " (%s %.4g)", o->metric, o->value);
+    if (!isnan(o->valid_loss))
+        snprintf(text, size, "; best validation loss %.4g%s at epoch %" PRId64,
+                 o->valid_loss, metric, o->epoch);
+    else if (!isnan(o->train_loss))
+        snprintf(text, size, "; training loss %.4g", o->train_loss);
+}
+
+static int print_summary(const struct rnnd_options *opt,
+                         const struct rnnd_train_result *result)
+{
+    struct rnnd__outcome outcome;
+    char end[96], came[160];
+    RNND_TRY(rnnd__metrics_outcome(opt->run_dir, &outcome));
+    say_end(result, end, sizeof end);
+    say_outcome(&outcome, came, sizeof came);
+    rnnd__log_info("%s%s; %" PRId64 " updates, %.1f s; see %s", end, came,
+                   result->updates, result->seconds, opt->run_dir);
+    return 0;
 }
 
 /* The trace is the only file that train writes outside the run directory. */
@@ -58,6 +89,6 @@ int cmd_train(struct rnnd_options *opt, struct rnnd_comm *comm, int argc, char *
         return status < 0 ? rnnd__failure_restore(&cause) : printed;
     }
     if (status == 0 && opt->progress != RNND_PROGRESS_NONE)
-        print_summary(opt, &result);
+        return print_summary(opt, &result);
     return status;
 }

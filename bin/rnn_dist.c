@@ -149,12 +149,16 @@ static int choose(int *argc, char ***argv, const struct bin_command **command)
     if (!word)
         return rnnd__fail(RNND_EUSAGE, "no command and no options; see rnn_dist help");
     bool named = word[0] != '-';
-    if (strcmp(word, "--help") == 0) {
+    if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0) {
         *command = bin_find("help");
         *argc = 0;
         return 0;
     }
     *command = bin_find(named ? word : "train");
+    if (!*command && access(word, F_OK) == 0)
+        return rnnd__fail(RNND_EUSAGE,
+                          "%s is a file, not a command; to train on it: --data %s",
+                          word, word);
     if (!*command)
         return bin_unknown(word);
     *argc -= 1 + named;

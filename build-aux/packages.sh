@@ -19,7 +19,7 @@ for group in "$@"; do
     check) wanted="$wanted check mandoc" ;;
     test)
         wanted="$wanted clang clang-format libomp-dev libopenblas-dev shellcheck
-            python3-h5py"
+            python3-h5py libc6-dbg" # libc6-dbg: names of functions for tests/lsan.supp
         ;;
     slurm) wanted="$wanted slurmctld slurmd slurm-client munge" ;;
     *)
@@ -55,7 +55,12 @@ echo "Installing with ${sudo:+sudo }apt-get:$missing"
 export DEBIAN_FRONTEND=noninteractive
 keep=DEBIAN_FRONTEND=noninteractive # sudo drops the environment
 lock=DPkg::Lock::Timeout=300
-$sudo ${sudo:+env $keep} apt-get -qq -o $lock update >/dev/null
-# shellcheck disable=SC2086 # a list of words
-$sudo ${sudo:+env $keep} apt-get install -y -qq --no-install-recommends -o $lock $missing \
-    >/dev/null
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+follow="sh $(dirname "$0")/follow.sh $log"
+# A password is asked for here, where it is seen.
+${sudo:+$sudo true}
+# shellcheck disable=SC2086 # lists of words
+$follow $sudo ${sudo:+env $keep} apt-get -q -o $lock update
+# shellcheck disable=SC2086 # lists of words
+$follow $sudo ${sudo:+env $keep} apt-get install -y -q --no-install-recommends -o $lock $missing

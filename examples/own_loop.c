@@ -1,7 +1,7 @@
 /*
  * own_loop.c - a custom training loop for a GRU, using only the public header.
  *
- *     mpirun -np 4 --bind-to none ./own_loop train.h5 model.h5
+ *     mpirun -np 2 --bind-to none ./own_loop train.h5 model.h5
  *
  * Any number of ranks makes the same updates: the plan says which sequences make up an
  * update, each rank takes its shard of them, and the sums over all ranks are divided

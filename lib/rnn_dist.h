@@ -478,17 +478,19 @@ RNND_CHECKED int rnnd_predict(struct rnnd_model *model, struct rnnd_dataset *dat
                               struct rnnd_comm *comm, const struct rnnd_options *opt);
 
 struct rnnd_train_result {
-    /* updates of the whole run; seconds of this call */
-    int64_t updates;
+    /* of the whole run; of this call */
+    int64_t updates, epochs;
     double seconds;
-    /* whether this call validated, and its last validation */
-    bool validated;
+    /* after success: what ended the run, and its bound */
+    enum rnnd_end end;
+    int64_t bound;
+    /* whether this call had no update to make; whether it validated, and the result */
+    bool idle, validated;
     struct rnnd_metrics valid;
 };
 
 /* Trains as `rnn_dist train` does. *out is set on failure too. STOPPED: a signal ended
-   it and a checkpoint was saved; ENONFINITE: the state before that update was saved;
-   EUSAGE, EDATA, EFILE: as in the message. Collective. */
+   it, ENONFINITE: an update could not be made; both save the state. Collective. */
 RNND_CHECKED int rnnd_train(const struct rnnd_options *opt, struct rnnd_comm *comm,
                             struct rnnd_train_result *out);
 

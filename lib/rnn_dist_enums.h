@@ -54,4 +54,7 @@ enum rnnd_progress {
     RNND_PROGRESS_NONE
 };
 
+/* What a run ended at; no option. */
+enum rnnd_end { RNND_END_EPOCHS, RNND_END_UPDATES, RNND_END_PATIENCE };
+
 #endif

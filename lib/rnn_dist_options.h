@@ -69,7 +69,7 @@ struct rnnd_options {
     int64_t save_every, keep;
     double save_minutes;
     int64_t seed;
-    /* updates between records */
+    /* updates between records; 0: about 200 records a run */
     int64_t log_every;
     enum rnnd_progress progress;
     bool tensorboard;

@@ -112,7 +112,7 @@ step_distcheck() {
 
 step_scripts() {
     cd "$top"
-    find autogen.sh build-aux/packages.sh doc examples tests -name '*.sh' \
+    find autogen.sh build-aux/follow.sh build-aux/packages.sh doc examples tests -name '*.sh' \
         -exec shellcheck -S warning -x -e SC1091 {} + -exec dash -n {} \;
     shellcheck -S warning .ci/run
 }

@@ -74,6 +74,12 @@ int rnnd__option_find(const char *name)
     return -1;
 }
 
+const char *rnnd__options_preset(const char *name)
+{
+    int i = rnnd__option_find(name);
+    return i >= 0 ? rnnd__options[i].preset : NULL;
+}
+
 static void *field_of(struct rnnd_options *opt, const struct rnnd__option *option)
 {
     return (char *)opt + option->offset;
@@ -206,11 +212,19 @@ static int fail_range(const struct rnnd__option *option, const char *value)
                       range);
 }
 
+/* Whether the number may be left to the program. */
+static bool has_auto(const struct rnnd__option *option)
+{
+    return option->kind == RNND_INTEGER && option->preset &&
+           strcmp(option->preset, "auto") == 0;
+}
+
 static int fail_number(const struct rnnd__option *option, const char *value)
 {
     char range[96];
     range_text(option, range, sizeof range);
-    return rnnd__fail(RNND_EUSAGE, "--%s must be %s (%s), not \"%s\"", option->name,
+    return rnnd__fail(RNND_EUSAGE, "--%s must be %s%s (%s), not \"%s\"", option->name,
+                      has_auto(option) ? "auto or " : "",
                       option->kind == RNND_INTEGER ? "an integer" : "a number", range,
                       value);
 }
@@ -219,6 +233,10 @@ static int parse_integer(const struct rnnd__option *option, const char *value,
                          int64_t *out)
 {
     const char *digits = value + (*value == '-' || *value == '+');
+    if (has_auto(option) && strcmp(value, "auto") == 0) {
+        *out = 0;
+        return 0;
+    }
     if (!*digits || digits[strspn(digits, "0123456789")])
         return fail_number(option, value);
     errno = 0;
@@ -418,7 +436,9 @@ static void integer_text(const struct rnnd__option *option, int64_t value,
                          char text[32])
 {
     text[0] = '\0';
-    if (value || option->preset)
+    if (!value && has_auto(option))
+        strcpy(text, "auto");
+    else if (value || option->preset)
         snprintf(text, 32, "%" PRId64, value);
 }
 

@@ -59,6 +59,8 @@ bool rnnd__options_given(const struct rnnd_options *opt, const char *name);
    `taken`; NULL = none. */
 const char *rnnd__options_other(const struct rnnd_options *opt,
                                 enum rnnd__command command, const char *const *taken);
+/* The default of an option as text; NULL = it has none. */
+const char *rnnd__options_preset(const char *name);
 /* The type of an option's value. */
 enum rnnd__option_kind {
     /* yes or no */

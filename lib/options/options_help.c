@@ -37,16 +37,21 @@ static void print_wrapped(FILE *out, int column, const char *text)
     putc('\n', out);
 }
 
-static void print_option(FILE *out, const struct rnnd__option *option)
+static void print_option(FILE *out, int i)
 {
+    const struct rnnd__option *option = &rnnd__options[i];
     bool has_default = option->preset && option->kind != RNND_SWITCH;
     char text[256];
     snprintf(text, sizeof text, "%s", option->help);
     if (has_default)
         snprintf(text, sizeof text, "%s (default%c%s)", option->help, TIED,
                  option->preset);
-    int column = fprintf(out, "  --%s%s%s", option->name, option->arg ? " " : "",
-                         option->arg ? option->arg : "");
+    const char *letter = i == OPT_help      ? "-h, "
+                         : i == OPT_version ? "-V, "
+                         : i == OPT_out     ? "-o, "
+                                            : "";
+    int column = fprintf(out, "  %s--%s%s%s", letter, option->name,
+                         option->arg ? " " : "", option->arg ? option->arg : "");
     print_wrapped(out, column, text);
 }
 
@@ -62,11 +67,14 @@ void rnnd__options_help(enum rnnd__command command, FILE *out)
             fprintf(out, "\n%s\n", option->group);
         group = option->group;
         switches |= option->kind == RNND_SWITCH && i != OPT_help && i != OPT_version;
-        print_option(out, option);
+        print_option(out, i);
     }
     fprintf(out,
-            "\nWrite --name=value or --name value. Names cannot be abbreviated.%s\n",
-            switches ? "\n--no-name turns a switch off." : "");
+            "\nWrite --name=value or --name value. Names cannot be abbreviated.%s%s\n",
+            switches ? "\n--no-name turns a switch off." : "",
+            rnnd__options[OPT_progress].commands & command
+                ? "\n-q is short for --progress none."
+                : "");
 }
 
 void rnnd__options_list(enum rnnd__command command, FILE *out)

@@ -85,6 +85,65 @@ static void name_commands(unsigned commands, char *text, size_t size)
     }
 }
 
+/* What other programs call an option; NULL = nothing known. */
+static const char *known_elsewhere(const char *name)
+{
+    static const char *const words[][2] = {{"batch-size", "batch"},
+                                           {"bptt", "tbptt"},
+                                           {"bidir", "bidirectional"},
+                                           {"clip", "clip-norm"},
+                                           {"clip-grad-norm", "clip-norm"},
+                                           {"emb-size", "embed"},
+                                           {"embed-dim", "embed"},
+                                           {"embedding-dim", "embed"},
+                                           {"emsize", "embed"},
+                                           {"early-stopping", "patience"},
+                                           {"grad-clip", "clip-norm"},
+                                           {"hidden-dim", "hidden"},
+                                           {"hidden-size", "hidden"},
+                                           {"learning-rate", "lr"},
+                                           {"log-interval", "log-every"},
+                                           {"lr-scheduler", "lr-schedule"},
+                                           {"max-epochs", "epochs"},
+                                           {"max-grad-norm", "clip-norm"},
+                                           {"max-steps", "max-updates"},
+                                           {"nhid", "hidden"},
+                                           {"nlayers", "layers"},
+                                           {"num-epochs", "epochs"},
+                                           {"num-layers", "layers"},
+                                           {"num-threads", "threads"},
+                                           {"optim", "optimizer"},
+                                           {"output", "out"},
+                                           {"output-dir", "run-dir"},
+                                           {"quiet", "progress"},
+                                           {"random-seed", "seed"},
+                                           {"rnn-type", "cell"},
+                                           {"save-dir", "run-dir"},
+                                           {"tied", "tie-weights"},
+                                           {"train-data", "data"},
+                                           {"train-file", "data"},
+                                           {"val-data", "valid"},
+                                           {"validation", "valid"},
+                                           {"validation-data", "valid"},
+                                           {"verbose", "progress"},
+                                           {"wd", "weight-decay"}};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (edit_distance(name, words[i][0]) == 0)
+            return words[i][1];
+    return NULL;
+}
+
+/* The option of the command that a name was meant for; NULL = none is similar. */
+static const char *meant_by(const char *name, unsigned command,
+                            const char *const *names)
+{
+    const char *elsewhere = known_elsewhere(name);
+    int i = elsewhere ? rnnd__option_find(elsewhere) : -1;
+    if (i >= 0 && rnnd__options[i].commands & command)
+        return elsewhere;
+    return rnnd__options_nearest(name, names);
+}
+
 int rnnd__option_unknown(const char *name, unsigned command, const char *dash)
 {
     int known = rnnd__option_find(name);
@@ -102,7 +161,7 @@ int rnnd__option_unknown(const char *name, unsigned command, const char *dash)
             names[count++] = rnnd__options[i].name;
     names[count] = NULL;
     bool no = strncmp(name, "no-", 3) == 0;
-    const char *meant = rnnd__options_nearest(name, names);
+    const char *meant = meant_by(name, command, names);
     const char *prefix = "";
     if (!meant && no && (meant = rnnd__options_nearest(name + 3, names)))
         prefix = "no-";
@@ -178,13 +237,34 @@ static int set_named(struct rnnd_options *opt, struct arguments *args, const cha
     return rnnd__option_unknown(name, args->command, "--");
 }
 
+/* "-h", "-V", "-q", "-o FILE" or "-oFILE". */
+static int take_letter(struct rnnd_options *opt, struct arguments *args,
+                       const char *word)
+{
+    static const char letters[] = "hVqo";
+    static const int meant[] = {OPT_help, OPT_version, OPT_progress, OPT_out};
+    const char *at = strchr(letters, word[1]);
+    int i = at ? meant[at - letters] : -1;
+    bool takes = i >= 0 && rnnd__options[i].commands & args->command;
+    if (takes && i == OPT_out)
+        return set_valued(opt, args, i, word[2] ? word + 2 : NULL);
+    if (takes && !word[2])
+        return rnnd__option_set(opt, i, i == OPT_progress ? "none" : "yes",
+                                RNND_FROM_COMMAND_LINE);
+    if (strcmp(word, "-n") == 0 || strcmp(word, "-np") == 0)
+        return rnnd__fail(RNND_EUSAGE,
+                          "unknown option %s; a number of ranks is for mpirun: "
+                          "mpirun -np N rnn_dist ...",
+                          word);
+    return rnnd__fail(RNND_EUSAGE, "unknown option %s; options begin with --", word);
+}
+
 /* "--name" or "--name=value". */
 static int take_option(struct rnnd_options *opt, struct arguments *args,
                        const char *word)
 {
     if (word[1] != '-')
-        return rnnd__fail(RNND_EUSAGE, "unknown option %s; options begin with --",
-                          word);
+        return take_letter(opt, args, word);
     const char *equals = strchr(word, '=');
     char *name =
         equals ? strndup(word + 2, (size_t)(equals - word - 2)) : strdup(word + 2);

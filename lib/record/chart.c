@@ -20,7 +20,7 @@ struct rnnd__chart {
     struct rnnd__list curve;
 };
 
-enum { WIDTH = 460, HEIGHT = 260, LEFT = 62, RIGHT = 12, TOP = 8, BOTTOM = 34 };
+enum { WIDTH = 460, HEIGHT = 260, LEFT = 70, RIGHT = 28, TOP = 8, BOTTOM = 34 };
 enum { LINES = 5, POINTS = 600 }; /* grid lines (about); points of a curve (at most) */
 
 const char *rnnd__chart_colour(int i)
@@ -116,6 +116,31 @@ static bool ranges(const struct rnnd__chart *chart, struct range *x, struct rang
     return true;
 }
 
+bool rnnd__chart_is_flat(const struct rnnd__chart *chart)
+{
+    struct range y = {NAN, NAN, 0};
+    for (int64_t i = 0; i < chart->curve.count; i++) {
+        const struct rnnd__list *curve = curve_of(chart, i);
+        const struct point *p = curve->at;
+        for (int64_t j = 0; j < curve->count; j++)
+            if (isfinite(p[j].x) && isfinite(p[j].y))
+                widen(&y, p[j].y);
+    }
+    return !(y.low < y.high);
+}
+
+bool rnnd__chart_has(const struct rnnd__chart *chart, int i)
+{
+    if (i >= chart->curve.count)
+        return false;
+    const struct rnnd__list *curve = curve_of(chart, i);
+    const struct point *p = curve->at;
+    for (int64_t j = 0; j < curve->count; j++)
+        if (isfinite(p[j].x) && isfinite(p[j].y))
+            return true;
+    return false;
+}
+
 static double place_x(const struct range *x, double value)
 {
     return LEFT + (WIDTH - LEFT - RIGHT) * (value - x->low) / (x->high - x->low);
@@ -147,7 +172,7 @@ static void put_grid(const struct range *x, const struct range *y, FILE *out)
         double at = place_y(y, grid_value(y, i));
         fprintf(out,
                 "<path class=grid d=\"M%d %.1fH%d\"/>"
-                "<text x=%d y=%.1f text-anchor=end>%.5g</text>\n",
+                "<text x=%d y=%.1f text-anchor=end>%.7g</text>\n",
                 LEFT, at, WIDTH - RIGHT, LEFT - 6, at + 4, grid_value(y, i));
     }
     for (int i = 0; i <= lines_of(x); i++) {
@@ -170,28 +195,54 @@ static struct point mean(const struct point *p, int64_t count)
     return sum;
 }
 
+/* Point i of those that are drawn, of which each is the mean of several; not finite
+   beyond the ends. */
+static struct point drawn(const struct rnnd__list *curve, int64_t i)
+{
+    int64_t each = (curve->count + POINTS - 1) / POINTS, at = i * each;
+    const struct point *p = curve->at;
+    if (i < 0 || at >= curve->count)
+        return (struct point){NAN, NAN};
+    return mean(p + at, curve->count - at < each ? curve->count - at : each);
+}
+
+static bool is_there(struct point p)
+{
+    return isfinite(p.x) && isfinite(p.y);
+}
+
+/* The points between two gaps, which a line does not show. */
+static void put_dots(const struct rnnd__list *curve, int number, const struct range *x,
+                     const struct range *y, FILE *out)
+{
+    for (int64_t i = 0; i < curve->count && i < POINTS; i++) {
+        struct point at = drawn(curve, i);
+        if (is_there(at) && !is_there(drawn(curve, i - 1)) &&
+            !is_there(drawn(curve, i + 1)))
+            fprintf(out, "<circle r=3 cx=%.1f cy=%.1f fill=\"%s\"%s/>\n",
+                    place_x(x, at.x), place_y(y, at.y), rnnd__chart_colour(number / 2),
+                    number % 2 ? " class=thin" : "");
+    }
+}
+
 static void put_curve(const struct rnnd__list *curve, int number, const struct range *x,
                       const struct range *y, FILE *out)
 {
-    int64_t each = (curve->count + POINTS - 1) / POINTS;
-    const struct point *p = curve->at;
     bool pen = false;
     if (curve->count == 0)
         return;
     fprintf(out, "<path class=\"curve%s\" stroke=\"%s\" stroke-linecap=round d=\"",
             number % 2 ? " thin" : "", rnnd__chart_colour(number / 2));
-    for (int64_t i = 0; i < curve->count; i += each) {
-        struct point at =
-            mean(p + i, curve->count - i < each ? curve->count - i : each);
-        bool there = isfinite(at.x) && isfinite(at.y);
+    for (int64_t i = 0; i < curve->count && i < POINTS; i++) {
+        struct point at = drawn(curve, i);
+        bool there = is_there(at);
         if (there)
             fprintf(out, "%s%.1f %.1f", pen ? "L" : "M", place_x(x, at.x),
                     place_y(y, at.y));
-        if (there && !pen)
-            fputs("h0", out); /* makes a single point visible */
         pen = there;
     }
     fputs("\"/>\n", out);
+    put_dots(curve, number, x, y, out);
 }
 
 void rnnd__chart_put(const struct rnnd__chart *chart, FILE *out)
@@ -199,14 +250,12 @@ void rnnd__chart_put(const struct rnnd__chart *chart, FILE *out)
     struct range x, y;
     if (!ranges(chart, &x, &y))
         return;
-    fprintf(out,
-            "<figure><figcaption>%s</figcaption>\n"
-            "<svg width=%d height=%d viewBox=\"0 0 %d %d\" role=img>\n",
-            chart->title, WIDTH, HEIGHT, WIDTH, HEIGHT);
+    fprintf(out, "<svg viewBox=\"0 0 %d %d\" role=img aria-label=\"%s\">\n", WIDTH,
+            HEIGHT, chart->title);
     put_grid(&x, &y, out);
     fprintf(out, "<text x=%d y=%d text-anchor=end>%s</text>\n", WIDTH - RIGHT,
             HEIGHT - 4, chart->axis);
     for (int64_t i = chart->curve.count; i-- > 0;) /* thin curves below the others */
         put_curve(curve_of(chart, i), (int)i, &x, &y, out);
-    fputs("</svg></figure>\n", out);
+    fputs("</svg>\n", out);
 }

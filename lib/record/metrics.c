@@ -53,10 +53,11 @@ static json_t *text(const char *value)
 static int add_option(void *context, const char *name, enum rnnd__option_kind kind,
                       const char *value)
 {
-    json_t *member = kind == RNND_SWITCH    ? json_boolean(strcmp(value, "yes") == 0)
-                     : kind == RNND_INTEGER ? json_integer(strtoll(value, NULL, 10))
-                     : kind == RNND_REAL    ? number(strtod(value, NULL))
-                                            : text(value);
+    json_t *member = kind == RNND_SWITCH ? json_boolean(strcmp(value, "yes") == 0)
+                     : kind == RNND_INTEGER && strcmp(value, "auto") != 0
+                         ? json_integer(strtoll(value, NULL, 10))
+                     : kind == RNND_REAL ? number(strtod(value, NULL))
+                                         : text(value);
     if (json_object_set_new(context, name, member) < 0)
         return rnnd__fail_memory(strlen(value), "a metrics record");
     return 0;
@@ -299,6 +300,57 @@ int rnnd__metrics_each(const char *run_dir,
 }
 
 /* ---- results */
+
+const char *rnnd__metrics_name(const json_t *record)
+{
+    static const char *const names[] = {"accuracy", "perplexity", "rmse", "nll"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (json_object_get(record, names[i]))
+            return names[i];
+    return NULL;
+}
+
+/* NaN where it is null or missing. */
+static double real_of(const json_t *record, const char *key)
+{
+    const json_t *value = json_object_get(record, key);
+    return json_is_number(value) ? json_number_value(value) : NAN;
+}
+
+bool rnnd__metrics_loss_of(const json_t *record, int64_t epoch, double *loss,
+                           double *targets)
+{
+    if (!rnnd__metrics_is(record, "train") ||
+        json_is_true(json_object_get(record, "partial")) ||
+        json_integer_value(json_object_get(record, "epoch")) != epoch)
+        return false;
+    *targets = real_of(record, "targets");
+    *loss = *targets > 0 ? *targets * real_of(record, "loss") : 0;
+    return true;
+}
+
+static void keep_outcome(void *context, json_t *record)
+{
+    struct rnnd__outcome *out = context;
+    double loss = real_of(record, "loss");
+    if (rnnd__metrics_is(record, "train"))
+        out->train_loss = loss;
+    if (!rnnd__metrics_is(record, "valid") || isnan(loss) || loss >= out->valid_loss)
+        return;
+    const char *name = rnnd__metrics_name(record);
+    out->valid_loss = loss;
+    out->epoch = json_integer_value(json_object_get(record, "epoch"));
+    out->value = name ? real_of(record, name) : NAN;
+    snprintf(out->metric, sizeof out->metric, "%s", name ? name : "");
+}
+
+int rnnd__metrics_outcome(const char *run_dir, struct rnnd__outcome *out)
+{
+    struct rnnd__outcome found = {NAN, NAN, NAN, 0, ""};
+    RNND_TRY(rnnd__metrics_each(run_dir, keep_outcome, &found));
+    *out = found;
+    return 0;
+}
 
 /* The last record of each event. */
 struct last {

@@ -86,6 +86,24 @@ RNND_CHECKED int rnnd__metrics_each(const char *run_dir,
                                     void *context);
 /* Whether a record, or NULL, is of this event. */
 bool rnnd__metrics_is(const struct json_t *record, const char *event);
+/* Whether a record is a `train` record of this epoch that stays when a run resumes; the
+   sums of its loss and targets. */
+bool rnnd__metrics_loss_of(const struct json_t *record, int64_t epoch, double *loss,
+                           double *targets);
+
+/* What a run has come to, as far as its records tell. */
+struct rnnd__outcome {
+    /* of the last `train` record; NaN = none */
+    double train_loss;
+    /* of the `valid` record with the lowest loss; NaN = none */
+    double valid_loss, value;
+    int64_t epoch;
+    /* the name of value; "" = it has none */
+    char metric[32];
+};
+RNND_CHECKED int rnnd__metrics_outcome(const char *run_dir, struct rnnd__outcome *out);
+/* The name of the metric that a `valid` record has; NULL = none. */
+const char *rnnd__metrics_name(const struct json_t *record);
 /* The last `end` record, with the last `valid` record as its member "valid": JSON on
    one line without a newline, malloc'ed and freed by the caller. EFILE where there is
    no end record. */

@@ -23,13 +23,16 @@ struct rnnd__meter {
     /* a bar, else lines */
     bool bar;
     struct rnnd__progress_work work;
-    /* rnnd__clock() of the start, and of the last drawing (-1 = none) */
-    double begun, drawn;
+    /* rnnd__clock() of the start, of the last drawing (-1 = none), and of the last line
+       (or the start) */
+    double begun, drawn, written;
     /* the bar is on the terminal */
     bool shown;
 };
 
-enum { CELLS = 12 }; /* of the bar */
+enum { CELLS = 12 };             /* of the bar */
+enum { WORDS = 5, DETAILS = 2 }; /* after the epoch, and the last of them */
+enum { LINE_SECONDS = 10 };      /* between lines within an epoch, at least */
 
 static struct rnnd__meter *on_terminal; /* the meter that draws a bar, or NULL */
 
@@ -98,17 +101,24 @@ static double fraction_done(const struct rnnd__meter *m,
     return fmin(fraction, 1);
 }
 
-static void describe(const struct rnnd__meter *m, const struct rnnd__progress_point *at,
-                     char *text, size_t size)
+/* The words of a bar or line, without the last `fewer` of these: loss, speed, time
+   left, update, learning rate. Returns their length. */
+static int describe(const struct rnnd__meter *m, const struct rnnd__progress_point *at,
+                    int fewer, char *text, size_t size)
 {
-    char speed[16], left[24], lr[32];
+    char speed[16], left[24];
     short_number(at->steps_per_s, speed);
     duration(time_left(m, at), left);
-    snprintf(lr, sizeof lr, "%.3g", at->lr);
-    snprintf(text, size,
-             "epoch %" PRId64 "/%" PRId64 "  update %" PRId64
-             "  loss %.4g  %s steps/s  ETA %s  lr %s",
-             at->epoch, at->epochs, at->update, at->loss, speed, left, lr);
+    char part[WORDS][40];
+    snprintf(part[0], sizeof *part, "  loss %.4g", at->loss);
+    snprintf(part[1], sizeof *part, "  %s steps/s", speed);
+    snprintf(part[2], sizeof *part, "  ETA %s", left);
+    snprintf(part[3], sizeof *part, "  update %" PRId64, at->update);
+    snprintf(part[4], sizeof *part, "  lr %.3g", at->lr);
+    int n = snprintf(text, size, "epoch %" PRId64 "/%" PRId64, at->epoch, at->epochs);
+    for (int i = 0; i < WORDS - fewer; i++)
+        n += snprintf(text + n, size - (size_t)n, "%s", part[i]);
+    return n;
 }
 
 /* ---- the bar */
@@ -136,12 +146,19 @@ static int draw_cells(double fraction, char text[CELLS + 16])
 
 static void draw(struct rnnd__meter *m, const struct rnnd__progress_point *at)
 {
-    char line[512], words[256];
-    int n = draw_cells(fraction_done(m, at), line);
-    describe(m, at, words, sizeof words);
-    snprintf(line + n, sizeof line - (size_t)n, "%s", words);
-    /* leaves a column free: a full line would wrap */
-    fprintf(stderr, "\r%.*s\033[K", terminal_width() - 1, line);
+    char cells[CELLS + 16] = "", words[256];
+    int room = terminal_width() - 1; /* a full line would wrap */
+    int n = draw_cells(fraction_done(m, at), cells);
+    int used = describe(m, at, 0, words, sizeof words);
+    /* Where it is too long, rate and update go first, then the bar itself, and the loss
+       last. */
+    for (int fewer = 1; n + used > room && fewer < WORDS; fewer++) {
+        if (fewer == DETAILS + 1)
+            n = 0;
+        if (n + used > room)
+            used = describe(m, at, fewer, words, sizeof words);
+    }
+    fprintf(stderr, "\r%.*s%.*s\033[K", n, cells, room, words);
     fflush(stderr);
     m->shown = true;
     m->drawn = rnnd__clock();
@@ -158,7 +175,8 @@ int rnnd__progress_begin(enum rnnd_progress kind,
                (kind == RNND_PROGRESS_AUTO && isatty(STDERR_FILENO));
     if (kind != RNND_PROGRESS_NONE) {
         RNND_TRY(RNND_NEW(&m, 1, "progress"));
-        *m = (struct rnnd__meter){bar, *work, rnnd__clock(), -1, false};
+        double now = rnnd__clock();
+        *m = (struct rnnd__meter){bar, *work, now, -1, now, false};
         on_terminal = bar ? m : NULL;
         rnnd__log_before(bar ? erase : NULL);
     }
@@ -174,24 +192,58 @@ void rnnd__progress_update(struct rnnd__meter *m, const struct rnnd__progress_po
     if (m->bar) {
         if (rnnd__clock() - m->drawn >= 0.2)
             draw(m, at);
-    } else if (logged) {
+    } else if (logged && rnnd__clock() - m->written >= LINE_SECONDS) {
         char line[256];
-        describe(m, at, line, sizeof line);
+        describe(m, at, 0, line, sizeof line);
         fprintf(stderr, "%s\n", line);
+        m->written = rnnd__clock();
     }
 }
 
-void rnnd__progress_valid(struct rnnd__meter *m, int64_t update, int64_t epoch,
-                          const struct rnnd_metrics *result)
+/* The result of a validation, at the end of a line. */
+static void put_valid(const struct rnnd_metrics *valid)
+{
+    if (!valid)
+        return;
+    fprintf(stderr, "  valid %.4g", valid->loss);
+    if (valid->metric)
+        fprintf(stderr, "  %s %.4g", valid->metric, valid->value);
+}
+
+void rnnd__progress_within(struct rnnd__meter *m, const struct rnnd__progress_point *at,
+                           const struct rnnd_metrics *valid)
 {
     if (!m)
         return;
     erase();
-    fprintf(stderr, "epoch %" PRId64 "  update %" PRId64 "  validation loss %.6g",
-            epoch, update, result->loss);
-    if (result->metric)
-        fprintf(stderr, "  %s %.6g", result->metric, result->value);
+    fprintf(stderr, "epoch %" PRId64 "/%" PRId64 "  update %" PRId64, at->epoch,
+            at->epochs, at->update);
+    put_valid(valid);
     putc('\n', stderr);
+    m->written = rnnd__clock();
+}
+
+void rnnd__progress_epoch(struct rnnd__meter *m, const struct rnnd__progress_point *at,
+                          const struct rnnd_metrics *valid)
+{
+    if (!m)
+        return;
+    char speed[16], left[24];
+    erase();
+    fprintf(stderr, "epoch %" PRId64 "/%" PRId64, at->epoch, at->epochs);
+    if (isfinite(at->loss))
+        fprintf(stderr, "  train %.4g", at->loss);
+    put_valid(valid);
+    if (isfinite(at->steps_per_s)) {
+        short_number(at->steps_per_s, speed);
+        fprintf(stderr, "  %s steps/s", speed);
+    }
+    if (at->epoch < at->epochs) {
+        duration(time_left(m, at), left);
+        fprintf(stderr, "  ETA %s", left);
+    }
+    putc('\n', stderr);
+    m->written = rnnd__clock();
 }
 
 void rnnd__progress_end(struct rnnd__meter *m)

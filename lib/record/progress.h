@@ -40,12 +40,19 @@ RNND_CHECKED int rnnd__progress_begin(enum rnnd_progress kind,
                                       const struct rnnd__progress_work *work,
                                       struct rnnd__meter **out);
 /* To be called after each update. A bar is redrawn at most five times a second; a
-   line is written where logged says that a train record was. */
+   line is written where logged says that a train record was, but not within ten
+   seconds of the last line. */
 void rnnd__progress_update(struct rnnd__meter *meter,
                            const struct rnnd__progress_point *at, bool logged);
-/* Writes the result of a validation as a line. */
-void rnnd__progress_valid(struct rnnd__meter *meter, int64_t update, int64_t epoch,
-                          const struct rnnd_metrics *result);
+/* Writes a line for a validation within an epoch. */
+void rnnd__progress_within(struct rnnd__meter *meter,
+                           const struct rnnd__progress_point *at,
+                           const struct rnnd_metrics *valid);
+/* Writes a line for an epoch that has ended; loss and speed of the point are those of
+   the epoch (NaN = none). valid: its validation; NULL = none. */
+void rnnd__progress_epoch(struct rnnd__meter *meter,
+                          const struct rnnd__progress_point *at,
+                          const struct rnnd_metrics *valid);
 /* Erases the bar and frees the meter. */
 void rnnd__progress_end(struct rnnd__meter *meter);
 

@@ -14,6 +14,7 @@
 
 #include "base/file.h"
 #include "base/status.h"
+#include "options/options.h"
 #include "record/chart.h"
 #include "record/metrics.h"
 
@@ -23,6 +24,8 @@ struct history {
     const char *name;
     /* the last of each; end NULL = the run has not ended */
     json_t *start, *end;
+    /* over all starts of the run that ended */
+    double seconds;
     /* arrays of all */
     json_t *train, *valid, *skip;
 };
@@ -41,6 +44,7 @@ static void keep(void *context, json_t *record)
     } else if (rnnd__metrics_is(record, "end")) {
         json_decref(h->end);
         h->end = json_incref(record);
+        h->seconds += json_number_value(json_object_get(record, "seconds"));
     } else if (rnnd__metrics_is(record, "train")) {
         json_array_append(h->train, record);
     } else if (rnnd__metrics_is(record, "valid")) {
@@ -61,7 +65,7 @@ static void clear(struct history *h)
 
 static int read_history(const char *run, struct history *h)
 {
-    *h = (struct history){run, NULL, NULL, json_array(), json_array(), json_array()};
+    *h = (struct history){run, NULL, NULL, 0, json_array(), json_array(), json_array()};
     RNND_TRY(rnnd__metrics_each(run, keep, h));
     if (!h->start)
         return rnnd__fail(RNND_EDATA, "%s/metrics.jsonl: has no start record", run);
@@ -100,17 +104,10 @@ static const json_t *best_of(const json_t *records)
     return best;
 }
 
-/* Metrics that a validation may report besides the loss. */
-static const char *const metrics[] = {"accuracy", "perplexity", "rmse", "nll"};
-enum { METRICS = sizeof metrics / sizeof *metrics };
-
-/* The one that a record has, or NULL. */
-static const char *metric_of(const json_t *record)
+/* The metric of a run's validations, NULL = none. */
+static const char *metric_of(const struct history *h)
 {
-    for (int i = 0; i < METRICS; i++)
-        if (json_object_get(record, metrics[i]))
-            return metrics[i];
-    return NULL;
+    return rnnd__metrics_name(last_of(h->valid));
 }
 
 /* ---- text */
@@ -169,8 +166,13 @@ static const char head[] =
     "tr + tr td { border-top: 1px solid #8884 }\n"
     ".n { text-align: right; font-variant-numeric: tabular-nums }\n"
     ".differs td { font-weight: bold }\n"
-    "figure { display: inline-block; margin: .5em 1em .5em 0; vertical-align: top }\n"
-    "svg { display: block } svg text { font-size: 11px; fill: currentColor }\n"
+    ".wide { overflow-x: auto } .wide td { white-space: nowrap }\n"
+    "figure { display: inline-block; width: 460px; max-width: 100%%; margin: .5em 1em "
+    ".5em 0; vertical-align: top }\n"
+    ".legend { font-size: 13px; margin-right: .8em; white-space: nowrap }\n"
+    "svg { display: block; width: 100%% } svg text { font-size: 11px; fill: "
+    "currentColor }\n"
+    "summary { cursor: pointer; margin: 1em 0 }\n"
     ".grid { stroke: #8884 } .curve { fill: none; stroke-width: 1.5 }\n"
     ".thin { stroke-width: 1; opacity: .55 }\n"
     "</style>\n";
@@ -200,14 +202,14 @@ static void put_result(FILE *out, const struct history *h, int number_of_run)
 {
     const json_t *train = last_of(h->train), *best = best_of(h->valid);
     const json_t *device = json_array_get(json_object_get(h->start, "devices"), 0);
-    const char *metric = metric_of(best);
+    const char *metric = rnnd__metrics_name(best);
     fprintf(out, "<tr><td style=\"color:%s\">&#9632;</td>",
             rnnd__chart_colour(number_of_run));
     put_cell(out, h->name);
     put_state(out, h);
     put_count(out, h->end ? integer(h->end, "updates") : integer(train, "update"));
     put_count(out, integer(train, "epoch"));
-    put_number(out, h->end ? number(h->end, "seconds") : NAN);
+    put_number(out, h->seconds > 0 ? h->seconds : NAN);
     put_number(out, number(train, "loss"));
     put_number(out, number(best, "loss"));
     if (metric && isfinite(number(best, metric)))
@@ -224,20 +226,38 @@ static void put_result(FILE *out, const struct history *h, int number_of_run)
 
 static void put_results(FILE *out, const struct history *h, int count)
 {
-    fputs("<table>\n<tr><th></th><th>run</th><th>status</th><th>updates</th>"
+    fputs("<div class=wide><table>\n<tr><th></th><th>run</th><th>status</th>"
+          "<th>updates</th>"
           "<th>epoch</th><th>seconds</th><th>training loss</th>"
           "<th>best validation loss</th><th>metric</th><th>at update</th>"
           "<th>skipped</th><th>ranks</th><th>device</th><th>parameters</th></tr>\n",
           out);
     for (int i = 0; i < count; i++)
         put_result(out, &h[i], i);
-    fputs("</table>\n", out);
+    fputs("</table></div>\n", out);
 }
 
 /* ---- curves */
 
+/* The caption of a chart: its title, and of several runs which curve is whose. */
+static void put_caption(FILE *out, const struct history *h, int count,
+                        const struct rnnd__chart *chart, const char *title)
+{
+    fprintf(out, "<figure><figcaption>%s", title);
+    for (int i = 0; count > 1 && i < count; i++) {
+        if (!rnnd__chart_has(chart, 2 * i) && !rnnd__chart_has(chart, 2 * i + 1))
+            continue;
+        fprintf(out, "%s<span class=legend><span style=\"color:%s\">&#9632;</span> ",
+                i ? "\n" : "<br>", rnnd__chart_colour(i));
+        put_text(out, h[i].name);
+        fputs("</span>", out);
+    }
+    fputs("</figcaption>\n", out);
+}
+
 /* One quantity of all runs, of the validations or of the training records; both: the
-   validations, and the training records as thin lines. */
+   validations, and the training records as thin lines. What never changes is not
+   drawn, but for losses and metrics. */
 static int put_chart(FILE *out, const struct history *h, int count, const char *title,
                      const char *key, bool valid, bool both)
 {
@@ -253,8 +273,14 @@ static int put_chart(FILE *out, const struct history *h, int count, const char *
                                          number(r, key));
             }
         }
-    if (status == 0)
+    bool any = false;
+    for (int i = 0; i < 2 * count; i++)
+        any |= rnnd__chart_has(chart, i);
+    if (status == 0 && any && (valid || !rnnd__chart_is_flat(chart))) {
+        put_caption(out, h, count, chart, title);
         rnnd__chart_put(chart, out);
+        fputs("</figure>\n", out);
+    }
     rnnd__chart_free(chart);
     return status;
 }
@@ -263,10 +289,15 @@ static int put_charts(FILE *out, const struct history *h, int count)
 {
     RNND_TRY(put_chart(out, h, count, "Loss: validation, training (thin)", "loss", true,
                        true));
-    for (int i = 0; i < METRICS; i++) {
+    for (int i = 0; i < count; i++) {
+        const char *metric = metric_of(&h[i]);
         char title[64];
-        snprintf(title, sizeof title, "Validation: %s", metrics[i]);
-        RNND_TRY(put_chart(out, h, count, title, metrics[i], true, false));
+        bool shown = false;
+        for (int j = 0; j < i && metric && !shown; j++)
+            shown = metric_of(&h[j]) && strcmp(metric_of(&h[j]), metric) == 0;
+        snprintf(title, sizeof title, "Validation: %s", metric ? metric : "");
+        if (metric && !shown)
+            RNND_TRY(put_chart(out, h, count, title, metric, true, false));
     }
     RNND_TRY(put_chart(out, h, count, "Learning rate", "lr", false, false));
     RNND_TRY(put_chart(out, h, count, "Gradient norm", "grad_norm", false, false));
@@ -283,13 +314,44 @@ static const json_t *option(const struct history *h, const char *name)
     return json_object_get(json_object_get(h->start, "config"), name);
 }
 
+static bool differs(const struct history *h, int count, const char *name)
+{
+    for (int i = 1; i < count; i++)
+        if (!json_equal(option(&h[i], name), option(&h[0], name)) &&
+            (option(&h[i], name) || option(&h[0], name)))
+            return true;
+    return false;
+}
+
+/* Whether a value is the default of that option. */
+static bool is_preset(const json_t *value, const char *name)
+{
+    const char *preset = rnnd__options_preset(name);
+    if (!preset)
+        return false;
+    if (json_is_boolean(value))
+        return json_is_true(value) == (strcmp(preset, "yes") == 0);
+    if (json_is_number(value)) {
+        char *end;
+        double number = strtod(preset, &end);
+        return !*end && json_number_value(value) == number;
+    }
+    return json_is_string(value) && strcmp(json_string_value(value), preset) == 0;
+}
+
+/* Whether an option differs between these runs or from the default. */
+static bool is_telling(const struct history *h, int count, const char *name)
+{
+    bool preset = true;
+    for (int i = 0; i < count; i++)
+        preset =
+            preset && (!option(&h[i], name) || is_preset(option(&h[i], name), name));
+    return !preset || differs(h, count, name);
+}
+
 static void put_option(FILE *out, const struct history *h, int count, const char *name)
 {
-    bool differs = false;
-    for (int i = 1; i < count; i++)
-        differs |= !json_equal(option(&h[i], name), option(&h[0], name)) &&
-                   (option(&h[i], name) || option(&h[0], name));
-    fputs(differs ? "<tr class=differs>" : "<tr>", out);
+    fputs(differs(h, count, name) ? "<tr class=differs>" : "<tr>", out);
     put_cell(out, name);
     for (int i = 0; i < count; i++) {
         const json_t *value = option(&h[i], name);
@@ -305,10 +367,12 @@ static void put_option(FILE *out, const struct history *h, int count, const char
     fputs("</tr>\n", out);
 }
 
-/* The options of the first run in their order, then those that only later runs have. */
-static void put_options(FILE *out, const struct history *h, int count)
+/* A table of the options that tell of these runs, or of the others: those of the first
+   run in their order, then those that only later runs have. */
+static void put_some_options(FILE *out, const struct history *h, int count,
+                             bool telling)
 {
-    fprintf(out, "<h2>Options</h2>\n<table>\n<tr><th></th>");
+    fputs("<div class=wide><table>\n<tr><th></th>", out);
     for (int i = 0; i < count; i++) {
         fputs("<th>", out);
         put_text(out, h[i].name);
@@ -323,11 +387,20 @@ static void put_options(FILE *out, const struct history *h, int count)
             bool shown = false;
             for (int j = 0; j < i; j++)
                 shown |= option(&h[j], name) != NULL;
-            if (!shown)
+            if (!shown && is_telling(h, count, name) == telling)
                 put_option(out, h, count, name);
         }
     }
-    fputs("</table>\n", out);
+    fputs("</table></div>\n", out);
+}
+
+static void put_options(FILE *out, const struct history *h, int count)
+{
+    fputs("<h2>Options</h2>\n", out);
+    put_some_options(out, h, count, true);
+    fputs("<details><summary>Options that have their default</summary>\n", out);
+    put_some_options(out, h, count, false);
+    fputs("</details>\n", out);
 }
 
 /* ---- the page */

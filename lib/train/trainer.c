@@ -8,6 +8,7 @@
  */
 #include "train/trainer.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -21,6 +22,9 @@
 /* Flags that ranks share with every update: a signal arrived, a checkpoint is due by
    time, a record could not be written. */
 enum { FLAG_STOP = 1, FLAG_SAVE = 2, FLAG_LOST = 4 };
+
+/* Train records of a run that leaves their number to the program, about. */
+enum { RECORDS = 200 };
 
 /* ---- one update */
 
@@ -88,7 +92,10 @@ static int validate_within(struct rnnd__trainer *t)
 {
     bool done;
     RNND_TRY(validate(t, &done));
-    return done ? keep_best(t) : 0;
+    if (!done)
+        return 0;
+    rnnd__trainer_report_within(t);
+    return keep_best(t);
 }
 
 /* Whether --valid-every requires a validation at this update that has not been made. */
@@ -130,7 +137,8 @@ static bool finished(const struct rnnd__trainer *t)
 static int after_update(struct rnnd__trainer *t, bool save)
 {
     int64_t every = t->opt->save_every;
-    bool logged = t->at.update % t->opt->log_every == 0;
+    bool logged =
+        t->at.update % t->log_every == 0 || rnnd__stepper_epoch_is_done(&t->step);
     rnnd__trainer_report_update(t, logged);
     if (logged)
         rnnd__trainer_report_train(t, false);
@@ -157,6 +165,7 @@ static int end_epoch(struct rnnd__trainer *t, bool save)
         return 0;
     t->at.epoch++;
     t->at.entry = 0;
+    rnnd__trainer_report_epoch(t, t->valid ? &t->last_valid : NULL);
     if (t->valid) {
         judge_epoch(t, t->last_valid.loss);
         RNND_TRY(keep_best(t));
@@ -166,10 +175,23 @@ static int end_epoch(struct rnnd__trainer *t, bool save)
     return due ? rnnd__trainer_save(t) : 0;
 }
 
+/* --log-every auto: so many updates that the run, with epochs like this one, leaves
+   about RECORDS records. Ranks and clocks take no part. */
+static int64_t updates_per_record(const struct rnnd__trainer *t)
+{
+    const struct rnnd_options *o = t->opt;
+    double updates = (double)o->epochs * (double)t->step.epoch_updates;
+    if (o->max_updates && (double)o->max_updates < updates)
+        updates = (double)o->max_updates;
+    int64_t every = (int64_t)fmin(ceil(updates / RECORDS), 1e15);
+    return o->log_every ? o->log_every : every > 0 ? every : 1;
+}
+
 static int run_epoch(struct rnnd__trainer *t)
 {
     bool due, save = false;
     RNND_TRY(rnnd_comm_agree(t->comm, rnnd__stepper_begin_epoch(&t->step)));
+    t->log_every = updates_per_record(t);
     if (validation_is_due(t)) /* a signal abandoned it before the run was resumed */
         RNND_TRY(validate_within(t));
     while (!rnnd__stepper_epoch_is_done(&t->step) && !finished(t)) {
@@ -243,21 +265,36 @@ static int leave(struct rnnd__trainer *t, int status)
     return rnnd__failure_restore(&end);
 }
 
+/* What this call came to; `first` is the update that it started from. */
+static struct rnnd_train_result result_of(const struct rnnd__trainer *t, int64_t first)
+{
+    const struct rnnd_options *o = t->opt;
+    struct rnnd_train_result out = {.updates = t->at.update,
+                                    .epochs = t->at.epoch,
+                                    .seconds = rnnd__clock() - t->started,
+                                    .idle = t->at.update == first,
+                                    .validated = t->validated,
+                                    .valid = t->last_valid};
+    bool all = t->at.epoch >= o->epochs;
+    bool full = o->max_updates && t->at.update >= o->max_updates;
+    out.end = all ? RNND_END_EPOCHS : full ? RNND_END_UPDATES : RNND_END_PATIENCE;
+    out.bound = all ? o->epochs : full ? o->max_updates : o->patience;
+    return out;
+}
+
 int rnnd_train(const struct rnnd_options *opt, struct rnnd_comm *comm,
                struct rnnd_train_result *out)
 {
     struct rnnd__trainer t = {.comm = comm};
     RNND_TRY(rnnd_options_init(&t.merged));
     int status = rnnd__trainer_open(&t, opt);
+    int64_t first = t.at.update;
     if (opt->trace)
         rnnd__timeline_start(true);
     if (status == 0)
         status = leave(&t, run(&t));
     rnnd__timeline_stop();
-    *out = (struct rnnd_train_result){.updates = t.at.update,
-                                      .seconds = rnnd__clock() - t.started,
-                                      .validated = t.validated,
-                                      .valid = t.last_valid};
+    *out = result_of(&t, first);
     rnnd__trainer_close(&t);
     return status;
 }

@@ -43,6 +43,13 @@ struct rnnd__trainer {
     struct rnnd__metrics_log *log;
     struct rnnd__tensorboard *board;
     struct rnnd__meter *meter;
+    /* updates between train records, in this epoch */
+    int64_t log_every;
+    /* rank 0: sums of the train records of this epoch; of those before the run was
+       resumed, only loss and targets */
+    struct {
+        double loss, targets, steps, seconds;
+    } epoch;
     /* steps of the whole run, for the meter */
     double steps_done;
     /* rank 0: a record that could not be written */
@@ -92,6 +99,12 @@ void rnnd__trainer_report_update(struct rnnd__trainer *t, bool logged);
    early because the run ends here, so the sums are kept for a resumed run. */
 void rnnd__trainer_report_train(struct rnnd__trainer *t, bool final);
 void rnnd__trainer_report_valid(struct rnnd__trainer *t, const struct rnnd_metrics *m);
+/* A line of progress for a validation within an epoch. */
+void rnnd__trainer_report_within(struct rnnd__trainer *t);
+/* A line of progress for the epoch that has just ended, which at.epoch counts. valid:
+   its validation; NULL = none. */
+void rnnd__trainer_report_epoch(struct rnnd__trainer *t,
+                                const struct rnnd_metrics *valid);
 void rnnd__trainer_report_skip(struct rnnd__trainer *t, const char *reason);
 void rnnd__trainer_report_save(struct rnnd__trainer *t, const char *path);
 void rnnd__trainer_report_end(struct rnnd__trainer *t, int status);

@@ -26,8 +26,22 @@ static double epoch_steps(const struct rnnd__trainer *t)
     return (double)(info->task == RNND_LM ? info->targets : info->steps);
 }
 
+/* The records of the epoch that a run was resumed in. */
+static void add_record(void *context, struct json_t *record)
+{
+    struct rnnd__trainer *t = context;
+    double loss, targets;
+    if (!rnnd__metrics_loss_of(record, epoch_number(t), &loss, &targets))
+        return;
+    t->epoch.loss += loss;
+    t->epoch.targets += targets;
+}
+
 static void begin_meter(struct rnnd__trainer *t)
 {
+    if (t->at.entry > 0 || t->at.entry_updates > 0)
+        rnnd__failure_keep(&t->lost,
+                           rnnd__metrics_each(t->opt->run_dir, add_record, t));
     t->steps_done = epoch_steps(t) * (double)t->at.epoch;
     struct rnnd__progress_work work = {.steps = epoch_steps(t) * (double)t->opt->epochs,
                                        .steps_done = t->steps_done,
@@ -157,8 +171,13 @@ void rnnd__trainer_report_train(struct rnnd__trainer *t, bool final)
         rnnd__failure_keep(&t->lost, rnnd__metrics_train(t->log, &record));
     if (t->board)
         draw_train(t, &record);
-    if (!final)
-        rnnd__train_state_clear_sums(&t->at);
+    if (final)
+        return;
+    t->epoch.loss += t->at.log_loss;
+    t->epoch.targets += t->at.log_targets;
+    t->epoch.steps += t->at.log_steps;
+    t->epoch.seconds += t->at.log_seconds;
+    rnnd__train_state_clear_sums(&t->at);
 }
 
 void rnnd__trainer_report_valid(struct rnnd__trainer *t, const struct rnnd_metrics *m)
@@ -169,7 +188,29 @@ void rnnd__trainer_report_valid(struct rnnd__trainer *t, const struct rnnd_metri
     rnnd__failure_keep(&t->lost, rnnd__metrics_valid(t->log, &record));
     if (t->board)
         draw_valid(t, &record);
-    rnnd__progress_valid(t->meter, record.update, record.epoch, m);
+}
+
+void rnnd__trainer_report_within(struct rnnd__trainer *t)
+{
+    struct rnnd__progress_point point = {.update = t->at.update,
+                                         .epoch = epoch_number(t),
+                                         .epochs = t->opt->epochs,
+                                         .steps = t->steps_done};
+    rnnd__progress_within(t->meter, &point, &t->last_valid);
+}
+
+void rnnd__trainer_report_epoch(struct rnnd__trainer *t,
+                                const struct rnnd_metrics *valid)
+{
+    struct rnnd__progress_point point = {
+        .update = t->at.update,
+        .epoch = t->at.epoch,
+        .epochs = t->opt->epochs,
+        .steps = t->steps_done,
+        .loss = t->epoch.targets > 0 ? t->epoch.loss / t->epoch.targets : NAN,
+        .steps_per_s = t->epoch.seconds > 0 ? t->epoch.steps / t->epoch.seconds : NAN};
+    rnnd__progress_epoch(t->meter, &point, valid);
+    memset(&t->epoch, 0, sizeof t->epoch);
 }
 
 void rnnd__trainer_report_skip(struct rnnd__trainer *t, const char *reason)

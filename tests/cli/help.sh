@@ -23,6 +23,11 @@ version() {
 
 version --version
 version --lr 3 --version
+version -V
+version eval -V
+prints help && cp "$work/out" "$work/help"
+prints -h
+cmp "$work/out" "$work/help" || fault "-h is not help"
 commands=$(prints help && sed -n '/^Commands/,/^$/s/^  \([a-z]*\) .*/\1/p' "$work/out")
 for word in train eval predict pack inspect export import info help; do
     case " $(echo "$commands" | tr '\n' ' ') " in
@@ -38,11 +43,13 @@ for command in $commands; do
     cp "$work/out" "$work/help"
     prints "$command" --help
     cmp "$work/out" "$work/help" || fault "help $command and $command --help differ"
+    prints "$command" -h
+    cmp "$work/out" "$work/help" || fault "$command -h and $command --help differ"
     shows "Usage: rnn_dist "
     [ "$(awk 'length > 80' "$work/help")" = "" ] || fault "help $command has long lines"
     prints help "$command" --list-options
     while read -r option; do
-        grep -q -- "^  --$option\( \|$\)" "$work/help" || fault "$command: no --$option"
+        grep -q -- "^  \(-., \)\?--$option\( \|$\)" "$work/help" || fault "$command: no --$option"
     done <"$work/out"
 done
 prints help train

@@ -18,6 +18,9 @@ refuses() {
 refuses 2 "no command and no options; see rnn_dist help"
 refuses 2 "unknown command trian; did you mean train?" trian
 refuses 2 "unknown command x.h5; see rnn_dist help" x.h5
+data file task=classify outputs=2 lengths=2,3
+refuses 2 "$work/file.h5 is a file, not a command; to train on it: --data $work/file.h5" \
+    "$work/file.h5" --hidden 5
 refuses 2 "train needs --data FILE; see rnn_dist help train" train
 refuses 2 "train needs --data FILE; see rnn_dist help train" --hidden 5
 refuses 2 "train: unexpected operand x; see rnn_dist help train" train --data d x
@@ -32,6 +35,17 @@ refuses 2 "unknown option --hiden; did you mean --hidden?" train --hiden=5 --dat
 refuses 2 "unknown option --hid; did you mean --hidden?" --hid 5
 refuses 2 "unknown option --colour" --colour red
 refuses 2 "unknown option -x; options begin with --" -x
+refuses 2 "unknown option --batch-size; did you mean --batch?" --data d --batch-size 4
+refuses 2 "unknown option --learning_rate; did you mean --lr?" --data d --learning_rate=4
+refuses 2 "unknown option --num-layers; did you mean --layers?" --data d --num-layers 2
+refuses 2 "unknown option --output; did you mean --out?" predict m --data d --output p
+refuses 2 "unknown option -n; a number of ranks is for mpirun: mpirun -np N rnn_dist ..." -n 4
+refuses 2 "unknown option -qq; options begin with --" --data d -qq
+refuses 2 "unknown option -q; options begin with --" pack -q csv a b
+refuses 2 "--out needs a value: FILE" predict m --data d -o
+refuses 2 "--batch is an option of train, eval, predict, verify, bench and info, not of sample" \
+    sample m --batch 4
+refuses 2 '--log-every must be auto or an integer (N >= 1), not "often"' --data d --log-every often
 refuses 2 "--lr needs a value: X" --data d --lr
 refuses 2 "--data needs a value: FILE" --data ""
 refuses 2 "--data needs a value: FILE" --data --normalize

@@ -5,7 +5,8 @@
 
 data class task=classify outputs=3 lengths="$(lengths 40 1 15)"
 data text task=lm vocab=9 lengths="$(lengths 40 0 20)"
-train "a&b<c" 1 --data "$work/class.h5" --valid "$work/class.h5" --hidden 5 --epochs 3
+train "a&b<c" 1 --data "$work/class.h5" --valid "$work/class.h5" --hidden 5 --epochs 3 \
+    --lr-schedule cosine
 train two 1 --data "$work/class.h5" --valid "$work/class.h5" --hidden 6 --epochs 2
 train text 1 --data "$work/text.h5" --hidden 6 --embed 6 --epochs 1
 page=$work/page.html
@@ -32,13 +33,34 @@ holds "a&amp;b&lt;c" "<td>done</td>" "Validation: accuracy" "Learning rate" "Gra
     "$(printf '<td class=n>%.6g</td>' "${best% *}")" \
     "$(printf 'accuracy %.6g' "${best#* }")" "<td>hidden</td><td class=n>5</td>"
 lacks "a&b<c" "perplexity" "class=differs"
-# Every curve that is opened is drawn: a path for each run and quantity.
-[ "$(grep -c '^<path class="curve' "$page")" = 8 ] || fault "curves: $(grep -c curve "$page")"
+# Every curve that is opened is drawn: a path for each run and quantity, but none for the load
+# of one rank, which never changes.
+lacks "Load imbalance" "class=legend"
+[ "$(grep -c '^<path class="curve' "$page")" = 7 ] || fault "curves: $(grep -c curve "$page")"
 
 # Several runs, also under mpirun: what differs stands out.
 expect 0 2 report "$work/a&b<c" "$work/two" "$work/text" --out "$page"
 holds "<tr class=differs><td>hidden</td><td class=n>5</td><td class=n>6</td>" \
-    "<tr class=differs><td>epochs</td>" "<tr><td>seed</td>" "Validation: accuracy"
+    "<tr class=differs><td>epochs</td>" "<tr><td>seed</td>" "Validation: accuracy" \
+    "&#9632;</span> $(echo "$work/two")</span>"
+# What is not as by default comes first; the rest is folded.
+sed '/<details>/,$d' "$page" >"$work/first"
+for name in hidden epochs data; do
+    grep -q "<td>$name</td>" "$work/first" || fault "$name is not among the first"
+done
+if grep -q "<td>seed</td>" "$work/first"; then fault "the default of seed is not folded"; fi
+
+# A run in two parts took the seconds of both; a single record is a dot.
+train parts 1 --data "$work/class.h5" --hidden 5 --epochs 1
+expect 0 1 train --run-dir "$work/parts" --resume --epochs 2
+[ "$(table parts end seconds | wc -l)" = 2 ] || fault "no two ends"
+seconds=$(table parts end seconds | awk '{ n += $1 } END { printf "%.6g", n }')
+expect 0 1 report "$work/parts" -o "$page"
+holds "<td class=n>$seconds</td>"
+train single 1 --data "$work/class.h5" --hidden 5 --max-updates 1
+expect 0 1 report "$work/single" -o "$page"
+[ "$(grep -c '^<circle' "$page")" = 1 ] || fault "dots: $(grep -c '<circle' "$page")"
+expect 0 2 report "$work/a&b<c" "$work/two" "$work/text" --out "$page"
 
 # What is open or broken: no end record, half a line, a value that is no number.
 mkdir "$work/open"

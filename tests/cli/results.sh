@@ -17,9 +17,11 @@ run_train() {
 # ---- train
 run_train --run-dir "$work/run"
 [ ! -s "$work/out" ] || fault "train prints $(cat "$work/out")"
-said "validation loss" "finished at update 6 after" "see $work/run"
+said "finished: 2 of 2 epochs; best validation loss" "(accuracy" "6 updates" "see $work/run"
 run_train --run-dir "$work/quiet" --progress none
 [ ! -s "$work/err" ] || fault "--progress none says $(cat "$work/err")"
+run_train --run-dir "$work/q" -q
+[ ! -s "$work/err" ] || fault "-q says $(cat "$work/err")"
 
 run_train --run-dir "$work/json" --json --progress none
 [ "$(wc -l <"$work/out")" = 1 ] || fault "--json prints $(cat "$work/out")"

@@ -13,7 +13,7 @@ fault() {
 # on_page COMMAND: the options that its page explains.
 on_page() {
     page=${srcdir:?}/man/rnn_dist-$1.1.in
-    sed -n 's/^\.It Fl -\([a-z0-9-]*\).*/\1/p' "$page" | grep -vx 'help\|version'
+    sed -n 's/^\.It Fl \(.* , Fl \)\?-\([a-z0-9-]*\).*/\2/p' "$page" | grep -vx 'help\|version'
     if [ "$1" != train ] && grep -q '^\.O.* train options' "$page"; then
         on_page train
     fi

@@ -92,7 +92,7 @@ START_TEST(defaults_are_those_of_the_contract)
     ck_assert(opt.save_minutes == 10);
     ck_assert_int_eq(opt.keep, 3);
     ck_assert_int_eq(opt.seed, 1);
-    ck_assert_int_eq(opt.log_every, 100);
+    ck_assert_int_eq(opt.log_every, 0); /* auto */
     ck_assert_int_eq(opt.vocab_size, 10000);
     ck_assert_ptr_null(opt.data);
     for (int i = 0; i < OPT_COUNT; i++)
@@ -854,7 +854,11 @@ START_TEST(every_option_is_in_help_list_and_completion)
         for (int i = 0; i < OPT_COUNT; i++) {
             const struct rnnd__option *option = &rnnd__options[i];
             char row[64], line[64], word[64];
-            snprintf(row, sizeof row, "\n  --%s ", option->name);
+            const char *letter = i == OPT_help      ? "-h, "
+                                 : i == OPT_version ? "-V, "
+                                 : i == OPT_out     ? "-o, "
+                                                    : "";
+            snprintf(row, sizeof row, "\n  %s--%s ", letter, option->name);
             snprintf(line, sizeof line, "%s\n", option->name);
             snprintf(word, sizeof word, "--%s ", option->name);
             bool taken = option->commands & 1u << bit;

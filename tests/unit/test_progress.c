@@ -32,8 +32,8 @@ static const struct rnnd__progress_point point = {30,       1,     4,    600,
 static const struct rnnd__progress_work unknown = {0}, known = {.steps = 1200};
 static const struct rnnd_metrics result = {0.5, 7, "accuracy", 0.25};
 
-/* Two updates and a validation, reported into the file err. Returns whether there is
-   a meter. */
+/* Two updates, a validation and the ends of two epochs, reported into the file err.
+   Returns whether there is a meter. */
 static bool report(enum rnnd_progress kind, const struct rnnd__progress_work *work)
 {
     struct rnnd__meter *meter;
@@ -42,7 +42,12 @@ static bool report(enum rnnd_progress kind, const struct rnnd__progress_work *wo
     int status = rnnd__progress_begin(kind, work, &meter);
     rnnd__progress_update(meter, &point, false);
     rnnd__progress_update(meter, &point, true);
-    rnnd__progress_valid(meter, 30, 1, &result);
+    rnnd__progress_within(meter, &point, &result);
+    rnnd__progress_epoch(meter, &point, &result);
+    struct rnnd__progress_point last = point;
+    last.epoch = last.epochs;
+    last.loss = last.steps_per_s = NAN;
+    rnnd__progress_epoch(meter, &last, NULL);
     rnnd__progress_end(meter);
     release();
     fclose(file);
@@ -55,8 +60,9 @@ START_TEST(lines_where_there_is_no_terminal)
     ck_assert(report(RNND_PROGRESS_AUTO, &unknown));
     ck_assert_str_eq(
         content("err"),
-        "epoch 1/4  update 30  loss 0.1235  12.3k steps/s  ETA ?  lr 0.001\n"
-        "epoch 1  update 30  validation loss 0.5  accuracy 0.25\n");
+        "epoch 1/4  update 30  valid 0.5  accuracy 0.25\n"
+        "epoch 1/4  train 0.1235  valid 0.5  accuracy 0.25  12.3k steps/s  ETA ?\n"
+        "epoch 4/4\n");
 }
 END_TEST
 
@@ -104,7 +110,7 @@ START_TEST(a_bar_on_a_terminal)
     release();
     must(status);
     const char *seen = seen_on_terminal(slave);
-    static const char bar[] = "\r[======>     ]  50%  epoch 1/4  update 30  ";
+    static const char bar[] = "\r[======>     ]  50%  epoch 1/4  loss 0.1235  ";
     ck_assert_msg(!strncmp(seen, bar, strlen(bar)), "%s", seen);
     ck_assert_ptr_nonnull(strstr(seen, "\033[K\r\033[Krnn_dist: news\r\n"));
     ck_assert_ptr_null(strstr(strstr(seen, "news"), "epoch")); /* it was gone by then */
@@ -126,6 +132,9 @@ START_TEST(the_bar_never_wraps)
         size_t length = strcspn(bar, "\033");
         ck_assert_msg(length < width && length > 0, "%zu in %d: %s", length, width,
                       bar);
+        /* the loss stays longest; the bar goes before it, but not at 80 columns */
+        ck_assert_msg(width < 25 || strstr(bar, "loss 0.1235"), "%d: %s", width, bar);
+        ck_assert_msg(*bar == '[' ? width > 50 : width < 80, "%d: %s", width, bar);
     }
 }
 END_TEST
@@ -141,7 +150,7 @@ static void check_seconds(const struct rnnd__progress_work *work,
     double begun = rnnd__clock();
     int status = rnnd__progress_begin(RNND_PROGRESS_LINES, work, &meter);
     usleep(100000);
-    rnnd__progress_update(meter, at, true);
+    rnnd__progress_epoch(meter, at, NULL);
     double most = rnnd__clock() - begun;
     rnnd__progress_end(meter);
     release();
@@ -197,7 +206,7 @@ START_TEST(a_bar_to_a_bound)
     rnnd__progress_end(meter);
     release();
     must(status);
-    static const char bar[] = "\r[=========>  ]  75%  epoch 1/4  update 30  ";
+    static const char bar[] = "\r[=========>  ]  75%  epoch 1/4  loss 0.1235  ";
     const char *seen = seen_on_terminal(slave);
     ck_assert_msg(!strncmp(seen, bar, strlen(bar)), "%s", seen);
 }
