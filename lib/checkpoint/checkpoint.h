@@ -22,8 +22,8 @@ RNND_CHECKED int rnnd__checkpoint_save(const char *path, struct rnnd_model *mode
    another tool lacks is 0 or "". out->config is malloc'ed and freed by the caller. */
 RNND_CHECKED int rnnd__checkpoint_read_info(const char *path,
                                             struct rnnd_checkpoint_info *out);
-/* The names in a checkpoint, HDF5 or safetensors, and the task of its model, RNND_NO_TASK
-   where it says none; out is empty, or cleared by the caller. EFILE, EDATA, EUSAGE as
+/* The names in a checkpoint, HDF5 or safetensors, and the task of its model,
+   RNND_NO_TASK where it says none. Clear *out after success. EFILE, EDATA, EUSAGE as
    rnnd__checkpoint_init(). */
 RNND_CHECKED int rnnd__checkpoint_read_names(const char *path, struct rnnd__names *out,
                                              enum rnnd_task *task);

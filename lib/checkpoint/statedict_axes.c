@@ -1,8 +1,8 @@
 /*
  * statedict_axes.c - names of features, tokens and classes in a file with a model.
  *
- * A checkpoint has them as arrays of strings, an exported file as JSON lists. The tokens
- * of a language model are its classes, and are stored as such.
+ * A checkpoint has them as arrays of strings, an exported file as JSON lists. The
+ * tokens of a language model are its classes, and are stored as such.
  */
 #include <jansson.h>
 #include <stdlib.h>

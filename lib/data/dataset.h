@@ -98,7 +98,7 @@ struct rnnd_dataset {
        where they have no names */
     int64_t *token_uses, *class_uses;
     struct rnnd__dataset_match match;
-    /* rows of the file that are wider than the model's, on their way from disk; owned */
+    /* rows of the file, wider than the model's, on their way from disk; owned */
     void *wide;
     size_t wide_room;
 };

@@ -3,8 +3,8 @@
  * by their names.
  *
  * Where both sides have names, names decide; else numbers do, and the counts must be
- * equal, which rnnd_model_accepts() checks. Arrays in memory are changed once; rows from
- * disk as they are read.
+ * equal, which rnnd_model_accepts() checks. Arrays in memory are changed once; rows
+ * from disk as they are read.
  */
 #include "data/dataset_names.h"
 
