@@ -33,31 +33,6 @@ static int check_name(const char *path)
 
 /* ---- names of classes or tokens */
 
-static const char *text_of(const struct rnnd_dataset *data, bool tokens, int64_t k)
-{
-    return tokens ? rnnd_dataset_token(data, k) : rnnd_dataset_class(data, k);
-}
-
-static int take_texts(struct rnnd_model *model, const struct rnnd_dataset *data,
-                      bool tokens)
-{
-    const char *path = rnnd_dataset_info(data)->path;
-    int64_t outputs = rnnd_model_spec(model)->outputs, count = 0;
-    const char **text = NULL;
-    while (text_of(data, tokens, count))
-        count++;
-    if (count != outputs)
-        return rnnd__fail(RNND_EDATA, "%s: has %lld %s, but the model has %lld outputs",
-                          path, (long long)count, tokens ? "tokens" : "classes",
-                          (long long)outputs);
-    RNND_TRY(RNND_NEW(&text, count, "classes"));
-    for (int64_t k = 0; k < count; k++)
-        text[k] = text_of(data, tokens, k);
-    int status = rnnd_model_set_classes(model, text, count);
-    free(text);
-    return status;
-}
-
 static int name_outputs(struct rnnd_model *model, const struct rnnd_options *opt)
 {
     enum rnnd_task task = rnnd_model_spec(model)->task;
@@ -73,7 +48,10 @@ static int name_outputs(struct rnnd_model *model, const struct rnnd_options *opt
     if (!path)
         return 0;
     RNND_TRY(rnnd_dataset_open(path, &data));
-    int status = take_texts(model, data, tokens);
+    int status = rnnd_model_take_names(model, data, RNND_AXIS_CLASS);
+    if (status == 0 && !rnnd_model_class(model, 0))
+        status = rnnd__fail(RNND_EDATA, "%s: has no names of %s", path,
+                            tokens ? "tokens" : "classes");
     rnnd_dataset_close(data);
     return status;
 }

@@ -45,8 +45,7 @@ static int open_model(struct bin_scorer *s, const struct rnnd_options *opt,
 static int open_data(struct bin_scorer *s, bool targets)
 {
     RNND_TRY(rnnd_dataset_open(s->opt.data, &s->data));
-    return rnnd_model_accepts(rnnd_model_spec(s->model), rnnd_dataset_info(s->data),
-                              targets);
+    return rnnd_model_match(s->model, s->data, targets, false);
 }
 
 int bin_scorer_open(struct bin_scorer *s, const struct rnnd_options *opt,

@@ -1,6 +1,7 @@
 # lib/local.mk - the library: every room, and the kernels of kernels/local.mk.
 lib_LIBRARIES += librnn_dist.a
-include_HEADERS += lib/rnn_dist.h lib/rnn_dist_enums.h lib/rnn_dist_options.h
+include_HEADERS += lib/rnn_dist.h lib/rnn_dist_data.h lib/rnn_dist_enums.h \
+	lib/rnn_dist_options.h
 
 # automake does not see that these are objects to build first.
 librnn_dist_a_LIBADD =
@@ -14,6 +15,8 @@ librnn_dist_a_SOURCES = \
 	lib/base/list.h \
 	lib/base/log.c \
 	lib/base/log.h \
+	lib/base/names.c \
+	lib/base/names.h \
 	lib/base/random.h \
 	lib/base/signals.c \
 	lib/base/signals.h \
@@ -33,6 +36,7 @@ librnn_dist_a_SOURCES = \
 	lib/checkpoint/safetensors_write.c \
 	lib/checkpoint/statedict.c \
 	lib/checkpoint/statedict.h \
+	lib/checkpoint/statedict_axes.c \
 	lib/checkpoint/statedict_hdf.c \
 	lib/checkpoint/statedict_names.c \
 	lib/checkpoint/statedict_spec.c \
@@ -56,6 +60,8 @@ librnn_dist_a_SOURCES = \
 	lib/data/dataset.c \
 	lib/data/dataset.h \
 	lib/data/dataset_check.c \
+	lib/data/dataset_names.c \
+	lib/data/dataset_names.h \
 	lib/data/plan.c \
 	lib/data/plan.h \
 	lib/data/prefetch.c \
@@ -104,6 +110,7 @@ librnn_dist_a_SOURCES = \
 	lib/model/loss_sums.c \
 	lib/model/model.c \
 	lib/model/model.h \
+	lib/model/names.c \
 	lib/model/params.c \
 	lib/model/params.h \
 	lib/model/passes.c \

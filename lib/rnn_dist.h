@@ -1,8 +1,8 @@
 /*
  * rnn_dist.h - the public interface of librnn_dist, in the order in which data flows:
  *
- *   options, communicator, back end, data set, plan, batch, model, gradient sums,
- *   optimizer, checkpoint, trainer, evaluation.
+ *   options, communicator, back end, data set, plan, batch (rnn_dist_data.h), model,
+ *   gradient sums, optimizer, checkpoint, trainer, evaluation.
  *
  * Errors. Functions return 0 or a negative enum rnnd_status; rnnd_status_detail() then
  * says what was wrong, where, and what would be right. Any function that allocates can
@@ -27,14 +27,11 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "rnn_dist_enums.h"
-#include "rnn_dist_options.h"
+#include "rnn_dist_data.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
-
-#define RNND_CHECKED __attribute__((warn_unused_result))
 
 /* ---- status */
 
@@ -128,135 +125,6 @@ int rnnd_backend_devices(char why[256]);
 void rnnd_backend_explain(struct rnnd_backend *be, enum rnnd_cell cell, int64_t hidden,
                           int64_t sequences, char text[160]);
 
-/* ---- data set */
-
-struct rnnd_dataset;
-
-struct rnnd_dataset_info {
-    const char *path;
-    enum rnnd_task task;
-    /* steps in total, and of the longest sequence */
-    int64_t sequences, steps, longest;
-    /* I, 0 for tokens; V, 0 for features */
-    int64_t inputs, vocab;
-    /* O: classes, values, or V for lm; 0 without a task */
-    int64_t outputs;
-    /* number of targets in the whole set */
-    int64_t targets;
-    /* hash of contents and shape */
-    uint64_t fingerprint;
-};
-
-/* Opens a data file and checks all of it. EFILE: it cannot be opened; EDATA: objects,
-   offsets, ranges or values are wrong (the message names file, object and index). */
-RNND_CHECKED int rnnd_dataset_open(const char *path, struct rnnd_dataset **out);
-void rnnd_dataset_close(struct rnnd_dataset *data);
-const struct rnnd_dataset_info *rnnd_dataset_info(const struct rnnd_dataset *data);
-/* [sequences+1]: sequence i is steps offsets[i] .. offsets[i+1]-1. */
-const int64_t *rnnd_dataset_offsets(const struct rnnd_dataset *data);
-/* Reads steps first .. first+count-1 into out: float [count,I] or int32_t [count].
-   EFILE, EDATA: they cannot be read. */
-RNND_CHECKED int rnnd_dataset_inputs(struct rnnd_dataset *data, int64_t first,
-                                     int64_t count, void *out);
-/* Reads targets first .. first+count-1 (of sequences or of steps, by the task) into
-   out: int32_t [count] for classes, else float [count,O]. Not for lm or unlabelled
-   data. EFILE, EDATA: they cannot be read. */
-RNND_CHECKED int rnnd_dataset_targets(struct rnnd_dataset *data, int64_t first,
-                                      int64_t count, void *out);
-/* Whether all values are in memory; large sets are read in slices. */
-bool rnnd_dataset_in_memory(const struct rnnd_dataset *data);
-/* Starts to fetch these steps, unless they are in memory, and does not wait. */
-void rnnd_dataset_prefetch(struct rnnd_dataset *data, int64_t first, int64_t count);
-/* Names from the file: NULL where it has none, or where the index is out of range. */
-const char *rnnd_dataset_name(const struct rnnd_dataset *data, int64_t sequence);
-const char *rnnd_dataset_class(const struct rnnd_dataset *data, int64_t label);
-const char *rnnd_dataset_token(const struct rnnd_dataset *data, int64_t token);
-/* Mean and population standard deviation (1 instead of 0) of each feature over all
-   steps, each [I]. EFILE, EDATA: they cannot be read. */
-RNND_CHECKED int rnnd_dataset_moments(struct rnnd_dataset *data, float *mean,
-                                      float *std);
-/* Whether targets belong to steps rather than sequences. */
-bool rnnd_task_is_stepwise(enum rnnd_task task);
-const char *rnnd_task_name(enum rnnd_task task);
-
-/* ---- plan */
-
-/* Which sequences make up which update: a pure function of seed, epoch, lengths and
-   batch options, independent of ranks and clocks. An entry of the plan is one batch of
-   all ranks together. */
-struct rnnd_plan;
-
-struct rnnd_plan_options {
-    uint64_t seed;
-    bool shuffle;
-    /* batches per pool that is sorted by length */
-    int64_t bucket;
-    /* sequences per update; 0: batch_tokens steps per update */
-    int64_t batch, batch_tokens;
-};
-
-/* The plan options among the training options. */
-struct rnnd_plan_options rnnd_plan_options_of(const struct rnnd_options *opt);
-
-/* offsets [sequences+1] is borrowed. EDATA: too many sequences. */
-RNND_CHECKED int rnnd_plan_new(const int64_t *offsets, int64_t sequences,
-                               const struct rnnd_plan_options *opt,
-                               struct rnnd_plan **out);
-void rnnd_plan_free(struct rnnd_plan *plan);
-/* Lays out an epoch (0, 1, ...), replacing the entries of the previous one. */
-void rnnd_plan_epoch(struct rnnd_plan *plan, int64_t epoch);
-int64_t rnnd_plan_entries(const struct rnnd_plan *plan);
-/* The sequences of an entry: *ids [*count], valid until the next epoch. */
-void rnnd_plan_entry(const struct rnnd_plan *plan, int64_t entry, const int32_t **ids,
-                     int64_t *count);
-
-/* Shards sequences of the given length [count] over ranks: the longest first, each to
-   the rank with the least load, by an integer cost. mine [count] receives the positions
-   that `rank` gets, by falling cost, *n their number, and *straggler the load
-   imbalance: the largest load over the mean. The same result on every rank. */
-RNND_CHECKED int rnnd_plan_shard(const int64_t *length, int64_t count, int ranks,
-                                 int rank, int32_t *mine, int64_t *n,
-                                 double *straggler);
-
-/* ---- batch */
-
-/* A piece of a sequence: steps begin .. begin+length-1 of the data set. */
-struct rnnd_piece {
-    /* key of the dropout masks: sequence, or lane of a stream */
-    int64_t id;
-    int64_t begin, length;
-    /* the sequence whose label it has; -1 for lanes */
-    int64_t sequence;
-};
-
-/* A packed batch: time-major, sequences by falling length, without padding. */
-struct rnnd_batch;
-
-/* Upper bounds of a batch: sequences, steps of the longest, packed rows. */
-struct rnnd_limits {
-    int64_t sequences, steps, rows;
-};
-
-/* mean, std [I], borrowed: features are normalized by them on loading; NULL: features
-   are used as they are. targets: whether to load targets too. */
-RNND_CHECKED int rnnd_batch_new(struct rnnd_backend *be, struct rnnd_dataset *data,
-                                bool targets, const float *mean, const float *std,
-                                struct rnnd_batch **out);
-void rnnd_batch_free(struct rnnd_batch *batch);
-/* Allocates for batches up to these limits; loading then allocates nothing. */
-RNND_CHECKED int rnnd_batch_reserve(struct rnnd_batch *batch,
-                                    const struct rnnd_limits *limits);
-/* Reads and packs piece [count], which must be sorted by falling length. first is the
-   position of their first step within the sequence or stream, the same for all. lm with
-   targets: a piece of n steps reads n+1 tokens, the last one only as a target. EFILE,
-   EDATA: data cannot be read; EUSAGE: more rows than INT32_MAX. */
-RNND_CHECKED int rnnd_batch_load(struct rnnd_batch *batch,
-                                 const struct rnnd_piece *piece, int64_t count,
-                                 int64_t first);
-/* The same for whole sequences ids [count], in any order. */
-RNND_CHECKED int rnnd_batch_load_sequences(struct rnnd_batch *batch, const int32_t *ids,
-                                           int64_t count);
-
 /* ---- model */
 
 struct rnnd_model;
@@ -298,11 +166,28 @@ struct rnnd_backend *rnnd_model_backend(const struct rnnd_model *model);
 /* Sets initial values, distributed as PyTorch's. The same seed gives the same bits on
    any number of ranks and on any device. */
 RNND_CHECKED int rnnd_model_init(struct rnnd_model *model, uint64_t seed);
-/* Names of the classes (lm: of the tokens), stored with the model; NULL if it has none.
-   set_classes copies text [O]; NULL or another count than O removes the names. */
+/* Names that are stored with the model; NULL if it has none. The classes of a language
+   model are its tokens. set_names copies text [count], one for each feature, token or
+   output; NULL removes the names. EDATA: another count, or a name listed twice. */
+const char *rnnd_model_feature(const struct rnnd_model *model, int64_t feature);
+const char *rnnd_model_token(const struct rnnd_model *model, int64_t token);
 const char *rnnd_model_class(const struct rnnd_model *model, int64_t k);
-RNND_CHECKED int rnnd_model_set_classes(struct rnnd_model *model,
-                                        const char *const *text, int64_t count);
+RNND_CHECKED int rnnd_model_set_names(struct rnnd_model *model, enum rnnd_axis axis,
+                                      char *const *text, int64_t count);
+/* Gives the model the names of an axis of a data set, if it has any. EDATA: their
+   number is another than the model's. */
+RNND_CHECKED int rnnd_model_take_names(struct rnnd_model *model,
+                                       const struct rnnd_dataset *data,
+                                       enum rnnd_axis axis);
+/* Numbers the features, tokens and, if targets, classes of a data set as the model
+   does, by their names, and then checks it as rnnd_model_accepts() does. What has no
+   names on either side keeps its numbers. Features that the model does not know are
+   left out; unknown tokens become "<unk>". Targets of unknown classes fail if strict,
+   else they are ignored and counted in info->unknown_targets. Warnings name what was
+   left out. EDATA: features are missing, or tokens are unknown and there is no "<unk>";
+   or the data set does not fit. */
+RNND_CHECKED int rnnd_model_match(const struct rnnd_model *model,
+                                  struct rnnd_dataset *data, bool targets, bool strict);
 /* Number of trained parameters; a tied matrix counts once. */
 int64_t rnnd_model_parameters(const struct rnnd_model *model);
 /* input.mean and input.std [I], to be written before training with normalize; NULL

@@ -7,7 +7,7 @@
  *   /optimizer/MOMENT/NAME    moments under the same names; /optimizer/step
  *   /state/...                position, schedule, sums of the train record under way,
  *                             carried states
- *   /classes                  names of classes, or tokens
+ *   /classes /vocab /features names of classes, tokens and features
  *
  * Every array has a checksum, and so has the file. Files of other tools may have
  * less: a model needs the arrays and a task, resuming needs everything.
@@ -19,6 +19,7 @@
 
 #include "base/log.h"
 #include "base/status.h"
+#include "base/task.h"
 #include "checkpoint/statedict.h"
 #include "device/device.h"
 #include "hdf/hdf.h"
@@ -191,20 +192,6 @@ static int load_optimizer(struct rnnd__hdf *f, const struct rnnd__params *par,
 
 /* ---- saving */
 
-static int save_classes(struct rnnd__hdf *f, const struct rnnd_model *model)
-{
-    int64_t count = rnnd_model_spec(model)->outputs;
-    const char **text = NULL;
-    if (!rnnd_model_class(model, 0))
-        return 0;
-    RNND_TRY(RNND_NEW(&text, count, "classes"));
-    for (int64_t k = 0; k < count; k++)
-        text[k] = rnnd_model_class(model, k);
-    int status = rnnd__hdf_write_strings(f, "/classes", text, count);
-    free(text);
-    return status;
-}
-
 /* input.mean and input.std, beside the parameters. */
 static int save_normalization(struct rnnd__hdf *f, struct rnnd_model *model)
 {
@@ -245,7 +232,7 @@ static int save_all(struct rnnd__hdf *f, struct rnnd_model *model,
     RNND_TRY(save_attributes(f, model, opt, state));
     RNND_TRY(save_arena(f, par, "/model", par->value));
     RNND_TRY(save_normalization(f, model));
-    RNND_TRY(save_classes(f, model));
+    RNND_TRY(rnnd__statedict_write_axes(f, model));
     if (!state)
         return 0;
     RNND_TRY(save_optimizer(f, par, optim));
@@ -313,6 +300,21 @@ int rnnd__checkpoint_init(const char *path, struct rnnd_model *model)
         status = rnnd__statedict_load(&sd, model);
     rnnd__statedict_close(&sd);
     return status;
+}
+
+int rnnd__checkpoint_read_names(const char *path, struct rnnd__names *out,
+                                enum rnnd_task *task)
+{
+    struct rnnd__statedict sd;
+    enum rnnd_task found = RNND_NO_TASK;
+    RNND_TRY(rnnd__statedict_open(path, &sd));
+    if (sd.task && !rnnd__task_find(sd.task, &found))
+        found = RNND_NO_TASK;
+    int status = rnnd__names_copy(out, &sd.names);
+    rnnd__statedict_close(&sd);
+    RNND_TRY(status);
+    *task = found;
+    return 0;
 }
 
 /* What a file of another tool lacks is 0 or "". */

@@ -8,6 +8,7 @@
 #ifndef RNND_CHECKPOINT_H
 #define RNND_CHECKPOINT_H
 
+#include "base/names.h"
 #include "checkpoint/train_state.h"
 #include "rnn_dist.h"
 
@@ -21,6 +22,11 @@ RNND_CHECKED int rnnd__checkpoint_save(const char *path, struct rnnd_model *mode
    another tool lacks is 0 or "". out->config is malloc'ed and freed by the caller. */
 RNND_CHECKED int rnnd__checkpoint_read_info(const char *path,
                                             struct rnnd_checkpoint_info *out);
+/* The names in a checkpoint, HDF5 or safetensors, and the task of its model,
+   RNND_NO_TASK where it says none. Clear *out after success. EFILE, EDATA, EUSAGE as
+   rnnd__checkpoint_init(). */
+RNND_CHECKED int rnnd__checkpoint_read_names(const char *path, struct rnnd__names *out,
+                                             enum rnnd_task *task);
 /* Loads parameters, moments and state into a model of the same shape. Moments that the
    file lacks, because the run had another optimizer, become zero. EFILE where the file
    is damaged or has no state, EUSAGE where the model is another. */

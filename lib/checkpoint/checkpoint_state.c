@@ -27,6 +27,8 @@ static const struct number {
     const char *name;
     size_t offset;
     enum rnnd__hdf_type type;
+    /* files of version 0.1 lack it: then it is 0 */
+    bool later;
 } numbers[] = {
 #define NUMBER(field, kind)                                                  \
     {                                                                        \
@@ -47,6 +49,10 @@ static const struct number {
     INTEGER(plateau_count),
     INTEGER(log_updates),
     INTEGER(fingerprint),
+    {.name = "valid_fingerprint",
+     .offset = offsetof(struct rnnd__train_state, valid_fingerprint),
+     .type = RNND_I64,
+     .later = true},
     REAL(best_loss),
     REAL(patience_loss),
     REAL(plateau_loss),
@@ -87,6 +93,8 @@ static int load_numbers(struct rnnd__hdf *file, struct rnnd__train_state *state)
     for (int i = 0; i < NUMBERS; i++) {
         char object[64];
         snprintf(object, sizeof object, "/state/%s", numbers[i].name);
+        if (numbers[i].later && !rnnd__hdf_has(file, object))
+            continue;
         RNND_TRY(rnnd__hdf_read(file, object, 0, 1, numbers[i].type,
                                 (char *)state + numbers[i].offset));
     }

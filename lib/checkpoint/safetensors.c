@@ -126,20 +126,20 @@ static int add_tensor(struct rnnd__statedict *sd, const char *name, const json_t
     return rnnd__statedict_add(sd, name, &t);
 }
 
-static int copy_text(const json_t *text, char **out)
+/* meta: a JSON object. */
+static int get_text(void *meta, const char *key, char **out)
 {
-    const char *value = json_string_value(text);
+    const char *value = json_string_value(json_object_get(meta, key));
     if (value && !(*out = strdup(value)))
         return rnnd__fail_memory(strlen(value), "metadata");
     return 0;
 }
 
-static int take_metadata(struct rnnd__statedict *sd, const json_t *meta)
+static int take_metadata(struct rnnd__statedict *sd, json_t *meta)
 {
-    const char *classes = json_string_value(json_object_get(meta, RNND_KEY_CLASSES));
-    RNND_TRY(copy_text(json_object_get(meta, RNND_KEY_TASK), &sd->task));
-    RNND_TRY(copy_text(json_object_get(meta, RNND_KEY_CONFIG), &sd->config));
-    return classes ? rnnd__statedict_take_classes(sd, classes) : 0;
+    RNND_TRY(get_text(meta, RNND_KEY_TASK, &sd->task));
+    RNND_TRY(get_text(meta, RNND_KEY_CONFIG, &sd->config));
+    return rnnd__statedict_take_axes(sd, get_text, meta);
 }
 
 static int take_header(struct rnnd__statedict *sd, json_t *header, int64_t data,

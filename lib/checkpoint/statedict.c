@@ -87,7 +87,7 @@ void rnnd__statedict_close(struct rnnd__statedict *sd)
     free(sd->tensor);
     free(sd->task);
     free(sd->config);
-    free(sd->classes);
+    rnnd__names_clear(&sd->names);
     free(sd->path);
     *sd = (struct rnnd__statedict){.fd = -1};
 }
@@ -258,17 +258,6 @@ static int check_moments(const struct rnnd__statedict *sd, struct rnnd_model *mo
     return 0;
 }
 
-static int take_classes(const struct rnnd__statedict *sd, struct rnnd_model *model)
-{
-    int64_t outputs = rnnd_model_spec(model)->outputs;
-    if (sd->classes && sd->class_count != outputs)
-        rnnd__log_warn("%s: has %lld class names for %lld outputs: ignoring them",
-                       sd->path, (long long)sd->class_count, (long long)outputs);
-    return sd->classes ? rnnd_model_set_classes(model, (const char *const *)sd->classes,
-                                                sd->class_count)
-                       : 0;
-}
-
 int rnnd__statedict_model(struct rnnd__statedict *sd, const struct rnnd_options *opt,
                           struct rnnd_backend *be, struct rnnd_model **out)
 {
@@ -279,7 +268,7 @@ int rnnd__statedict_model(struct rnnd__statedict *sd, const struct rnnd_options 
     RNND_TRY_GOTO(rnnd_model_new(be, &spec, &model));
     RNND_TRY_GOTO(rnnd__statedict_load(sd, model));
     RNND_TRY_GOTO(check_moments(sd, model));
-    RNND_TRY_GOTO(take_classes(sd, model));
+    RNND_TRY_GOTO(rnnd__statedict_name_model(sd, model));
     *out = model;
     model = NULL;
 done:

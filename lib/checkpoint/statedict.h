@@ -10,15 +10,15 @@
 #ifndef RNND_STATEDICT_H
 #define RNND_STATEDICT_H
 
+#include "base/names.h"
 #include "rnn_dist.h"
 
 struct rnnd__hdf;
 
 /* Keys of the texts that describe the model in an exported file: metadata of
    safetensors, attributes of HDF5. */
-#define RNND_KEY_TASK    "rnn_dist.task"
-#define RNND_KEY_CONFIG  "rnn_dist.config"
-#define RNND_KEY_CLASSES "rnn_dist.classes"
+#define RNND_KEY_TASK   "rnn_dist.task"
+#define RNND_KEY_CONFIG "rnn_dist.config"
 
 enum rnnd__float_type {
     RNND_TENSOR_OTHER,
@@ -60,9 +60,7 @@ struct rnnd__statedict {
     int count;
     /* name of the task, options as text; owned, NULL where the file has none */
     char *task, *config;
-    /* [class_count] owned, one block; NULL where the file has none */
-    char **classes;
-    int64_t class_count;
+    struct rnnd__names names;
 };
 
 /* Opens a file of any kind and lists its arrays; no values are read. EFILE where it
@@ -130,13 +128,28 @@ void rnnd__statedict_list_add(char *text, size_t size, const char *name,
 void rnnd__statedict_list(const struct rnnd__statedict *sd, char *text, size_t size);
 
 /* Calls put for each text that describes a model in an exported file: task, options,
-   and classes if it has any. */
+   and the names that it has. */
 RNND_CHECKED int rnnd__statedict_describe(
     const struct rnnd_model *model, const struct rnnd_options *opt,
     int (*put)(void *context, const char *key, const char *text), void *context);
-/* Takes class names from their text, a JSON list. */
-RNND_CHECKED int rnnd__statedict_take_classes(struct rnnd__statedict *sd,
-                                              const char *text);
+/* Names of features, tokens and classes: of a checkpoint, into sd->names. */
+RNND_CHECKED int rnnd__statedict_read_axes(struct rnnd__statedict *sd);
+/* The same from an exported file: get returns the text of a key, malloc'ed, or NULL.
+   sd->task is known. */
+RNND_CHECKED int rnnd__statedict_take_axes(struct rnnd__statedict *sd,
+                                           int (*get)(void *context, const char *key,
+                                                      char **text),
+                                           void *context);
+/* Gives a model the names in a file; those that do not fit are ignored with a
+   warning. */
+RNND_CHECKED int rnnd__statedict_name_model(const struct rnnd__statedict *sd,
+                                            struct rnnd_model *model);
+/* Writes the names of a model to a checkpoint, and as texts of an exported file. */
+RNND_CHECKED int rnnd__statedict_write_axes(struct rnnd__hdf *file,
+                                            const struct rnnd_model *model);
+RNND_CHECKED int rnnd__statedict_describe_axes(
+    const struct rnnd_model *model,
+    int (*put)(void *context, const char *key, const char *text), void *context);
 
 /* Lists the arrays of sd->hdf, and reads what the file says about its model. */
 RNND_CHECKED int rnnd__statedict_hdf_read(struct rnnd__statedict *sd);

@@ -31,7 +31,7 @@ static int add_array(void *context, const char *object)
     return rnnd__statedict_add(sd, object + strlen(sd->group), &t);
 }
 
-static int get_text(struct rnnd__hdf *file, const char *attribute, char **out)
+static int get_text(void *file, const char *attribute, char **out)
 {
     return rnnd__hdf_has_attribute(file, attribute)
                ? rnnd__hdf_get_string(file, attribute, out)
@@ -42,21 +42,14 @@ static int read_checkpoint(struct rnnd__statedict *sd)
 {
     RNND_TRY(get_text(sd->hdf, "task", &sd->task));
     RNND_TRY(get_text(sd->hdf, "config", &sd->config));
-    return rnnd__hdf_has(sd->hdf, "/classes")
-               ? rnnd__hdf_read_strings(sd->hdf, "/classes", &sd->classes,
-                                        &sd->class_count)
-               : 0;
+    return rnnd__statedict_read_axes(sd);
 }
 
 static int read_export(struct rnnd__statedict *sd)
 {
-    char *classes = NULL;
     RNND_TRY(get_text(sd->hdf, RNND_KEY_TASK, &sd->task));
     RNND_TRY(get_text(sd->hdf, RNND_KEY_CONFIG, &sd->config));
-    RNND_TRY(get_text(sd->hdf, RNND_KEY_CLASSES, &classes));
-    int status = classes ? rnnd__statedict_take_classes(sd, classes) : 0;
-    free(classes);
-    return status;
+    return rnnd__statedict_take_axes(sd, get_text, sd->hdf);
 }
 
 int rnnd__statedict_hdf_read(struct rnnd__statedict *sd)

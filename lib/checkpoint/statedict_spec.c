@@ -7,7 +7,6 @@
  */
 #include "checkpoint/statedict.h"
 
-#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -262,73 +261,20 @@ int rnnd__statedict_config(const struct rnnd_model *model,
     return status;
 }
 
-/* ---- class names, as one text */
-
-static bool are_strings(const json_t *list)
-{
-    for (size_t k = 0; k < json_array_size(list); k++)
-        if (!json_is_string(json_array_get(list, k)))
-            return false;
-    return json_is_array(list);
-}
-
-int rnnd__statedict_take_classes(struct rnnd__statedict *sd, const char *text)
-{
-    json_t *list = json_loads(text, 0, NULL);
-    if (!are_strings(list)) {
-        rnnd__log_warn(
-            "%s: its class names are not a JSON list of strings: ignoring them",
-            sd->path);
-        json_decref(list);
-        return 0;
-    }
-    size_t count = json_array_size(list), bytes = count * sizeof(char *) + 1;
-    for (size_t k = 0; k < count; k++)
-        bytes += json_string_length(json_array_get(list, k)) + 1;
-    int status = count ? rnnd__new(1, bytes, "classes", &sd->classes) : 0;
-    char *to = sd->classes ? (char *)(sd->classes + count) : NULL;
-    for (size_t k = 0; to && k < count; k++) {
-        sd->classes[k] = to;
-        to = stpcpy(to, json_string_value(json_array_get(list, k))) + 1;
-    }
-    sd->class_count = sd->classes ? (int64_t)count : 0;
-    json_decref(list);
-    return status;
-}
-
-/* A JSON list; NULL where there are no names, or names that are not UTF-8, which JSON
-   cannot represent. malloc'ed. */
-static int classes_text(const struct rnnd_model *model, char **out)
-{
-    json_t *list = json_array();
-    const char *text;
-    int bad = !list;
-    for (int64_t k = 0; !bad && (text = rnnd_model_class(model, k)); k++)
-        bad = json_array_append_new(list, json_string(text));
-    bool some = !bad && json_array_size(list) > 0;
-    char *all = some ? json_dumps(list, JSON_COMPACT) : NULL;
-    json_decref(list);
-    if (some && !all)
-        return rnnd__fail_memory(0, "class names");
-    *out = all;
-    return 0;
-}
+/* ---- texts of exported files */
 
 int rnnd__statedict_describe(
     const struct rnnd_model *model, const struct rnnd_options *opt,
     int (*put)(void *context, const char *key, const char *text), void *context)
 {
-    char *config = NULL, *classes = NULL;
+    char *config = NULL;
     int status = 0;
     RNND_TRY_GOTO(rnnd__statedict_config(model, opt, &config));
-    RNND_TRY_GOTO(classes_text(model, &classes));
     RNND_TRY_GOTO(
         put(context, RNND_KEY_TASK, rnnd_task_name(rnnd_model_spec(model)->task)));
     RNND_TRY_GOTO(put(context, RNND_KEY_CONFIG, config));
-    if (classes)
-        RNND_TRY_GOTO(put(context, RNND_KEY_CLASSES, classes));
+    status = rnnd__statedict_describe_axes(model, put, context);
 done:
     free(config);
-    free(classes);
     return status;
 }

@@ -58,8 +58,8 @@ struct rnnd__train_state {
     /* learning rate and gradient norm of the last update */
     double last_lr, last_norm;
 
-    /* fingerprint of the training data */
-    uint64_t fingerprint;
+    /* fingerprints of the training data and of the validation data, 0 = none */
+    uint64_t fingerprint, valid_fingerprint;
     /* number of ranks and back end of the last start, as text */
     char launch[512];
     /* owned; empty unless an entry is in progress */

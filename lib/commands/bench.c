@@ -196,7 +196,7 @@ int rnnd__bench(const struct rnnd_options *opt, struct rnnd_comm *comm,
         opt->trace && rnnd_comm_rank(comm) == 0; /* fail now, not at the end */
     int status = rnnd_comm_agree(comm, traces ? rnnd__file_check(opt->trace) : 0);
     if (status == 0)
-        status = rnnd_comm_agree(comm, rnnd__setup_data(&b.setup, opt, comm));
+        status = rnnd_comm_agree(comm, rnnd__setup_data(&b.setup, opt, comm, NULL));
     if (status == 0)
         status = rnnd_comm_agree(comm, rnnd__setup_model(&b.setup));
     if (status == 0)

@@ -77,12 +77,16 @@ static int add_lengths(json_t *facts, const struct rnnd_dataset *data)
     return 0;
 }
 
-static void add_classes(json_t *facts, const struct rnnd_dataset *data)
+/* Adds the names that name_of returns, if there are any. */
+static void add_names(json_t *facts, const char *key, const struct rnnd_dataset *data,
+                      const char *(*name_of)(const struct rnnd_dataset *, int64_t))
 {
     json_t *names = json_array();
-    for (int64_t k = 0; rnnd_dataset_class(data, k); k++)
-        json_array_append_new(names, text_fact(rnnd_dataset_class(data, k)));
-    put(facts, "classes", names);
+    for (int64_t k = 0; name_of(data, k); k++)
+        json_array_append_new(names, text_fact(name_of(data, k)));
+    if (json_array_size(names))
+        put(facts, key, json_incref(names));
+    json_decref(names);
 }
 
 static int describe_data(json_t *facts, const struct rnnd_dataset *data)
@@ -102,8 +106,8 @@ static int describe_data(json_t *facts, const struct rnnd_dataset *data)
         put(facts, classes ? "num_classes" : "outputs", json_integer(info->outputs));
     put(facts, "targets", json_integer(info->targets));
     RNND_TRY(add_lengths(facts, data));
-    if (rnnd_dataset_class(data, 0))
-        add_classes(facts, data);
+    add_names(facts, "features", data, rnnd_dataset_feature);
+    add_names(facts, "classes", data, rnnd_dataset_class);
     put(facts, "names", json_boolean(rnnd_dataset_name(data, 0)));
     if (info->vocab)
         put(facts, "vocab", json_boolean(rnnd_dataset_token(data, 0)));

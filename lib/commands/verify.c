@@ -258,7 +258,7 @@ static int compare_resumed(struct verifier *v)
 
 static int open_all(struct verifier *v)
 {
-    RNND_TRY(rnnd__setup_data(&v->setup, v->opt, v->comm));
+    RNND_TRY(rnnd__setup_data(&v->setup, v->opt, v->comm, NULL));
     RNND_TRY(rnnd__setup_model(&v->setup));
     drop_reducer(v);
     RNND_TRY(rnnd__setup_values(&v->setup));

@@ -161,7 +161,8 @@ static int read_targets_shape(struct rnnd_dataset *data)
     return 0;
 }
 
-/* `want` strings of an object, which may be absent. */
+/* `want` strings of an object, which may be absent. *out is one block, owned by the
+   caller. */
 static int read_texts(struct rnnd_dataset *data, const char *object, int64_t want,
                       char ***out)
 {
@@ -175,6 +176,30 @@ static int read_texts(struct rnnd_dataset *data, const char *object, int64_t wan
         return rnnd__fail(RNND_EDATA, "%s: %s: expected %lld strings, found %lld",
                           data->path, object, (long long)want, (long long)shape.dim[0]);
     return as_data(rnnd__hdf_read_strings(data->file, object, out, &count));
+}
+
+/* The names of an axis, which may be absent. */
+static int read_names(struct rnnd_dataset *data, const char *object,
+                      enum rnnd_axis axis, int64_t want)
+{
+    char **text = NULL;
+    RNND_TRY(read_texts(data, object, want, &text));
+    int status = rnnd__names_set(&data->names, axis, text, want);
+    free(text);
+    return status < 0 ? rnnd__fail(status, "%s: %s: %s", data->path, object,
+                                   rnnd_status_detail())
+                      : 0;
+}
+
+static int read_all_names(struct rnnd_dataset *data)
+{
+    const struct rnnd_dataset_info *info = &data->info;
+    RNND_TRY(read_texts(data, "/names", info->sequences, &data->name));
+    RNND_TRY(read_names(data, "/features", RNND_AXIS_FEATURE, info->inputs));
+    RNND_TRY(read_names(data, "/vocab", RNND_AXIS_TOKEN, info->vocab));
+    if (info->task == RNND_LM)
+        return 0;
+    return read_names(data, "/classes", RNND_AXIS_CLASS, info->outputs);
 }
 
 /* ---- open and close */
@@ -196,10 +221,7 @@ static int read_contents(struct rnnd_dataset *data)
     RNND_TRY(read_inputs_shape(data));
     RNND_TRY(rnnd__dataset_offsets(data));
     RNND_TRY(read_targets_shape(data));
-    RNND_TRY(read_texts(data, "/names", info->sequences, &data->name));
-    RNND_TRY(read_texts(data, "/vocab", info->vocab, &data->token));
-    if (info->task != RNND_LM)
-        RNND_TRY(read_texts(data, "/classes", info->outputs, &data->class));
+    RNND_TRY(read_all_names(data));
     /* Sizes of arrays that exist: no overflow within 64 bits. */
     int64_t inputs = info->steps * (int64_t)rnnd__input_bytes(info);
     int64_t targets = data->target_rows * (int64_t)rnnd__target_bytes(info);
@@ -245,8 +267,11 @@ void rnnd_dataset_close(struct rnnd_dataset *data)
 {
     if (!data)
         return;
-    free(data->token);
-    free(data->class);
+    rnnd__dataset_match_clear(&data->match);
+    free(data->wide);
+    free(data->token_uses);
+    free(data->class_uses);
+    rnnd__names_clear(&data->names);
     free(data->name);
     free(data->targets);
     free(data->inputs);
@@ -268,36 +293,70 @@ const int64_t *rnnd_dataset_offsets(const struct rnnd_dataset *data)
     return data->offsets;
 }
 
-/* row: bytes. */
-static void copy_rows(const void *rows, size_t row, int64_t first, int64_t count,
-                      void *out)
+/* Rows of `file_row` bytes in the file and `row` bytes in the model. */
+struct rows {
+    const char *object;
+    enum rnnd__hdf_type type;
+    size_t file_row, row;
+    void (*map)(const struct rnnd_dataset *data, void *rows, int64_t count);
+};
+
+/* Reads rows from disk, through a buffer where the file's are wider. */
+static int read_rows(struct rnnd_dataset *data, const struct rows *r, int64_t first,
+                     int64_t count, void *out)
 {
-    memcpy(out, (const char *)rows + (size_t)first * row, (size_t)count * row);
+    void *place = out;
+    if (r->file_row > r->row) {
+        size_t need = (size_t)count * r->file_row;
+        if (need > data->wide_room) {
+            RNND_TRY(rnnd__grow(need, 1, "rows of a file", &data->wide));
+            data->wide_room = need;
+        }
+        place = data->wide;
+    }
+    RNND_TRY(rnnd__dataset_read(data, r->object, first, count, r->type, place));
+    r->map(data, place, count);
+    if (place != out)
+        memcpy(out, place, (size_t)count * r->row);
+    return 0;
+}
+
+/* memory: all rows, mapped; NULL: they are on disk. */
+static int copy_rows(struct rnnd_dataset *data, const struct rows *r,
+                     const void *memory, const int64_t span[2], void *out)
+{
+    if (!memory)
+        return read_rows(data, r, span[0], span[1], out);
+    memcpy(out, (const char *)memory + (size_t)span[0] * r->row,
+           (size_t)span[1] * r->row);
+    return 0;
 }
 
 int rnnd_dataset_inputs(struct rnnd_dataset *data, int64_t first, int64_t count,
                         void *out)
 {
     const struct rnnd_dataset_info *info = &data->info;
+    const struct rnnd__dataset_match *m = &data->match;
+    size_t row = rnnd__input_bytes(info);
+    struct rows rows = {"/inputs", rnnd__input_type(info),
+                        m->feature ? (size_t)m->file_inputs * RNND__ELEMENT : row, row,
+                        rnnd__dataset_map_inputs};
     RNND_TRY(rnnd__hdf_check_rows(data->path, "/inputs", info->steps, first, count));
-    if (!data->inputs)
-        return rnnd__dataset_read(data, "/inputs", first, count, rnnd__input_type(info),
-                                  out);
-    copy_rows(data->inputs, rnnd__input_bytes(info), first, count, out);
-    return 0;
+    return copy_rows(data, &rows, data->inputs, (int64_t[]){first, count}, out);
 }
 
 int rnnd_dataset_targets(struct rnnd_dataset *data, int64_t first, int64_t count,
                          void *out)
 {
     const struct rnnd_dataset_info *info = &data->info;
+    const struct rnnd__dataset_match *m = &data->match;
+    size_t row = rnnd__target_bytes(info);
+    struct rows rows = {"/targets", rnnd__target_type(info),
+                        m->value ? (size_t)m->file_outputs * RNND__ELEMENT : row, row,
+                        rnnd__dataset_map_targets};
     RNND_TRY(
         rnnd__hdf_check_rows(data->path, "/targets", data->target_rows, first, count));
-    if (!data->targets)
-        return rnnd__dataset_read(data, "/targets", first, count,
-                                  rnnd__target_type(info), out);
-    copy_rows(data->targets, rnnd__target_bytes(info), first, count, out);
-    return 0;
+    return copy_rows(data, &rows, data->targets, (int64_t[]){first, count}, out);
 }
 
 bool rnnd_dataset_in_memory(const struct rnnd_dataset *data)
@@ -321,24 +380,25 @@ void rnnd_dataset_prefetch(struct rnnd_dataset *data, int64_t first, int64_t cou
     prefetch_rows(data, &data->targets_at, first, count);
 }
 
-static const char *text_of(char **text, int64_t count, int64_t i)
-{
-    return text && i >= 0 && i < count ? text[i] : NULL;
-}
-
 const char *rnnd_dataset_name(const struct rnnd_dataset *data, int64_t sequence)
 {
-    return text_of(data->name, data->info.sequences, sequence);
+    bool exists = data->name && sequence >= 0 && sequence < data->info.sequences;
+    return exists ? data->name[sequence] : NULL;
 }
 
-const char *rnnd_dataset_class(const struct rnnd_dataset *data, int64_t label)
+const char *rnnd_dataset_feature(const struct rnnd_dataset *data, int64_t feature)
 {
-    return text_of(data->class, data->info.outputs, label);
+    return rnnd__names_text(&data->names, RNND_AXIS_FEATURE, feature);
 }
 
 const char *rnnd_dataset_token(const struct rnnd_dataset *data, int64_t token)
 {
-    return text_of(data->token, data->info.vocab, token);
+    return rnnd__names_text(&data->names, RNND_AXIS_TOKEN, token);
+}
+
+const char *rnnd_dataset_class(const struct rnnd_dataset *data, int64_t label)
+{
+    return rnnd__names_text(&data->names, RNND_AXIS_CLASS, label);
 }
 
 /* ---- statistics */

@@ -6,6 +6,7 @@
 #define RNND_DATASET_H
 
 #include "base/hash.h"
+#include "base/names.h"
 #include "base/task.h"
 #include "hdf/hdf.h"
 
@@ -58,13 +59,28 @@ struct rnnd__dataset_place {
     int64_t offset, row;
 };
 
+/* How rows of the file become those of the model that the data set was matched with;
+   NULL: as they are. All owned. */
+struct rnnd__dataset_match {
+    /* [I], [O] columns of the file: of each feature, of each value of a target */
+    int64_t *feature, *value;
+    /* elements of a row of the file, where columns are picked */
+    int64_t file_inputs, file_outputs;
+    /* [V], [classes] of the file: the model's number of each token, of each class; -1 =
+       ignored */
+    int32_t *token, *class;
+    /* a row of the model */
+    float *row;
+};
+
 struct rnnd_dataset {
+    /* once matched with a model, widths and numbers are the model's */
     struct rnnd_dataset_info info;
     /* owned */
     char *path;
     /* open while values are read from disk, else NULL */
     struct rnnd__hdf *file;
-    /* num_classes of classify and tag */
+    /* num_classes of classify and tag, in the file */
     int64_t classes;
     bool has_targets;
     /* rows of /targets: N or S */
@@ -75,8 +91,16 @@ struct rnnd_dataset {
     void *inputs, *targets;
     /* of what is read from disk */
     struct rnnd__dataset_place inputs_at, targets_at;
-    /* [N], [O], [V] owned, one block each; NULL = none */
-    char **name, **class, **token;
+    /* [N] owned, one block; NULL = none */
+    char **name;
+    struct rnnd__names names;
+    /* how often each token and class of the file occurs; [V], [classes] owned, NULL
+       where they have no names */
+    int64_t *token_uses, *class_uses;
+    struct rnnd__dataset_match match;
+    /* rows of the file, wider than the model's, on their way from disk; owned */
+    void *wide;
+    size_t wide_room;
 };
 
 /* Bytes of inputs and targets that a data set keeps in memory at most; 1 GiB. */
@@ -97,5 +121,14 @@ RNND_CHECKED int rnnd__dataset_offsets(struct rnnd_dataset *data);
    info.targets and info.fingerprint. */
 RNND_CHECKED int rnnd__dataset_values(struct rnnd_dataset *data, bool keep_inputs,
                                       bool keep_targets);
+
+/* ---- matching (dataset_names.c) */
+
+/* Turns inputs or targets [count] of the file into those of the model, in place. */
+void rnnd__dataset_map_inputs(const struct rnnd_dataset *data, void *rows,
+                              int64_t count);
+void rnnd__dataset_map_targets(const struct rnnd_dataset *data, void *rows,
+                               int64_t count);
+void rnnd__dataset_match_clear(struct rnnd__dataset_match *match);
 
 #endif

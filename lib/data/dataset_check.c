@@ -97,6 +97,8 @@ static int check_tokens(struct rnnd_dataset *data, const void *rows, int64_t fir
     int64_t i = 0;
     for (; i < count && (uint32_t)id[i] < V; i++)
         ;
+    for (int64_t k = 0; data->token_uses && k < i; k++)
+        data->token_uses[id[k]]++;
     if (i == count)
         return 0;
     return rnnd__fail(
@@ -118,7 +120,11 @@ static int check_labels(struct rnnd_dataset *data, const void *rows, int64_t fir
                 "-1 = ignored",
                 data->path, (long long)(first + i), (int)label[i],
                 (long long)data->classes - 1, (long long)data->classes);
-        targets += label[i] >= 0;
+        if (label[i] < 0)
+            continue;
+        targets++;
+        if (data->class_uses)
+            data->class_uses[label[i]]++;
     }
     data->info.targets += targets;
     return 0;
@@ -223,6 +229,16 @@ done:
     return status;
 }
 
+/* Uses are counted where names may have to be matched. */
+static int new_counts(struct rnnd_dataset *data)
+{
+    if (rnnd_dataset_token(data, 0))
+        RNND_TRY(RNND_NEW(&data->token_uses, data->info.vocab, "counts of tokens"));
+    if (data->classes && rnnd_dataset_class(data, 0))
+        RNND_TRY(RNND_NEW(&data->class_uses, data->classes, "counts of classes"));
+    return 0;
+}
+
 int rnnd__dataset_values(struct rnnd_dataset *data, bool keep_inputs, bool keep_targets)
 {
     struct rnnd_dataset_info *info = &data->info;
@@ -232,6 +248,7 @@ int rnnd__dataset_values(struct rnnd_dataset *data, bool keep_inputs, bool keep_
     struct array inputs = {"/inputs", rnnd__input_type(info), info->steps,
                            rnnd__input_bytes(info),
                            info->vocab ? check_tokens : check_features};
+    RNND_TRY(new_counts(data));
     rnnd__hash_start(&hash);
     rnnd__hash_add(&hash, head, sizeof head);
     rnnd__hash_add(&hash, data->offsets,

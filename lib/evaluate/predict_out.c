@@ -122,19 +122,9 @@ static void put_text(FILE *f, const char *text)
     fputc('"', f);
 }
 
-/* The name of a class or token: the data set's, else the model's; NULL if neither has
-   one. */
-static const char *class_text(const struct rnnd__predict_out *o, int64_t k)
-{
-    const char *text = rnnd_model_spec(o->model)->task == RNND_LM
-                           ? rnnd_dataset_token(o->data, k)
-                           : rnnd_dataset_class(o->data, k);
-    return text ? text : rnnd_model_class(o->model, k);
-}
-
 static void put_class(struct rnnd__predict_out *o, int64_t k)
 {
-    const char *text = class_text(o, k);
+    const char *text = rnnd_model_class(o->model, k);
     if (text)
         put_text(o->csv.stream, text);
     else

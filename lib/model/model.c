@@ -182,31 +182,6 @@ int64_t rnnd_model_parameters(const struct rnnd_model *m)
     return count;
 }
 
-static void free_classes(struct rnnd_model *m)
-{
-    for (int64_t k = 0; m->classes && k < m->spec.outputs; k++)
-        free(m->classes[k]);
-    free(m->classes);
-    m->classes = NULL;
-}
-
-int rnnd_model_set_classes(struct rnnd_model *m, const char *const *text, int64_t count)
-{
-    free_classes(m);
-    if (!text || count != m->spec.outputs)
-        return 0;
-    RNND_TRY(RNND_NEW(&m->classes, count, "classes"));
-    for (int64_t k = 0; k < count; k++)
-        if (!(m->classes[k] = strdup(text[k])))
-            return rnnd__fail_memory(strlen(text[k]), "classes");
-    return 0;
-}
-
-const char *rnnd_model_class(const struct rnnd_model *m, int64_t k)
-{
-    return m->classes && k >= 0 && k < m->spec.outputs ? m->classes[k] : NULL;
-}
-
 float *rnnd_model_mean(struct rnnd_model *m)
 {
     return m->mean;
@@ -336,7 +311,7 @@ void rnnd_model_free(struct rnnd_model *m)
         return;
     free_workspace(m);
     rnnd__params_clear(&m->params);
-    free_classes(m);
+    rnnd__names_clear(&m->names);
     free(m->mean);
     free(m->std);
     free(m);

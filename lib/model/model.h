@@ -4,6 +4,7 @@
 #ifndef RNND_MODEL_H
 #define RNND_MODEL_H
 
+#include "base/names.h"
 #include "model/layer.h"
 
 enum { RNND_MAX_LAYERS = 64 };
@@ -20,8 +21,8 @@ struct rnnd_model {
     struct rnnd__head head;
     /* host [I], owned; NULL without normalize */
     float *mean, *std;
-    /* [O] owned strings, NULL = no names */
-    char **classes;
+    /* of features, tokens and classes; lm: tokens only */
+    struct rnnd__names names;
 
     /* called when gradients are final; NULL = nothing */
     rnnd_bucket_ready ready;

@@ -38,6 +38,8 @@ struct rnnd__params {
 };
 
 const struct rnnd__params *rnnd__model_params(const struct rnnd_model *model);
+/* The names that are stored with it. */
+const struct rnnd__names *rnnd__model_names(const struct rnnd_model *model);
 
 static inline int64_t rnnd__param_size(const struct rnnd__param *p)
 {

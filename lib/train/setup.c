@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/status.h"
 #include "checkpoint/checkpoint.h"
+#include "data/dataset_names.h"
 #include "device/device.h"
 #include "options/options.h"
 
@@ -33,12 +34,28 @@ struct rnnd_options rnnd__setup_settled(const struct rnnd_options *opt,
     return settled;
 }
 
+/* Numbers the training data as the parameters that it starts from do. */
+static int match_init(struct rnnd_dataset *data, const char *init)
+{
+    struct rnnd__names names = {0};
+    enum rnnd_task task;
+    RNND_TRY(rnnd__checkpoint_read_names(init, &names, &task));
+    int status =
+        rnnd__dataset_match(data, &names, task == rnnd_dataset_info(data)->task, true);
+    rnnd__names_clear(&names);
+    return status;
+}
+
 int rnnd__setup_data(struct rnnd__setup *s, const struct rnnd_options *opt,
-                     struct rnnd_comm *comm)
+                     struct rnnd_comm *comm, const struct rnnd__names *names)
 {
     s->opt = opt;
     s->comm = comm;
     RNND_TRY(rnnd_dataset_open(opt->data, &s->data));
+    if (names)
+        RNND_TRY(rnnd__dataset_match(s->data, names, true, true));
+    else if (opt->init)
+        RNND_TRY(match_init(s->data, opt->init));
     const struct rnnd_dataset_info *info = rnnd_dataset_info(s->data);
     RNND_TRY(rnnd_model_spec_from(opt, info, &s->spec));
     struct rnnd_options settled = rnnd__setup_settled(opt, info);
@@ -46,21 +63,6 @@ int rnnd__setup_data(struct rnnd__setup *s, const struct rnnd_options *opt,
     RNND_TRY(rnnd_model_accepts(&s->spec, info, true));
     s->streams = rnnd_streams(opt, info->task);
     return s->streams ? rnnd__setup_check_lanes(s, s->data) : 0;
-}
-
-static int name_classes(struct rnnd__setup *s)
-{
-    const struct rnnd_dataset_info *info = rnnd_dataset_info(s->data);
-    bool lm = info->task == RNND_LM;
-    const char **text = NULL;
-    if (!(lm ? rnnd_dataset_token(s->data, 0) : rnnd_dataset_class(s->data, 0)))
-        return 0;
-    RNND_TRY(RNND_NEW(&text, info->outputs, "classes"));
-    for (int64_t k = 0; k < info->outputs; k++)
-        text[k] = lm ? rnnd_dataset_token(s->data, k) : rnnd_dataset_class(s->data, k);
-    int status = rnnd_model_set_classes(s->model, text, info->outputs);
-    free(text);
-    return status;
 }
 
 int rnnd__setup_values(struct rnnd__setup *s)
@@ -95,7 +97,8 @@ int rnnd__setup_model(struct rnnd__setup *s)
     RNND_TRY(rnnd_backend_open(o, s->comm, &s->be));
     log_path(s);
     RNND_TRY(rnnd_model_new(s->be, &s->spec, &s->model));
-    RNND_TRY(name_classes(s));
+    for (int a = 0; a < RNND_AXES; a++)
+        RNND_TRY(rnnd_model_take_names(s->model, s->data, (enum rnnd_axis)a));
     RNND_TRY(rnnd_optim_new(s->model, o, &s->optim));
     RNND_TRY(rnnd_reducer_new(s->model, s->comm, o->bucket_mb, &s->reducer));
     RNND_TRY(rnnd_batch_new(s->be, s->data, true, rnnd_model_mean(s->model),

@@ -5,6 +5,7 @@
 #ifndef RNND_SETUP_H
 #define RNND_SETUP_H
 
+#include "base/names.h"
 #include "data/prefetch.h"
 #include "data/shard.h"
 
@@ -32,10 +33,12 @@ struct rnnd__setup {
    Borrows the strings of opt. */
 struct rnnd_options rnnd__setup_settled(const struct rnnd_options *opt,
                                         const struct rnnd_dataset_info *data);
-/* Opens the training data and checks them against the options. Not collective. EUSAGE,
-   EDATA: they do not fit together. */
+/* Opens the training data and checks them against the options. They are numbered by
+   names, those of the run that is resumed; NULL: by those of --init, or else by their
+   own. Not collective. EUSAGE, EDATA: they do not fit together. */
 RNND_CHECKED int rnnd__setup_data(struct rnnd__setup *s, const struct rnnd_options *opt,
-                                  struct rnnd_comm *comm);
+                                  struct rnnd_comm *comm,
+                                  const struct rnnd__names *names);
 /* Opens the rest; all parameters are zero. All ranks call it, and agree on the returned
    status afterwards. */
 RNND_CHECKED int rnnd__setup_model(struct rnnd__setup *s);

@@ -15,6 +15,7 @@
 #include "base/signals.h"
 #include "base/status.h"
 #include "checkpoint/checkpoint.h"
+#include "data/dataset_names.h"
 #include "options/options.h"
 #include "train/trainer.h"
 
@@ -129,12 +130,54 @@ done:
 
 /* ---- data */
 
-static int open_data(struct rnnd__trainer *t)
+/* Broadcasts rank 0's names of an axis. Collective. */
+static int broadcast_axis(struct rnnd_comm *comm, struct rnnd__names *names,
+                          enum rnnd_axis axis)
 {
-    RNND_TRY(rnnd__setup_data(&t->setup, t->opt, t->comm));
+    char *block = NULL, **text = NULL;
+    int64_t size[2] = {0, 0}; /* names, bytes of the block */
+    int status =
+        rnnd_comm_rank(comm) == 0 ? rnnd__names_join(names, axis, &block, size) : 0;
+    RNND_TRY_GOTO(rnnd_comm_agree(comm, status));
+    RNND_TRY_GOTO(rnnd_comm_broadcast(comm, size, sizeof size));
+    if (!block)
+        status = rnnd__new((size_t)size[1], 1, "names", &block);
+    if (status == 0)
+        status = RNND_NEW(&text, size[0], "names");
+    RNND_TRY_GOTO(rnnd_comm_agree(comm, status));
+    RNND_TRY_GOTO(rnnd_comm_broadcast(comm, block, (size_t)size[1]));
+    char *at = block;
+    for (int64_t i = 0; i < size[0]; i++, at += strlen(at) + 1)
+        text[i] = at;
+    status = rnnd__names_set(names, axis, text, size[0]);
+done:
+    free(text);
+    free(block);
+    return status;
+}
+
+/* The names of the run that is resumed, on all ranks. Collective. */
+static int broadcast_names(struct rnnd_comm *comm, const char *checkpoint,
+                           struct rnnd__names *names)
+{
+    enum rnnd_task task;
+    int status = checkpoint ? rnnd__checkpoint_read_names(checkpoint, names, &task) : 0;
+    RNND_TRY(rnnd_comm_agree(comm, status));
+    for (int a = 0; a < RNND_AXES; a++)
+        RNND_TRY(broadcast_axis(comm, names, (enum rnnd_axis)a));
+    return 0;
+}
+
+/* names: of the run that is resumed; else NULL. */
+static int open_data(struct rnnd__trainer *t, const struct rnnd__names *names)
+{
+    RNND_TRY(rnnd__setup_data(&t->setup, t->opt, t->comm, names));
     if (!t->opt->valid)
         return 0;
     RNND_TRY(rnnd_dataset_open(t->opt->valid, &t->valid));
+    bool same_task = rnnd_dataset_info(t->valid)->task == t->setup.spec.task;
+    RNND_TRY(rnnd__dataset_match(t->valid, rnnd__dataset_names(t->setup.data),
+                                 same_task, true));
     RNND_TRY(rnnd_model_accepts(&t->setup.spec, rnnd_dataset_info(t->valid), true));
     return t->setup.streams ? rnnd__setup_check_lanes(&t->setup, t->valid) : 0;
 }
@@ -156,7 +199,26 @@ static void warn_of_long_sequences(const struct rnnd__trainer *t)
                        (long long)longest, (long long)o->microbatch_tokens);
 }
 
+/* Opens all data. checkpoint: what rank 0 resumes from. Collective. */
+static int open_all_data(struct rnnd__trainer *t, const char *checkpoint)
+{
+    struct rnnd__names names = {0};
+    int64_t resumes = checkpoint != NULL;
+    int status = rnnd_comm_broadcast(t->comm, &resumes, sizeof resumes);
+    if (status == 0 && resumes)
+        status = broadcast_names(t->comm, checkpoint, &names);
+    if (status == 0)
+        status = rnnd_comm_agree(t->comm, open_data(t, resumes ? &names : NULL));
+    rnnd__names_clear(&names);
+    return status;
+}
+
 /* ---- model */
+
+static uint64_t valid_fingerprint(const struct rnnd__trainer *t)
+{
+    return t->valid ? rnnd_dataset_info(t->valid)->fingerprint : 0;
+}
 
 static void fresh_state(struct rnnd__trainer *t)
 {
@@ -166,7 +228,22 @@ static void fresh_state(struct rnnd__trainer *t)
         .patience_loss = INFINITY,
         .plateau_loss = INFINITY,
         .plateau_factor = 1,
-        .fingerprint = rnnd_dataset_info(t->setup.data)->fingerprint};
+        .fingerprint = rnnd_dataset_info(t->setup.data)->fingerprint,
+        .valid_fingerprint = valid_fingerprint(t)};
+}
+
+/* Losses on other validation data cannot be compared with those so far. */
+static void check_validation(struct rnnd__trainer *t)
+{
+    uint64_t before = t->at.valid_fingerprint, now = valid_fingerprint(t);
+    t->at.valid_fingerprint = now;
+    if (now == 0 || before == 0 || now == before)
+        return;
+    rnnd__log_warn("--resume: the validation data %s have changed: the best model, "
+                   "--patience and the plateau schedule start anew",
+                   t->opt->valid);
+    t->at.best_loss = t->at.patience_loss = t->at.plateau_loss = INFINITY;
+    t->at.patience_count = t->at.plateau_count = 0;
 }
 
 static int open_model(struct rnnd__trainer *t)
@@ -211,6 +288,7 @@ static int start(struct rnnd__trainer *t, const char *checkpoint)
                           "started with data of fingerprint %016llx",
                           t->opt->data, (unsigned long long)fingerprint,
                           (unsigned long long)t->at.fingerprint);
+    check_validation(t);
     if (strcmp(launch, t->at.launch) != 0)
         rnnd__log_warn(
             "the run was started on %s and continues on %s: values agree to rounding, "
@@ -276,7 +354,7 @@ int rnnd__trainer_open(struct rnnd__trainer *t, const struct rnnd_options *opt)
     t->saved_at = -1;
     rnnd__signals_install();
     RNND_TRY_GOTO(settle_options(t, &checkpoint));
-    RNND_TRY_GOTO(rnnd_comm_agree(t->comm, open_data(t)));
+    RNND_TRY_GOTO(open_all_data(t, checkpoint));
     warn_of_long_sequences(t);
     RNND_TRY_GOTO(rnnd_comm_agree(t->comm, open_model(t)));
     RNND_TRY_GOTO(start(t, checkpoint));
