@@ -90,6 +90,7 @@ program_tests = \
 	tests/cases/failure.sh \
 	tests/cases/gradient.sh \
 	tests/cases/labels.sh \
+	tests/cases/names.sh \
 	tests/cases/lanes.sh \
 	tests/cases/memory.sh \
 	tests/cases/order.sh \

@@ -15,7 +15,8 @@
 #include "base/status.h"
 #include "data/dataset.h"
 
-static const char unknown_token[] = "<unk>";
+/* The tokens that `pack` adds to those of a text. */
+static const char unknown_token[] = "<unk>", end_token[] = "<eos>";
 
 const struct rnnd__names *rnnd__dataset_names(const struct rnnd_dataset *data)
 {
@@ -180,16 +181,24 @@ static int match_numbers(const struct rnnd_dataset *data,
     return 0;
 }
 
-/* Unknown tokens become "<unk>", where the model has it. */
+static bool is_of_text(const struct rnnd_dataset *data, int64_t token)
+{
+    const char *text = rnnd__names_text(&data->names, RNND_AXIS_TOKEN, token);
+    return strcmp(text, unknown_token) != 0 && strcmp(text, end_token) != 0;
+}
+
+/* Unknown tokens become "<unk>", where the model has it and knows some others. */
 static int settle_unknown_tokens(struct rnnd_dataset *data,
                                  const struct rnnd__names *names)
 {
     struct rnnd__dataset_match *m = &data->match;
     int64_t unk = rnnd__names_find(names, RNND_AXIS_TOKEN, unknown_token);
-    int64_t uses = 0, kinds = 0, first = -1;
+    int64_t uses = 0, kinds = 0, known = 0, first = -1;
     for (int64_t v = 0; v < data->info.vocab; v++) {
-        if (m->token[v] >= 0)
+        if (m->token[v] >= 0) {
+            known += is_of_text(data, v) ? data->token_uses[v] : 0;
             continue;
+        }
         m->token[v] = (int32_t)(unk < 0 ? 0 : unk);
         if (data->token_uses[v] && kinds++ == 0)
             first = v;
@@ -197,7 +206,7 @@ static int settle_unknown_tokens(struct rnnd_dataset *data,
     }
     if (uses == 0)
         return 0;
-    if (unk < 0 || uses == data->info.steps) {
+    if (unk < 0 || known == 0) {
         char problem[160];
         snprintf(problem, sizeof problem,
                  "the model does not know %lld of its tokens, such as \"%.40s\"",

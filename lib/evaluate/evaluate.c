@@ -173,13 +173,14 @@ done:
     return status;
 }
 
-static void measure(enum rnnd_task task, const struct rnnd_loss *sum,
+/* unknown: targets of classes that the model does not know, and so gets wrong. */
+static void measure(enum rnnd_task task, const struct rnnd_loss *sum, int64_t unknown,
                     struct rnnd_metrics *out)
 {
     const struct rnnd__task_traits *traits = rnnd__task(task);
     double mean = sum->loss / sum->targets, value = mean;
     if (traits->target == RNND__TARGET_CLASS)
-        value = sum->correct / sum->targets;
+        value = sum->correct / (sum->targets + (double)unknown);
     else if (traits->target == RNND__TARGET_VALUES)
         value = sqrt(mean);
     else if (traits->target == RNND__TARGET_TOKEN)
@@ -202,7 +203,7 @@ int rnnd_evaluate(struct rnnd_model *model, struct rnnd_dataset *data,
     RNND_TRY_GOTO(rnnd_batch_new(be, data, true, rnnd_model_mean(model),
                                  rnnd_model_std(model), &e.batch));
     RNND_TRY_GOTO(rnnd_streams(opt, task) ? run_lanes(&e) : run_sequences(&e));
-    measure(task, &e.sum, out);
+    measure(task, &e.sum, rnnd_dataset_info(data)->unknown_targets, out);
 done:
     free(e.part);
     rnnd_batch_free(e.batch);
