@@ -214,7 +214,8 @@ static int pass_array(struct rnnd_dataset *data, const struct array *a,
     RNND_TRY(rnnd__new((size_t)(kept ? a->rows : block), a->row, a->object, &room));
     for (int64_t at = 0; at < a->rows && status == 0; at += block) {
         int64_t n = a->rows - at < block ? a->rows - at : block;
-        RNND_TRY_GOTO(rnnd__signals_check(data->path));
+        if (at > 0)
+            RNND_TRY_GOTO(rnnd__signals_check(data->path));
         void *rows = kept ? (char *)room + (size_t)at * a->row : room;
         RNND_TRY_GOTO(rnnd__dataset_read(data, a->object, at, n, a->type, rows));
         RNND_TRY_GOTO(a->check(data, rows, at, n));

@@ -37,7 +37,7 @@ static int hash_file(int fd, const char *path, bool reading, uint64_t length,
     RNND_TRY(rnnd__new(BLOCK, 1, "a read buffer", &block));
     rnnd__hash_start(&hash);
     while (hash.bytes < length) {
-        if (reading)
+        if (reading && hash.bytes > 0)
             RNND_TRY(rnnd__signals_check(path));
         uint64_t left = length - hash.bytes;
         ssize_t n = pread(fd, block, left < BLOCK ? left : BLOCK, (off_t)hash.bytes);

@@ -93,7 +93,7 @@ static int read_array(void *context, const char *object)
     RNND_TRY(
         rnnd__new((size_t)(block * width), rnnd__hdf_size_of(type), object, &values));
     for (int64_t at = 0; status == 0 && at < rows; at += block) {
-        status = rnnd__signals_check(f->path);
+        status = at > 0 ? rnnd__signals_check(f->path) : 0;
         if (status == 0)
             status = rnnd__hdf_read(
                 f, object, at, block < rows - at ? block : rows - at, type, values);
