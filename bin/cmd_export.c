@@ -1,30 +1,15 @@
 /*
- * cmd_export.c - `rnn_dist export MODEL OUT`: writes the parameters of a model for
- * other programs, as safetensors or HDF5 under PyTorch's names. Runs on rank 0.
+ * cmd_export.c - `rnn_dist export MODEL OUT`: writes a model for other programs: its
+ * parameters under PyTorch's names, or a graph that computes it. Runs on rank 0.
  */
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/status.h"
 #include "bin.h"
-#include "checkpoint/statedict.h"
-
-/* Rejects names of formats that export does not write. */
-static int check_name(const char *path)
-{
-    static const char *const others[] = {".pt", ".pth", ".pkl", ".bin", ".ckpt"};
-    const char *dot = strrchr(path, '.');
-    for (size_t i = 0; dot && i < sizeof others / sizeof *others; i++)
-        if (strcmp(dot, others[i]) == 0)
-            return rnnd__fail(RNND_EUSAGE,
-                              "%s: export does not write torch.save files; use a "
-                              "name ending in .safetensors or .h5",
-                              path);
-    return 0;
-}
+#include "exchange/export.h"
 
 /* Exports the options of the training with the model, so that eval uses them. */
-static int export_checkpoint(const char *path, const char *output,
+static int export_checkpoint(const char *path, const char *output, bool fold,
                              struct rnnd_backend *be)
 {
     struct rnnd_checkpoint_info info = {0, 0, NULL};
@@ -35,7 +20,7 @@ static int export_checkpoint(const char *path, const char *output,
     RNND_TRY_GOTO(bin_refuse_same(output, path));
     RNND_TRY_GOTO(rnnd_checkpoint_load_model(path, be, &model, &info));
     RNND_TRY_GOTO(rnnd__options_read_text(&opt, info.config, path, RNND_FROM_FILE));
-    RNND_TRY_GOTO(rnnd__statedict_export(output, model, &opt));
+    RNND_TRY_GOTO(rnnd__export(output, model, &opt, fold));
 done:
     rnnd_model_free(model);
     free(info.config);
@@ -43,14 +28,14 @@ done:
     return status;
 }
 
-static int export(const char *name, const char *output)
+static int export(const char *name, const char *output, bool fold)
 {
     struct rnnd_backend *be = NULL;
     char *path = NULL;
     int status = 0;
     RNND_TRY_GOTO(rnnd_checkpoint_find(name, &path));
     RNND_TRY_GOTO(bin_open_cpu(&be));
-    RNND_TRY_GOTO(export_checkpoint(path, output, be));
+    RNND_TRY_GOTO(export_checkpoint(path, output, fold, be));
 done:
     rnnd_backend_close(be);
     free(path);
@@ -59,8 +44,9 @@ done:
 
 int cmd_export(struct rnnd_options *opt, struct rnnd_comm *comm, int argc, char **argv)
 {
-    (void)opt, (void)argc;
-    RNND_TRY(check_name(argv[1]));
-    return rnnd_comm_agree(comm,
-                           rnnd_comm_rank(comm) == 0 ? export(argv[0], argv[1]) : 0);
+    bool fold = opt->fold || !rnnd__options_given(opt, "fold");
+    (void)argc;
+    RNND_TRY(rnnd__export_check(argv[1]));
+    return rnnd_comm_agree(
+        comm, rnnd_comm_rank(comm) == 0 ? export(argv[0], argv[1], fold) : 0);
 }

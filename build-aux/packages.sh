@@ -13,7 +13,8 @@ for group in "$@"; do
     case $group in
     build)
         wanted="$wanted gcc libc6-dev make autoconf automake pkg-config libopenmpi-dev
-            openmpi-bin libhdf5-dev libdnnl-dev libinih-dev libjansson-dev libzip-dev"
+            openmpi-bin libhdf5-dev libdnnl-dev libinih-dev libjansson-dev libzip-dev
+            libprotobuf-c-dev protobuf-c-compiler libonnx-dev"
         ;;
     check) wanted="$wanted check mandoc" ;;
     test)

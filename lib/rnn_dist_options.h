@@ -88,6 +88,8 @@ struct rnnd_options {
     char *prompt;
     /* info */
     bool plan;
+    /* export; fold also where it is not given */
+    bool fold;
     /* pack */
     double split;
     char *sequence, *features, *label, *step_label, *target, *step_target,

@@ -1,5 +1,5 @@
 /*
- * statedict.c - loads named arrays into the parameters of a model, and exports them.
+ * statedict.c - loads named arrays into the parameters of a model.
  *
  * Takes arrays that have their names (statedict_names.c) and the model they make
  * (statedict_spec.c). Knows of HDF5 and safetensors only how to open a file and read an
@@ -12,7 +12,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <unistd.h>
 
 #include "base/log.h"
@@ -285,24 +284,4 @@ int rnnd__statedict_model(struct rnnd__statedict *sd, const struct rnnd_options 
 done:
     rnnd_model_free(model);
     return status;
-}
-
-/* ---- export */
-
-/* Whether a path names an HDF5 file rather than safetensors. */
-static bool is_hdf(const char *path)
-{
-    static const char *const suffixes[] = {".h5", ".hdf5", ".hdf"};
-    const char *dot = strrchr(path, '.');
-    for (size_t i = 0; dot && i < sizeof suffixes / sizeof *suffixes; i++)
-        if (strcasecmp(dot, suffixes[i]) == 0)
-            return true;
-    return false;
-}
-
-int rnnd__statedict_export(const char *path, struct rnnd_model *model,
-                           const struct rnnd_options *opt)
-{
-    return is_hdf(path) ? rnnd__statedict_hdf_write(path, model, opt)
-                        : rnnd__safetensors_write(path, model, opt);
 }

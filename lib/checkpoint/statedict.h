@@ -98,16 +98,22 @@ RNND_CHECKED int rnnd__statedict_model(struct rnnd__statedict *sd,
                                        struct rnnd_backend *be,
                                        struct rnnd_model **out);
 
-/* Writes parameters and texts that describe the model, as HDF5 if path ends in .h5,
-   .hdf5 or .hdf, else as safetensors. Atomic; the same model gives the same bytes. opt
-   may be NULL. */
-RNND_CHECKED int rnnd__statedict_export(const char *path, struct rnnd_model *model,
-                                        const struct rnnd_options *opt);
-
 /* Train options as text, those that shape the model being as they are in it. opt NULL:
    the others are defaults. *text is malloc'ed and freed by the caller. */
 RNND_CHECKED int rnnd__statedict_config(const struct rnnd_model *model,
                                         const struct rnnd_options *opt, char **text);
+
+/* Write parameters, and texts that describe the model. Atomic; the same model gives the
+   same bytes. opt may be NULL. */
+RNND_CHECKED int rnnd__statedict_hdf_write(const char *path, struct rnnd_model *model,
+                                           const struct rnnd_options *opt);
+RNND_CHECKED int rnnd__safetensors_write(const char *path, struct rnnd_model *model,
+                                         const struct rnnd_options *opt);
+/* Calls put for each text that describes a model in an exported file: task, options,
+   and classes if it has any. */
+RNND_CHECKED int rnnd__statedict_describe(
+    const struct rnnd_model *model, const struct rnnd_options *opt,
+    int (*put)(void *context, const char *key, const char *text), void *context);
 
 /* ---- shared by the files of the room */
 
@@ -129,25 +135,16 @@ void rnnd__statedict_list_add(char *text, size_t size, const char *name,
 /* The list of all arrays, or "no arrays". */
 void rnnd__statedict_list(const struct rnnd__statedict *sd, char *text, size_t size);
 
-/* Calls put for each text that describes a model in an exported file: task, options,
-   and classes if it has any. */
-RNND_CHECKED int rnnd__statedict_describe(
-    const struct rnnd_model *model, const struct rnnd_options *opt,
-    int (*put)(void *context, const char *key, const char *text), void *context);
 /* Takes class names from their text, a JSON list. */
 RNND_CHECKED int rnnd__statedict_take_classes(struct rnnd__statedict *sd,
                                               const char *text);
 
 /* Lists the arrays of sd->hdf, and reads what the file says about its model. */
 RNND_CHECKED int rnnd__statedict_hdf_read(struct rnnd__statedict *sd);
-RNND_CHECKED int rnnd__statedict_hdf_write(const char *path, struct rnnd_model *model,
-                                           const struct rnnd_options *opt);
 /* The same for the safetensors file that is open as sd->fd. */
 RNND_CHECKED int rnnd__safetensors_open(struct rnnd__statedict *sd);
 /* The values of an array of 1 or 2 dimensions, [rows, cols]. */
 RNND_CHECKED int rnnd__safetensors_read(const struct rnnd__statedict *sd,
                                         const struct rnnd__tensor *t, float *out);
-RNND_CHECKED int rnnd__safetensors_write(const char *path, struct rnnd_model *model,
-                                         const struct rnnd_options *opt);
 
 #endif

@@ -28,6 +28,12 @@ def load(path):
         with h5py.File(path) as file:
             config = file.attrs["rnn_dist.config"]
             state = {name: torch.tensor(array[...]) for name, array in file.items()}
+    elif path.endswith(".npz"):
+        with np.load(path) as file:
+            texts = {name: file[name].item().decode() for name in file
+                     if name.startswith("rnn_dist.")}
+            state = {name: torch.tensor(file[name]) for name in file if name not in texts}
+        config = texts["rnn_dist.config"]
     else:
         state = load_file(path)
         with safe_open(path, "pt") as file:

@@ -35,14 +35,14 @@ round() {
     ranks=1
     for suffix in safetensors h5; do
         file=$work/$1-export.$suffix back=$work/$1-$suffix-back.h5
-        expect 0 $ranks export "$work/$1" "$file"
+        expect 0 $ranks export --no-fold "$work/$1" "$file"
         [ ! -s "$work/out" ] || fault "export prints $(cat "$work/out")"
-        expect 0 1 export "$work/$1" "$work/again.$suffix"
+        expect 0 1 export "$work/$1" "$work/again.$suffix" --no-fold
         cmp "$file" "$work/again.$suffix" || fault "$1: a second export is another"
         expect 0 $ranks import "$file" "$back"
         printed "$back: $3"
         expect 0 1 inspect "$back"
-        expect 0 1 export "$back" "$work/again.$suffix"
+        expect 0 1 export "$back" "$work/again.$suffix" --no-fold
         cmp "$file" "$work/again.$suffix" || fault "$1: an import is another model"
         expect 0 1 eval "$back" --data "$work/$2.h5" --threads 1
         cmp "$work/out" "$work/loss" || fault "$1: $suffix has another loss"
@@ -57,6 +57,19 @@ round relu values "task regress_steps, rnn_relu, 3 features, 1 layer of 6, 2 out
 round tags steps "task tag, gru, vocabulary 9, embedding 7, 2 layers of 5, 4 outputs"
 round tied words "task lm, lstm, vocabulary 7, embedding 6, 1 layer of 6, 7 outputs (tied)"
 round open words "task lm, lstm, vocabulary 7, embedding 5, 1 layer of 6, 7 outputs, "
+
+# Normalization as part of the first layer: the same scores without it.
+expect 0 1 export "$work/normal" "$work/folded.safetensors"
+[ ! -s "$work/err" ] || fault "folding says $(cat "$work/err")"
+expect 0 1 export "$work/normal" "$work/folded.h5" --fold
+for suffix in safetensors h5; do
+    expect 0 1 import "$work/folded.$suffix" "$work/m.h5"
+    printed "lstm, 3 features, 2 layers"
+    expect 0 1 predict "$work/m.h5" --data "$work/series.h5" --threads 1 --out "$work/a.h5"
+    expect 0 1 predict "$work/normal" --data "$work/series.h5" --threads 1 --out "$work/b.h5"
+    "$TOOL" diff 1e-6 "$work/a.h5" "$work/b.h5" / >"$work/diff" ||
+        fault "folded into $suffix: $(cat "$work/diff")"
+done
 
 # Words travel too, and a run starts from an import.
 expect 0 1 sample "$work/tied-safetensors-back.h5" --length 4 --temperature 0
@@ -122,7 +135,10 @@ refuse() {
 }
 refuse 2 "export needs MODEL and OUTPUT" export "$work/relu"
 refuse 2 "unexpected operand x" import a b x
-refuse 2 "use a name ending in .safetensors or .h5" export "$work/relu" "$work/model.pt"
+for name in model.pt model.onx a.tar.gz .x.; do
+    refuse 2 "use a name ending in .safetensors or .h5" export "$work/relu" "$work/$name"
+    [ ! -e "$work/$name" ] || fault "$name is written all the same"
+done
 refuse 2 "is an input and would be overwritten" export "$(last relu)" "$(last relu)"
 refuse 4 "$work/nothing: No such file" export "$work/nothing" "$work/none.h5"
 refuse 4 "none/x" export "$work/relu" "$work/none/x"
@@ -202,6 +218,14 @@ for of in normal:series relu:values tags:steps tied:words open:words; do
         set -- "$@" "$work/$model-export.$suffix" "$set" "$work/$model.p.h5"
     done
 done
+expect 0 1 export "$work/normal" "$work/folded.npz"
+expect 0 1 export "$work/normal" "$work/again.npz"
+cmp "$work/folded.npz" "$work/again.npz" || fault "a second export as npz is another"
+for suffix in safetensors h5 npz; do
+    set -- "$@" "$work/folded.$suffix" "$work/series.h5" "$work/normal.p.h5"
+done
+expect 0 1 export "$work/open" "$work/open.npz"
+set -- "$@" "$work/open.npz" "$work/words.h5" "$work/open.p.h5"
 python outputs "$@" || fault "PyTorch computes something else from exports"
 
 # theirs KIND DATA OPTIONS...: files of such a module, with what the arrays cannot tell.

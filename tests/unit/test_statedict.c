@@ -10,6 +10,7 @@
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/statedict.h"
 #include "checkpoint_model.h"
+#include "exchange/export.h"
 #include "hdf/hdf.h"
 
 static void set_up(void)
@@ -555,7 +556,7 @@ START_TEST(an_export_is_the_model)
     struct rnnd_model *m = new_model(spec, 3), *n, *like = new_model(spec, 4);
     struct rnnd_checkpoint_info info;
     must(rnnd_model_set_classes(m, texts, spec->outputs));
-    must(rnnd__statedict_export(in_folder("a.safetensors"), m, NULL));
+    must(rnnd__export(in_folder("a.safetensors"), m, NULL, false));
     must(rnnd_checkpoint_load_model(in_folder("a.safetensors"), be, &n, &info));
     ck_assert(are_same_models(m, n));
     same_specs(spec, rnnd_model_spec(n));
@@ -568,7 +569,7 @@ START_TEST(an_export_is_the_model)
     ck_assert_int_eq(count_files("a.safetensors"), 1);
 
     struct rnnd__statedict sd;
-    must(rnnd__statedict_export(in_folder("a.h5"), m, NULL));
+    must(rnnd__export(in_folder("a.h5"), m, NULL, false));
     must(rnnd__statedict_open(in_folder("a.h5"), &sd));
     must(rnnd__statedict_model(&sd, NULL, be, &n));
     rnnd__statedict_close(&sd);
@@ -577,7 +578,7 @@ START_TEST(an_export_is_the_model)
     for (int k = 0; k < spec->outputs; k++)
         ck_assert_str_eq(rnnd_model_class(n, k), texts[k]);
     rnnd_model_free(n);
-    must_fail(RNND_EFILE, rnnd__statedict_export(in_folder("none/a"), m, NULL));
+    must_fail(RNND_EFILE, rnnd__export(in_folder("none/a"), m, NULL, false));
     rnnd_model_free(like);
     rnnd_model_free(m);
 }
@@ -711,7 +712,7 @@ START_TEST(moments_make_sense)
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         rnnd_model_mean(odd)[1] = bad[i][0];
         rnnd_model_std(odd)[1] = bad[i][1];
-        must(rnnd__statedict_export(in_folder("a"), odd, NULL));
+        must(rnnd__export(in_folder("a"), odd, NULL, false));
         refuse_import(NULL, NULL, RNND_EDATA, "element 1 is");
     }
     must(rnnd__checkpoint_init(in_folder("a"), odd)); /* measured anew there */
