@@ -23,6 +23,7 @@ librnn_dist_a_SOURCES = \
 	lib/base/task.h \
 	lib/base/timeline.c \
 	lib/base/timeline.h \
+	lib/checkpoint/average.c \
 	lib/checkpoint/checkpoint.c \
 	lib/checkpoint/checkpoint.h \
 	lib/checkpoint/checkpoint_dir.c \

@@ -90,6 +90,7 @@ struct rnnd_options {
     bool plan;
     /* export; fold also where it is not given */
     bool fold;
+    int64_t average;
     /* pack */
     double split;
     char *sequence, *features, *label, *step_label, *target, *step_target,

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """convert.py modules FOLDER | outputs [EXPORT DATA PREDICTIONS]... | expected FILE.npy...
+convert.py mean EXPORT CHECKPOINT...
 
 The other side of tests/cli/convert.sh. `outputs` loads exported files into PyTorch modules
 and compares what they compute with what `predict --raw` wrote. `modules` saves the state_dict
 of modules of other names as safetensors and HDF5, in several floating-point types, FILE
 beside FILE.npy: the outputs, in double precision, of the module with those values. `expected`
-compares those with FILE.p.h5. Exit 77 where a module is missing.
+compares those with FILE.p.h5. `mean` compares an export with the mean of checkpoints. Exit 77 where a module is missing.
 """
 import sys
 
@@ -169,5 +170,18 @@ def expected(*files):
             compare(name, file["outputs"][...], np.load(name))
 
 
+def mean(exported, *checkpoints):
+    assert len(checkpoints) == 3, checkpoints
+    found, _ = load(exported)
+    for name, value in found.items():
+        parts = []
+        for path in checkpoints:
+            with h5py.File(path) as file:
+                parts.append(file["model"][name][...].astype("f8"))
+        want = np.mean(parts, axis=0).astype("f4")
+        assert np.abs(value.numpy() - want).max() <= np.spacing(np.abs(want).max()), name
+        assert (parts[0] != parts[1]).any(), (name, "did not change")
+
+
 if __name__ == "__main__":
-    {"modules": modules, "outputs": outputs, "expected": expected}[sys.argv[1]](*sys.argv[2:])
+    {"modules": modules, "outputs": outputs, "expected": expected, "mean": mean}[sys.argv[1]](*sys.argv[2:])

@@ -71,6 +71,15 @@ for suffix in safetensors h5; do
         fault "folded into $suffix: $(cat "$work/diff")"
 done
 
+# The mean of the last three checkpoints, as Python works it out below.
+make many series --cell gru --hidden 4 --lr 0.1 --save-every 1 --keep 0
+expect 0 1 export "$work/many" "$work/mean3.h5" --average 3
+expect 0 1 export "$work/many" "$work/mean1.h5" --average 1
+expect 0 1 export "$(last many)" "$work/last.h5"
+"$TOOL" diff 0 "$work/mean1.h5" "$work/last.h5" / || fault "an average of one is another"
+expect 0 1 import "$work/mean3.h5" "$work/m.h5"
+expect 0 1 eval "$work/m.h5" --data "$work/series.h5"
+
 # Words travel too, and a run starts from an import.
 expect 0 1 sample "$work/tied-safetensors-back.h5" --length 4 --temperature 0
 cp "$work/out" "$work/said"
@@ -141,6 +150,14 @@ for name in model.pt model.onx a.tar.gz .x.; do
 done
 refuse 2 "is an input and would be overwritten" export "$(last relu)" "$(last relu)"
 refuse 4 "$work/nothing: No such file" export "$work/nothing" "$work/none.h5"
+refuse 4 "has 3 intact checkpoints, not 4; train --keep" \
+    export "$work/many" "$work/none.h5" --average 4
+refuse 2 "not of one file" export "$(last many)" "$work/none.h5" --average 2
+refuse 2 "--average" export "$work/many" "$work/none.h5" --average 0
+make other series --cell gru --hidden 5 --save-every 1 --keep 0
+cp "$(last many)" "$work/other/ckpt-0000000001.h5"
+refuse 3 "is another model than the newest" \
+    export "$work/other" "$work/none.h5" --average 3
 refuse 4 "none/x" export "$work/relu" "$work/none/x"
 refuse 2 "a checkpoint is an HDF5 file" import "$work/relu-export.h5" "$work/none.safetensors"
 refuse 2 "is an input and would be overwritten" import "$work/bare.h5" "$work/bare.h5" --task tag
@@ -226,6 +243,7 @@ for suffix in safetensors h5 npz; do
 done
 expect 0 1 export "$work/open" "$work/open.npz"
 set -- "$@" "$work/open.npz" "$work/words.h5" "$work/open.p.h5"
+python mean "$work/mean3.h5" "$work"/many/ckpt-*.h5 || fault "another mean"
 python outputs "$@" || fault "PyTorch computes something else from exports"
 
 # theirs KIND DATA OPTIONS...: files of such a module, with what the arrays cannot tell.

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "checkpoint/statedict.h"
+#include "checkpoint/checkpoint.h"
 #include "checkpoint_model.h"
 #include "exchange/export.h"
 #include "testing.h"
@@ -68,6 +68,38 @@ START_TEST(a_fold_that_does_not_fit)
     ck_assert_ptr_nonnull(strstr(rnnd_status_detail(), "rnn.weight_ih_l0_reverse"));
     rnnd_model_free(m);
     free(weight);
+}
+END_TEST
+
+/* ---- averages */
+
+static void save_filled(const char *name, float bias)
+{
+    struct rnnd_model *m = new_model(&specs[3], 0);
+    must(rnnd_model_set(m, "head.bias", &bias));
+    must(rnnd_checkpoint_save_model(in_folder(name), m, NULL));
+    rnnd_model_free(m);
+}
+
+/* By hand: 2, 6 and 1 have the mean 3; 7 is too old. */
+START_TEST(the_mean_of_the_last)
+{
+    struct rnnd_checkpoint_info info;
+    struct rnnd_model *m;
+    float bias;
+    save_filled("ckpt-0000000001.h5", 7);
+    save_filled("ckpt-0000000020.h5", 2);
+    save_filled("ckpt-0000000300.h5", 6);
+    save_filled("ckpt-0000004000.h5", 1);
+    save_filled("best.h5", 9);
+    must(rnnd__checkpoint_average(test_folder, 3, be, &m, &info));
+    must(rnnd_model_get(m, "head.bias", &bias));
+    ck_assert_float_eq(bias, 3);
+    rnnd_model_free(m);
+    free(info.config);
+    must_fail(RNND_EFILE, rnnd__checkpoint_average(test_folder, 5, be, &m, &info));
+    must_fail(RNND_EUSAGE,
+              rnnd__checkpoint_average(in_folder("best.h5"), 1, be, &m, &info));
 }
 END_TEST
 
@@ -290,6 +322,7 @@ static Suite *suite(void)
     tcase_add_checked_fixture(t, set_up, tear_down);
     tcase_add_test(t, normalization_becomes_weights);
     tcase_add_test(t, a_fold_that_does_not_fit);
+    tcase_add_test(t, the_mean_of_the_last);
     tcase_add_test(t, suffixes);
 #ifdef HAVE_LIBZIP
     tcase_add_test(t, arrays_of_an_npz);
