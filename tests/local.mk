@@ -110,6 +110,7 @@ program_tests = \
 	tests/cli/onnx.sh \
 	tests/cli/options.sh \
 	tests/cli/pack.sh \
+	tests/cli/python.sh \
 	tests/cli/ranks.sh \
 	tests/cli/readme.sh \
 	tests/cli/report.sh \
