@@ -36,6 +36,7 @@ librnn_dist_a_SOURCES = \
 	lib/checkpoint/statedict.h \
 	lib/checkpoint/statedict_hdf.c \
 	lib/checkpoint/statedict_names.c \
+	lib/checkpoint/statedict_parts.c \
 	lib/checkpoint/statedict_spec.c \
 	lib/checkpoint/train_state.h \
 	lib/comm/comm.c \

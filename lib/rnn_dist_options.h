@@ -88,7 +88,8 @@ struct rnnd_options {
     char *prompt;
     /* info */
     bool plan;
-    /* export; fold also where it is not given */
+    /* import, then export; fold also where it is not given */
+    char *prefix;
     bool fold;
     int64_t average;
     /* pack */

@@ -25,7 +25,7 @@
 
 static int start(struct rnnd__statedict *sd, const char *path)
 {
-    *sd = (struct rnnd__statedict){.fd = -1};
+    *sd = (struct rnnd__statedict){.fd = -1, .prefix = ""};
     sd->path = strdup(path);
     return sd->path ? 0 : rnnd__fail_memory(strlen(path), "a file name");
 }
@@ -55,9 +55,16 @@ static bool looks_like_hdf(int fd)
 
 int rnnd__statedict_open(const char *path, struct rnnd__statedict *out)
 {
+    return rnnd__statedict_open_part(path, NULL, out);
+}
+
+int rnnd__statedict_open_part(const char *path, const char *prefix,
+                              struct rnnd__statedict *out)
+{
     struct rnnd__statedict sd;
     int status = 0;
     RNND_TRY(start(&sd, path));
+    sd.prefix = prefix ? prefix : "";
     sd.fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
     if (sd.fd < 0)
         RNND_TRY_GOTO(rnnd__fail(RNND_EFILE, "%s: %s", path, strerror(errno)));
@@ -166,14 +173,15 @@ static int check_all(const struct rnnd__statedict *sd, const struct rnnd_model *
     const struct rnnd__params *par = rnnd__model_params(model);
     for (int i = 0; i < sd->count; i++) {
         const struct rnnd__tensor *t = &sd->tensor[i];
-        if (!rnnd__params_find(par, t->ours) && !is_normalization(t->ours))
+        if (!t->is_part && !rnnd__params_find(par, t->ours) &&
+            !is_normalization(t->ours))
             return fail_names(sd, model, "the model has no parameter", t->name);
     }
     return 0;
 }
 
-static int read_tensor(const struct rnnd__statedict *sd, const struct rnnd__tensor *t,
-                       float *out)
+static int read_array(const struct rnnd__statedict *sd, const struct rnnd__tensor *t,
+                      float *out)
 {
     if (!sd->hdf)
         return rnnd__safetensors_read(sd, t, out);
@@ -182,6 +190,23 @@ static int read_tensor(const struct rnnd__statedict *sd, const struct rnnd__tens
         return rnnd__fail_memory(strlen(t->name), "a name");
     int status = rnnd__hdf_read(sd->hdf, object, 0, t->rows, RNND_F32, out);
     free(object);
+    return status;
+}
+
+static int read_tensor(const struct rnnd__statedict *sd, const struct rnnd__tensor *t,
+                       float *out)
+{
+    float *gain = NULL;
+    if (!t->gain)
+        return read_array(sd, t, out);
+    const struct rnnd__tensor *g = &sd->tensor[t->gain - 1];
+    RNND_TRY(RNND_NEW(&gain, g->rows * g->cols, g->name));
+    int status = read_array(sd, g, gain);
+    if (status == 0)
+        status = read_array(sd, &sd->tensor[t->direction - 1], out);
+    if (status == 0)
+        status = rnnd__statedict_scale(sd, t, gain, out);
+    free(gain);
     return status;
 }
 

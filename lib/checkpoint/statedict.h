@@ -4,8 +4,9 @@
  * A file is a checkpoint (/model/NAME), HDF5 with the arrays at its root, or
  * safetensors. Names are ours, which are PyTorch's for a module with `embed`, `rnn` and
  * `head`, or those of another module where it is unambiguous which array is which
- * ("lstm.weight_ih_l0", "encoder.weight", "decoder.bias"). Prefixes that PyTorch's
- * wrappers add to all names ("module.") are ignored.
+ * ("lstm.weight_ih_l0", "cell.weight_ih", "encoder.weight", "decoder.bias"). Prefixes
+ * that PyTorch's wrappers add to all names ("module.") are ignored. A matrix that
+ * weight_norm keeps as two arrays is one array here.
  */
 #ifndef RNND_STATEDICT_H
 #define RNND_STATEDICT_H
@@ -41,12 +42,18 @@ struct rnnd__tensor {
     enum rnnd__float_type type;
     /* safetensors: place in the file, in bytes */
     int64_t at, bytes;
+    /* made of two other arrays by weight_norm: 1 + their indices; 0 = is in the file */
+    int gain, direction;
+    /* one of the two */
+    bool is_part;
 };
 
 /* All arrays of a file, and what the file says about its model. */
 struct rnnd__statedict {
     /* owned */
     char *path;
+    /* of the names of the arrays that count; "" = all count */
+    const char *prefix;
     /* NULL: safetensors, open as fd */
     struct rnnd__hdf *hdf;
     /* hdf belongs to the caller */
@@ -69,6 +76,10 @@ struct rnnd__statedict {
    cannot be read, EDATA where it is of no kind, EUSAGE where it is ambiguous which
    array is which parameter. */
 RNND_CHECKED int rnnd__statedict_open(const char *path, struct rnnd__statedict *out);
+/* The same for the arrays whose names begin with a prefix alone, which is borrowed, and
+   not part of their names then; NULL = all. */
+RNND_CHECKED int rnnd__statedict_open_part(const char *path, const char *prefix,
+                                           struct rnnd__statedict *out);
 /* The same for an open HDF5 file, which is borrowed. */
 RNND_CHECKED int rnnd__statedict_of(struct rnnd__hdf *file,
                                     struct rnnd__statedict *out);
@@ -117,6 +128,17 @@ RNND_CHECKED int rnnd__statedict_describe(
 
 /* ---- shared by the files of the room */
 
+/* Removes the arrays without the prefix; EUSAGE where none has it. */
+RNND_CHECKED int rnnd__statedict_choose(struct rnnd__statedict *sd);
+/* Adds the matrices that weight_norm keeps as two arrays. */
+RNND_CHECKED int rnnd__statedict_join(struct rnnd__statedict *sd);
+/* The values of such a matrix, from those of its parts: value [rows, cols] holds the
+   directions, gain [rows] or [cols]. EDATA where a direction is zero. */
+RNND_CHECKED int rnnd__statedict_scale(const struct rnnd__statedict *sd,
+                                       const struct rnnd__tensor *t, const float *gain,
+                                       float *value);
+/* Fails, and lists the arrays of the file. */
+int rnnd__statedict_fail(const struct rnnd__statedict *sd, const char *problem);
 /* Sets `ours` of every array. */
 RNND_CHECKED int rnnd__statedict_name(struct rnnd__statedict *sd);
 /* The array that is this parameter; NULL where there is none. */

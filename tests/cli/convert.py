@@ -16,6 +16,7 @@ try:
     import torch
     from safetensors.torch import load_file, save_file, safe_open
     from torch import nn
+    from torch.nn.utils import parametrizations
 except ImportError as missing:
     print(missing)
     sys.exit(77)
@@ -127,11 +128,20 @@ def module(kind, folder):
         "gru": ("values", Net("gru", 3, 6, 2),
                 [("rnn.", "encoder.gru."), ("head.", "decoder.")]),
         "elman": ("values", Net("rnn_relu", 3, 6, 2, 2), []),
+        "normed": ("values", Net("gru", 3, 6, 2), []),
+        "older": ("values", Net("lstm", 3, 6, 2), []),
+        "cell": ("values", Net("lstm", 3, 6, 2), [("rnn.", "core.cell.")]),
+        "inside": ("values", Net("rnn_tanh", 3, 6, 2), [("", "encoder.")]),
         "wrapped": ("steps", Net("lstm", 5, 6, 4, vocab=9), [("", "module.model.")]),
         "shared": ("words", Net("gru", 6, 6, tokens, vocab=tokens),
                    [("embed.", "emb."), ("head.", "out.")])}[kind]
     if kind == "shared":
         made.head.weight = made.embed.weight
+    if kind == "normed":
+        parametrizations.weight_norm(made.rnn, "weight_hh_l0")
+        parametrizations.weight_norm(made.head, "weight", dim=1)
+    if kind == "older":
+        made.rnn = nn.utils.weight_norm(made.rnn, "weight_ih_l0")
     types = [torch.float32]
     if kind == "bilstm":
         types += [torch.float64, torch.float16, torch.bfloat16]
@@ -142,6 +152,10 @@ def module(kind, folder):
         want = run(made.double(), f"{folder}/{data}.h5", "last")
         made.float()
         state = renamed(state, rename)
+        if kind == "cell":
+            state = {name.removesuffix("_l0"): value for name, value in state.items()}
+        if kind == "inside":
+            state["decoder.weight_ih_l0"] = torch.zeros(3, 3)
         stem = f"{folder}/{kind}.{str(dtype)[6:]}"
         save_file(state, stem + ".safetensors")
         np.save(stem + ".safetensors.npy", want)
@@ -155,7 +169,8 @@ def module(kind, folder):
 
 
 def modules(folder):
-    for kind in ("bilstm", "gru", "elman", "wrapped", "shared"):
+    for kind in ("bilstm", "gru", "elman", "normed", "older", "cell", "inside", "wrapped",
+                 "shared"):
         module(kind, folder)
 
 

@@ -258,6 +258,10 @@ theirs() {
 theirs bilstm series --task classify --pool last
 theirs gru values --task regress_steps
 theirs elman values --task regress_steps --cell rnn_relu
+theirs normed values --task regress_steps
+theirs older values --task regress_steps
+theirs cell values --task regress_steps
+theirs inside values --task regress_steps --prefix encoder
 theirs wrapped steps --task tag
 theirs shared words --tie-weights --vocab-from "$work/words.h5"
 python expected "$work"/*.npy || fault "imports predict something else"
