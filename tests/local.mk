@@ -115,6 +115,7 @@ program_tests = \
 	tests/cli/readme.sh \
 	tests/cli/report.sh \
 	tests/cli/results.sh \
+	tests/cli/stream.sh \
 	tests/mpi/faults.sh \
 	tests/mpi/ranks.sh \
 	tests/oracle/compare.sh \

@@ -3,9 +3,9 @@
  *
  * Prefixes that PyTorch's wrappers add to all names are ignored. Arrays with our own
  * names are what they say. Of the others: the recurrent layers are the arrays that
- * share the prefix of the only "weight_ih_l0" or, of a cell, "weight_ih"; the head is the only other module with
- * weight and bias; the embedding is the only weight without a bias. Nothing is
- * guessed where there are several candidates.
+ * share the prefix of the only "weight_ih_l0" or, of a cell, "weight_ih"; the head is
+ * the only other module with weight and bias; the embedding is the only weight without
+ * a bias. Nothing is guessed where there are several candidates.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/status.h"
+#include "data/batch.h"
 #include "device/device.h"
 
 /* ---- parameters */
@@ -205,6 +206,12 @@ int rnnd_model_set_classes(struct rnnd_model *m, const char *const *text, int64_
 const char *rnnd_model_class(const struct rnnd_model *m, int64_t k)
 {
     return m->classes && k >= 0 && k < m->spec.outputs ? m->classes[k] : NULL;
+}
+
+int rnnd_model_batch(struct rnnd_model *m, struct rnnd_batch **out)
+{
+    return rnnd__batch_new_steps(m->be, m->spec.inputs, m->spec.vocab, m->mean, m->std,
+                                 out);
 }
 
 float *rnnd_model_mean(struct rnnd_model *m)

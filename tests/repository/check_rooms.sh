@@ -13,7 +13,7 @@ cd "${srcdir:-$(dirname "$0")/../..}" || exit 1
 rooms() {
     cat <<'END'
 bin         base options formats comm checkpoint exchange record commands
-commands    base options hdf data device model checkpoint record train kernels
+commands    base options hdf device model checkpoint record train kernels
 train       base options comm device data model optim checkpoint record
 evaluate    base hdf data
 exchange    base model checkpoint kernels
