@@ -125,6 +125,7 @@ repository_tests = \
 	tests/repository/check_figures.sh \
 	tests/repository/check_man.sh \
 	tests/repository/check_options.sh \
+	tests/repository/check_packages.sh \
 	tests/repository/check_ptxas.sh \
 	tests/repository/check_rooms.sh \
 	tests/repository/check_size.sh \
