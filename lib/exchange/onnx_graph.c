@@ -109,10 +109,10 @@ void rnnd__onnx_free(struct rnnd__onnx *g)
 {
     if (!g)
         return;
-    if (g->model)
-        onnx__model_proto__free_unpacked(g->model, NULL);
-    if (g->graph && (!g->model || g->model->graph != g->graph))
+    /* Both functions accept NULL. */
+    if (!g->model || g->model->graph != g->graph)
         onnx__graph_proto__free_unpacked(g->graph, NULL);
+    onnx__model_proto__free_unpacked(g->model, NULL);
     free(g);
 }
 

@@ -80,6 +80,16 @@ expect 0 1 export "$(last many)" "$work/last.h5"
 expect 0 1 import "$work/mean3.h5" "$work/m.h5"
 expect 0 1 eval "$work/m.h5" --data "$work/series.h5"
 
+# A mean that float32 cannot take apart from the features.
+"$TOOL" params "$work/far.h5" rnn.weight_ih_l0=15x3:0.1 rnn.weight_hh_l0=15x5:0.2 \
+    rnn.bias_ih_l0=15:0 rnn.bias_hh_l0=15:0 head.bias=4:0.5 head.weight=4x5:1 \
+    input.mean=3:123456 input.std=3:1
+expect 0 1 import "$work/far.h5" "$work/m.h5" --task classify
+expect 0 1 export "$work/m.h5" "$work/far.safetensors"
+said "float32 loses about 5 digits of it; --no-fold keeps them"
+expect 0 1 export "$work/m.h5" "$work/far.safetensors" --no-fold
+[ ! -s "$work/err" ] || fault "--no-fold says $(cat "$work/err")"
+
 # Words travel too, and a run starts from an import.
 expect 0 1 sample "$work/tied-safetensors-back.h5" --length 4 --temperature 0
 cp "$work/out" "$work/said"
