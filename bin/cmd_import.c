@@ -119,7 +119,7 @@ static int import(const struct rnnd_options *opt, const char *input, const char 
     struct rnnd__statedict sd;
     for (size_t i = 0; i < sizeof read / sizeof *read; i++)
         RNND_TRY(bin_refuse_same(output, read[i]));
-    RNND_TRY(as_data(rnnd__statedict_open(input, &sd)));
+    RNND_TRY(as_data(rnnd__statedict_open_part(input, opt->prefix, &sd)));
     int status = bin_open_cpu(&be);
     if (status == 0) {
         status = import_arrays(&sd, opt, be, output);

@@ -14,7 +14,7 @@ for group in "$@"; do
     build)
         wanted="$wanted gcc libc6-dev make autoconf automake pkg-config libopenmpi-dev
             openmpi-bin libhdf5-dev libdnnl-dev libinih-dev libjansson-dev zlib1g-dev
-            libzip-dev"
+            libzip-dev libprotobuf-c-dev protobuf-c-compiler libonnx-dev"
         ;;
     check) wanted="$wanted check mandoc" ;;
     test)

@@ -1,6 +1,7 @@
 # examples/local.mk - the quick start, its data, and programs on the public header.
-check_PROGRAMS += examples/own_loop
+check_PROGRAMS += examples/own_loop examples/stream
 examples_own_loop_LDADD = $(RNND_LIBS)
+examples_stream_LDADD = $(RNND_LIBS)
 
 EXTRA_DIST += \
 	examples/gru_lm/run.sh \

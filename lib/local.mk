@@ -26,6 +26,7 @@ librnn_dist_a_SOURCES = \
 	lib/base/task.h \
 	lib/base/timeline.c \
 	lib/base/timeline.h \
+	lib/checkpoint/average.c \
 	lib/checkpoint/checkpoint.c \
 	lib/checkpoint/checkpoint.h \
 	lib/checkpoint/checkpoint_dir.c \
@@ -39,6 +40,7 @@ librnn_dist_a_SOURCES = \
 	lib/checkpoint/statedict_axes.c \
 	lib/checkpoint/statedict_hdf.c \
 	lib/checkpoint/statedict_names.c \
+	lib/checkpoint/statedict_parts.c \
 	lib/checkpoint/statedict_spec.c \
 	lib/checkpoint/train_state.h \
 	lib/comm/comm.c \
@@ -78,6 +80,12 @@ librnn_dist_a_SOURCES = \
 	lib/evaluate/predict_out.h \
 	lib/evaluate/sweep.c \
 	lib/evaluate/sweep.h \
+	lib/exchange/export.c \
+	lib/exchange/export.h \
+	lib/exchange/npz_write.c \
+	lib/exchange/onnx.c \
+	lib/exchange/onnx.h \
+	lib/exchange/onnx_graph.c \
 	lib/formats/chars.c \
 	lib/formats/contents.c \
 	lib/formats/csv.c \
@@ -105,6 +113,7 @@ librnn_dist_a_SOURCES = \
 	lib/hdf/hdf_read.c \
 	lib/hdf/hdf_room.h \
 	lib/hdf/hdf_write.c \
+	lib/model/fold.c \
 	lib/model/head.c \
 	lib/model/layer.h \
 	lib/model/loss_sums.c \
@@ -154,3 +163,17 @@ librnn_dist_a_SOURCES = \
 	lib/train/trainer_open.c \
 	lib/train/trainer_report.c \
 	lib/train/trainer_save.c
+
+# The messages of ONNX, of its published schema.
+if HAVE_ONNX
+nodist_librnn_dist_a_SOURCES = lib/exchange/onnx.pb-c.c lib/exchange/onnx.pb-c.h
+BUILT_SOURCES += lib/exchange/onnx.pb-c.h
+CLEANFILES += $(nodist_librnn_dist_a_SOURCES)
+lib/exchange/onnx_graph.$(OBJEXT): lib/exchange/onnx.pb-c.h
+tests/unit/test_export.$(OBJEXT): lib/exchange/onnx.pb-c.h
+lib/exchange/onnx.pb-c.h: lib/exchange/onnx.pb-c.c
+lib/exchange/onnx.pb-c.c: $(ONNX_PROTO)
+	$(AM_V_GEN)$(MKDIR_P) $(@D)/schema && cp $(ONNX_PROTO) $(@D)/schema/onnx.proto && \
+	    $(PROTOC_C) --proto_path=$(@D)/schema --c_out=$(@D) onnx.proto && \
+	    rm -r $(@D)/schema
+endif

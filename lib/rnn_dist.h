@@ -100,8 +100,7 @@ RNND_CHECKED int rnnd_comm_gather(struct rnnd_comm *comm, const void *data,
 RNND_CHECKED int rnnd_comm_agree(struct rnnd_comm *comm, int status);
 /* The update in progress, for the message of a timeout. */
 void rnnd_comm_at_update(struct rnnd_comm *comm, int64_t update);
-/* How many ranks, this one included, run on exactly the same cores of the same host.
-   Collective. */
+/* How many ranks, with this one, run on the same cores of one host. Collective. */
 RNND_CHECKED int rnnd_comm_sharers(struct rnnd_comm *comm, int *sharers);
 
 /* ---- back end */
@@ -190,8 +189,7 @@ RNND_CHECKED int rnnd_model_match(const struct rnnd_model *model,
                                   struct rnnd_dataset *data, bool targets, bool strict);
 /* Number of trained parameters; a tied matrix counts once. */
 int64_t rnnd_model_parameters(const struct rnnd_model *model);
-/* input.mean and input.std [I], to be written before training with normalize; NULL
-   without normalize. */
+/* input.mean and input.std [I], to be set before training; NULL without normalize. */
 float *rnnd_model_mean(struct rnnd_model *model);
 float *rnnd_model_std(struct rnnd_model *model);
 /* Copies a parameter, by its PyTorch name, from or to the model: float [rows,cols], or
@@ -254,6 +252,8 @@ struct rnnd_pass {
     bool last;
 };
 
+/* A batch without a data set: for a model's input from memory. */
+RNND_CHECKED int rnnd_model_batch(struct rnnd_model *model, struct rnnd_batch **out);
 /* Allocates for batches up to these limits; passes then allocate nothing. */
 RNND_CHECKED int rnnd_model_reserve(struct rnnd_model *model,
                                     const struct rnnd_limits *limits, bool training);
@@ -266,8 +266,7 @@ void rnnd_model_on_ready(struct rnnd_model *model, rnnd_bucket_ready ready,
 RNND_CHECKED int rnnd_model_announce(struct rnnd_model *model);
 /* Sets the gradient sums to zero: before the first pass of an update. */
 void rnnd_model_zero_gradient(struct rnnd_model *model);
-/* Forward, loss and backward: adds gradient sums (not means) to those of the model, and
-   the loss to *loss. */
+/* Forward, loss, backward: adds sums, not means, to the model's gradients and *loss. */
 RNND_CHECKED int rnnd_model_gradient(struct rnnd_model *model, struct rnnd_batch *batch,
                                      const struct rnnd_pass *pass,
                                      struct rnnd_loss_sums *loss);
@@ -282,9 +281,8 @@ RNND_CHECKED int rnnd_model_scores(struct rnnd_model *model, struct rnnd_batch *
 
 /* ---- gradient sums over ranks */
 
-/* Sums the gradients of a model over all ranks, in buckets of bucket_mb megabytes;
-   where the communicator can, during the backward pass. rnnd_reducer_new() is
-   collective. */
+/* Sums the gradients of a model over all ranks, in buckets of bucket_mb megabytes,
+   during the backward pass where the communicator can. The first is collective. */
 struct rnnd_reducer;
 RNND_CHECKED int rnnd_reducer_new(struct rnnd_model *model, struct rnnd_comm *comm,
                                   double bucket_mb, struct rnnd_reducer **out);

@@ -88,6 +88,10 @@ struct rnnd_options {
     char *prompt;
     /* info */
     bool plan;
+    /* import, then export; fold also where it is not given */
+    char *prefix;
+    bool fold;
+    int64_t average;
     /* pack */
     enum rnnd_missing missing;
     double split;

@@ -14,6 +14,7 @@ unit_tests = \
 	tests/unit/test_checkpoint \
 	tests/unit/test_comm \
 	tests/unit/test_dataset \
+	tests/unit/test_export \
 	tests/unit/test_formats \
 	tests/unit/test_golden \
 	tests/unit/test_hdf \
@@ -51,6 +52,10 @@ tests_unit_test_checkpoint_SOURCES = \
 tests_unit_test_statedict_SOURCES = \
 	tests/unit/checkpoint_model.h \
 	tests/unit/test_statedict.c \
+	tests/unit/testing.h
+tests_unit_test_export_SOURCES = \
+	tests/unit/checkpoint_model.h \
+	tests/unit/test_export.c \
 	tests/unit/testing.h
 tests_unit_test_tensorboard_SOURCES = tests/unit/test_tensorboard.c tests/unit/testing.h
 tests_unit_test_dataset_SOURCES = tests/unit/test_dataset.c tests/unit/testing.h
@@ -104,11 +109,15 @@ program_tests = \
 	tests/cli/examples.sh \
 	tests/cli/help.sh \
 	tests/cli/language.sh \
+	tests/cli/onnx.sh \
 	tests/cli/options.sh \
 	tests/cli/pack.sh \
+	tests/cli/python.sh \
 	tests/cli/ranks.sh \
+	tests/cli/readme.sh \
 	tests/cli/report.sh \
 	tests/cli/results.sh \
+	tests/cli/stream.sh \
 	tests/mpi/faults.sh \
 	tests/mpi/ranks.sh \
 	tests/oracle/compare.sh \
@@ -118,6 +127,7 @@ repository_tests = \
 	tests/repository/check_figures.sh \
 	tests/repository/check_man.sh \
 	tests/repository/check_options.sh \
+	tests/repository/check_packages.sh \
 	tests/repository/check_ptxas.sh \
 	tests/repository/check_rooms.sh \
 	tests/repository/check_size.sh \
@@ -159,6 +169,7 @@ EXTRA_DIST += \
 	tests/cases/checkpoint.py \
 	tests/cases/lib.sh \
 	tests/cli/convert.py \
+	tests/cli/run_onnx.py \
 	tests/device/bench.c \
 	tests/device/check.c \
 	tests/device/check.h \

@@ -92,8 +92,10 @@ step_install() {
     mkdir -p "$top/build-tests/user"
     cd "$top/build-tests/user"
     export PKG_CONFIG_PATH="$top/build-tests/prefix/lib/pkgconfig"
-    # shellcheck disable=SC2046 # a list of flags
-    gcc -o own_loop "$top/examples/own_loop.c" $(pkg-config --cflags --libs rnn_dist)
+    for example in own_loop stream; do
+        # shellcheck disable=SC2046 # a list of flags
+        gcc -o $example "$top/examples/$example.c" $(pkg-config --cflags --libs rnn_dist)
+    done
     "$top/build-tests/prefix/bin/rnn_dist" --version
 }
 

@@ -41,6 +41,17 @@ RNND_CHECKED int rnnd__checkpoint_init(const char *path, struct rnnd_model *mode
    are skipped with a warning; one that cannot be opened is EFILE. *path is malloc'ed
    and freed by the caller. */
 RNND_CHECKED int rnnd__checkpoint_newest(const char *run_dir, char **path);
+/* The newest intact checkpoints of a run directory, at most so many, the newest first:
+   path [most] receives *count paths, malloc'ed and freed by the caller. */
+RNND_CHECKED int rnnd__checkpoint_last(const char *run_dir, int64_t most, char **path,
+                                       int64_t *count);
+/* A model whose parameters are the means of those of the newest `count` intact
+   checkpoints of a run directory; info: of the newest. EUSAGE where run_dir is none,
+   EFILE where it has fewer. */
+RNND_CHECKED int rnnd__checkpoint_average(const char *run_dir, int64_t count,
+                                          struct rnnd_backend *be,
+                                          struct rnnd_model **out,
+                                          struct rnnd_checkpoint_info *info);
 /* Reads all of a file; EFILE, with file and object, where it is damaged. of_run: a file
    of a run directory, which always ends with a checksum. */
 RNND_CHECKED int rnnd__checkpoint_verify(const char *path, bool of_run);

@@ -126,25 +126,37 @@ int rnnd__checkpoint_is_intact(const char *path, bool *out)
     return tells_of_damage(status) ? 0 : status;
 }
 
-int rnnd__checkpoint_newest(const char *run_dir, char **path)
+int rnnd__checkpoint_last(const char *run_dir, int64_t most, char **path,
+                          int64_t *count)
 {
     struct found found;
-    char *newest = NULL;
+    int64_t n = 0;
     int status = list(run_dir, &found);
-    for (size_t i = 0; status == 0 && !newest && i < found.count; i++) {
+    for (size_t i = 0; status == 0 && n < most && i < found.count; i++) {
+        char *one = NULL;
         bool intact = false;
-        status = rnnd__checkpoint_path(run_dir, found.update[i], &newest);
+        status = rnnd__checkpoint_path(run_dir, found.update[i], &one);
         if (status == 0)
-            status = rnnd__checkpoint_is_intact(newest, &intact);
-        if (!intact) {
-            free(newest);
-            newest = NULL;
-        }
+            status = rnnd__checkpoint_is_intact(one, &intact);
+        if (intact)
+            path[n++] = one;
+        else
+            free(one);
     }
     free(found.update);
-    if (status == 0)
-        *path = newest;
+    while (status < 0 && n > 0)
+        free(path[--n]);
+    *count = n;
     return status;
+}
+
+int rnnd__checkpoint_newest(const char *run_dir, char **path)
+{
+    char *newest = NULL;
+    int64_t count;
+    RNND_TRY(rnnd__checkpoint_last(run_dir, 1, &newest, &count));
+    *path = newest;
+    return 0;
 }
 
 int rnnd_checkpoint_find(const char *model_path, char **path)

@@ -1,5 +1,5 @@
 /*
- * statedict.c - loads named arrays into the parameters of a model, and exports them.
+ * statedict.c - loads named arrays into the parameters of a model.
  *
  * Takes arrays that have their names (statedict_names.c) and the model they make
  * (statedict_spec.c). Knows of HDF5 and safetensors only how to open a file and read an
@@ -12,7 +12,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <unistd.h>
 
 #include "base/log.h"
@@ -26,7 +25,7 @@
 
 static int start(struct rnnd__statedict *sd, const char *path)
 {
-    *sd = (struct rnnd__statedict){.fd = -1};
+    *sd = (struct rnnd__statedict){.fd = -1, .prefix = ""};
     sd->path = strdup(path);
     return sd->path ? 0 : rnnd__fail_memory(strlen(path), "a file name");
 }
@@ -56,9 +55,16 @@ static bool looks_like_hdf(int fd)
 
 int rnnd__statedict_open(const char *path, struct rnnd__statedict *out)
 {
+    return rnnd__statedict_open_part(path, NULL, out);
+}
+
+int rnnd__statedict_open_part(const char *path, const char *prefix,
+                              struct rnnd__statedict *out)
+{
     struct rnnd__statedict sd;
     int status = 0;
     RNND_TRY(start(&sd, path));
+    sd.prefix = prefix ? prefix : "";
     sd.fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
     if (sd.fd < 0)
         RNND_TRY_GOTO(rnnd__fail(RNND_EFILE, "%s: %s", path, strerror(errno)));
@@ -167,14 +173,15 @@ static int check_all(const struct rnnd__statedict *sd, const struct rnnd_model *
     const struct rnnd__params *par = rnnd__model_params(model);
     for (int i = 0; i < sd->count; i++) {
         const struct rnnd__tensor *t = &sd->tensor[i];
-        if (!rnnd__params_find(par, t->ours) && !is_normalization(t->ours))
+        if (!t->is_part && !rnnd__params_find(par, t->ours) &&
+            !is_normalization(t->ours))
             return fail_names(sd, model, "the model has no parameter", t->name);
     }
     return 0;
 }
 
-static int read_tensor(const struct rnnd__statedict *sd, const struct rnnd__tensor *t,
-                       float *out)
+static int read_array(const struct rnnd__statedict *sd, const struct rnnd__tensor *t,
+                      float *out)
 {
     if (!sd->hdf)
         return rnnd__safetensors_read(sd, t, out);
@@ -183,6 +190,23 @@ static int read_tensor(const struct rnnd__statedict *sd, const struct rnnd__tens
         return rnnd__fail_memory(strlen(t->name), "a name");
     int status = rnnd__hdf_read(sd->hdf, object, 0, t->rows, RNND_F32, out);
     free(object);
+    return status;
+}
+
+static int read_tensor(const struct rnnd__statedict *sd, const struct rnnd__tensor *t,
+                       float *out)
+{
+    float *gain = NULL;
+    if (!t->gain)
+        return read_array(sd, t, out);
+    const struct rnnd__tensor *g = &sd->tensor[t->gain - 1];
+    RNND_TRY(RNND_NEW(&gain, g->rows * g->cols, g->name));
+    int status = read_array(sd, g, gain);
+    if (status == 0)
+        status = read_array(sd, &sd->tensor[t->direction - 1], out);
+    if (status == 0)
+        status = rnnd__statedict_scale(sd, t, gain, out);
+    free(gain);
     return status;
 }
 
@@ -274,24 +298,4 @@ int rnnd__statedict_model(struct rnnd__statedict *sd, const struct rnnd_options 
 done:
     rnnd_model_free(model);
     return status;
-}
-
-/* ---- export */
-
-/* Whether a path names an HDF5 file rather than safetensors. */
-static bool is_hdf(const char *path)
-{
-    static const char *const suffixes[] = {".h5", ".hdf5", ".hdf"};
-    const char *dot = strrchr(path, '.');
-    for (size_t i = 0; dot && i < sizeof suffixes / sizeof *suffixes; i++)
-        if (strcasecmp(dot, suffixes[i]) == 0)
-            return true;
-    return false;
-}
-
-int rnnd__statedict_export(const char *path, struct rnnd_model *model,
-                           const struct rnnd_options *opt)
-{
-    return is_hdf(path) ? rnnd__statedict_hdf_write(path, model, opt)
-                        : rnnd__safetensors_write(path, model, opt);
 }

@@ -4,8 +4,9 @@
  * A file is a checkpoint (/model/NAME), HDF5 with the arrays at its root, or
  * safetensors. Names are ours, which are PyTorch's for a module with `embed`, `rnn` and
  * `head`, or those of another module where it is unambiguous which array is which
- * ("lstm.weight_ih_l0", "encoder.weight", "decoder.bias"). Prefixes that PyTorch's
- * wrappers add to all names ("module.") are ignored.
+ * ("lstm.weight_ih_l0", "cell.weight_ih", "encoder.weight", "decoder.bias"). Prefixes
+ * that PyTorch's wrappers add to all names ("module.") are ignored. A matrix that
+ * weight_norm keeps as two arrays is one array here.
  */
 #ifndef RNND_STATEDICT_H
 #define RNND_STATEDICT_H
@@ -41,12 +42,18 @@ struct rnnd__tensor {
     enum rnnd__float_type type;
     /* safetensors: place in the file, in bytes */
     int64_t at, bytes;
+    /* made of two other arrays by weight_norm: 1 + their indices; 0 = is in the file */
+    int gain, direction;
+    /* one of the two */
+    bool is_part;
 };
 
 /* All arrays of a file, and what the file says about its model. */
 struct rnnd__statedict {
     /* owned */
     char *path;
+    /* of the names of the arrays that count; "" = all count */
+    const char *prefix;
     /* NULL: safetensors, open as fd */
     struct rnnd__hdf *hdf;
     /* hdf belongs to the caller */
@@ -67,6 +74,10 @@ struct rnnd__statedict {
    cannot be read, EDATA where it is of no kind, EUSAGE where it is ambiguous which
    array is which parameter. */
 RNND_CHECKED int rnnd__statedict_open(const char *path, struct rnnd__statedict *out);
+/* The same for the arrays whose names begin with a prefix alone, which is borrowed, and
+   not part of their names then; NULL = all. */
+RNND_CHECKED int rnnd__statedict_open_part(const char *path, const char *prefix,
+                                           struct rnnd__statedict *out);
 /* The same for an open HDF5 file, which is borrowed. */
 RNND_CHECKED int rnnd__statedict_of(struct rnnd__hdf *file,
                                     struct rnnd__statedict *out);
@@ -96,19 +107,36 @@ RNND_CHECKED int rnnd__statedict_model(struct rnnd__statedict *sd,
                                        struct rnnd_backend *be,
                                        struct rnnd_model **out);
 
-/* Writes parameters and texts that describe the model, as HDF5 if path ends in .h5,
-   .hdf5 or .hdf, else as safetensors. Atomic; the same model gives the same bytes. opt
-   may be NULL. */
-RNND_CHECKED int rnnd__statedict_export(const char *path, struct rnnd_model *model,
-                                        const struct rnnd_options *opt);
-
 /* Train options as text, those that shape the model being as they are in it. opt NULL:
    the others are defaults. *text is malloc'ed and freed by the caller. */
 RNND_CHECKED int rnnd__statedict_config(const struct rnnd_model *model,
                                         const struct rnnd_options *opt, char **text);
 
+/* Write parameters, and texts that describe the model. Atomic; the same model gives the
+   same bytes. opt may be NULL. */
+RNND_CHECKED int rnnd__statedict_hdf_write(const char *path, struct rnnd_model *model,
+                                           const struct rnnd_options *opt);
+RNND_CHECKED int rnnd__safetensors_write(const char *path, struct rnnd_model *model,
+                                         const struct rnnd_options *opt);
+/* Calls put for each text that describes a model in an exported file: task, options,
+   and classes if it has any. */
+RNND_CHECKED int rnnd__statedict_describe(
+    const struct rnnd_model *model, const struct rnnd_options *opt,
+    int (*put)(void *context, const char *key, const char *text), void *context);
+
 /* ---- shared by the files of the room */
 
+/* Removes the arrays without the prefix; EUSAGE where none has it. */
+RNND_CHECKED int rnnd__statedict_choose(struct rnnd__statedict *sd);
+/* Adds the matrices that weight_norm keeps as two arrays. */
+RNND_CHECKED int rnnd__statedict_join(struct rnnd__statedict *sd);
+/* The values of such a matrix, from those of its parts: value [rows, cols] holds the
+   directions, gain [rows] or [cols]. EDATA where a direction is zero. */
+RNND_CHECKED int rnnd__statedict_scale(const struct rnnd__statedict *sd,
+                                       const struct rnnd__tensor *t, const float *gain,
+                                       float *value);
+/* Fails, and lists the arrays of the file. */
+int rnnd__statedict_fail(const struct rnnd__statedict *sd, const char *problem);
 /* Sets `ours` of every array. */
 RNND_CHECKED int rnnd__statedict_name(struct rnnd__statedict *sd);
 /* The array that is this parameter; NULL where there is none. */
@@ -127,11 +155,6 @@ void rnnd__statedict_list_add(char *text, size_t size, const char *name,
 /* The list of all arrays, or "no arrays". */
 void rnnd__statedict_list(const struct rnnd__statedict *sd, char *text, size_t size);
 
-/* Calls put for each text that describes a model in an exported file: task, options,
-   and the names that it has. */
-RNND_CHECKED int rnnd__statedict_describe(
-    const struct rnnd_model *model, const struct rnnd_options *opt,
-    int (*put)(void *context, const char *key, const char *text), void *context);
 /* Names of features, tokens and classes: of a checkpoint, into sd->names. */
 RNND_CHECKED int rnnd__statedict_read_axes(struct rnnd__statedict *sd);
 /* The same from an exported file: get returns the text of a key, malloc'ed, or NULL.
@@ -153,14 +176,10 @@ RNND_CHECKED int rnnd__statedict_describe_axes(
 
 /* Lists the arrays of sd->hdf, and reads what the file says about its model. */
 RNND_CHECKED int rnnd__statedict_hdf_read(struct rnnd__statedict *sd);
-RNND_CHECKED int rnnd__statedict_hdf_write(const char *path, struct rnnd_model *model,
-                                           const struct rnnd_options *opt);
 /* The same for the safetensors file that is open as sd->fd. */
 RNND_CHECKED int rnnd__safetensors_open(struct rnnd__statedict *sd);
 /* The values of an array of 1 or 2 dimensions, [rows, cols]. */
 RNND_CHECKED int rnnd__safetensors_read(const struct rnnd__statedict *sd,
                                         const struct rnnd__tensor *t, float *out);
-RNND_CHECKED int rnnd__safetensors_write(const char *path, struct rnnd_model *model,
-                                         const struct rnnd_options *opt);
 
 #endif

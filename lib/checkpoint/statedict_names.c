@@ -3,9 +3,9 @@
  *
  * Prefixes that PyTorch's wrappers add to all names are ignored. Arrays with our own
  * names are what they say. Of the others: the recurrent layers are the arrays that
- * share the prefix of the only "weight_ih_l0"; the head is the only other module with
- * weight and bias; the embedding is the only weight without a bias. Nothing is
- * guessed where there are several candidates.
+ * share the prefix of the only "weight_ih_l0" or, of a cell, "weight_ih"; the head is
+ * the only other module with weight and bias; the embedding is the only weight without
+ * a bias. Nothing is guessed where there are several candidates.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -63,10 +63,11 @@ void rnnd__statedict_list(const struct rnnd__statedict *sd, char *text, size_t s
 {
     snprintf(text, size, "%s", sd->count ? "" : "no arrays");
     for (int i = 0; i < sd->count; i++)
-        rnnd__statedict_list_add(text, size, sd->tensor[i].name, &sd->tensor[i]);
+        if (!sd->tensor[i].gain)
+            rnnd__statedict_list_add(text, size, sd->tensor[i].name, &sd->tensor[i]);
 }
 
-static int fail_listing(const struct rnnd__statedict *sd, const char *problem)
+int rnnd__statedict_fail(const struct rnnd__statedict *sd, const char *problem)
 {
     char found[1200];
     rnnd__statedict_list(sd, found, sizeof found);
@@ -75,13 +76,18 @@ static int fail_listing(const struct rnnd__statedict *sd, const char *problem)
 
 /* ---- parts of names */
 
+static bool is_separator(char c)
+{
+    return c == '.' || c == '/';
+}
+
 /* Whether a name is PREFIX + tail, with a prefix that is empty or ends in a dot, or a
    slash where modules are HDF5 groups. *prefix: its length. */
 static bool ends_in(const char *name, const char *tail, size_t *prefix)
 {
     size_t n = strlen(name), m = strlen(tail);
     if (n < m || strcmp(name + n - m, tail) != 0 ||
-        (n > m && !strchr("./", name[n - m - 1])))
+        (n > m && !is_separator(name[n - m - 1])))
         return false;
     *prefix = n - m;
     return true;
@@ -96,13 +102,15 @@ static bool all_begin_with(const struct rnnd__statedict *sd, size_t at,
     return sd->count > 0;
 }
 
-/* Length of the prefixes that DataParallel, an enclosing module and torch.compile add
-   to every name. */
+/* Length of the prefix that was asked for, and of those that DataParallel, an enclosing
+   module and torch.compile add to every name. */
 static size_t wrapping(const struct rnnd__statedict *sd)
 {
     static const char *const wrappers[] = {"module.", "model.", "_orig_mod."};
     enum { COUNT = sizeof wrappers / sizeof *wrappers };
-    size_t n = 0;
+    size_t n = strlen(sd->prefix);
+    if (n && !is_separator(sd->prefix[n - 1]))
+        n++;
     for (int i = 0; i < COUNT; i++)
         if (all_begin_with(sd, n, wrappers[i])) {
             n += strlen(wrappers[i]);
@@ -114,6 +122,16 @@ static size_t wrapping(const struct rnnd__statedict *sd)
 static bool is_recurrent(const char *rest)
 {
     return strncmp(rest, "weight_", 7) == 0 || strncmp(rest, "bias_", 5) == 0;
+}
+
+/* The names in nn.LSTMCell and the like, which is one layer. */
+static bool is_of_cell(const char *rest)
+{
+    static const char *const names[] = {"weight_ih", "weight_hh", "bias_ih", "bias_hh"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcmp(rest, names[i]) == 0)
+            return true;
+    return false;
 }
 
 static bool is_ours(const char *name)
@@ -138,26 +156,48 @@ static bool is_unnamed(const struct rnnd__tensor *t)
 
 /* ---- recurrent layers, head, embedding */
 
+/* The only array whose name ends so, NULL = none; *prefix: length of what is before. */
+static int find_only(const struct rnnd__statedict *sd, const char *tail,
+                     const char *several, const char **name, size_t *prefix)
+{
+    *name = NULL;
+    for (int i = 0; i < sd->count; i++) {
+        size_t n;
+        if (!ends_in(sd->tensor[i].name, tail, &n))
+            continue;
+        if (*name)
+            return rnnd__statedict_fail(sd, several);
+        *name = sd->tensor[i].name;
+        *prefix = n;
+    }
+    return 0;
+}
+
 static int name_recurrent(struct rnnd__statedict *sd)
 {
-    const char *first = NULL;
-    size_t prefix = 0, n;
-    for (int i = 0; i < sd->count; i++) {
-        if (!ends_in(sd->tensor[i].name, "weight_ih_l0", &n))
-            continue;
-        if (first)
-            return fail_listing(sd,
-                                "several recurrent modules, none of them named rnn");
-        first = sd->tensor[i].name;
-        prefix = n;
-    }
+    const char *first;
+    size_t prefix;
+    RNND_TRY(find_only(sd, "weight_ih_l0",
+                       "several recurrent modules, none of them named rnn; import "
+                       "--prefix chooses one",
+                       &first, &prefix));
+    bool cell = !first;
+    if (cell)
+        RNND_TRY(find_only(sd, "weight_ih",
+                           "several recurrent cells, and their names do not tell how "
+                           "they are connected; rename those of layer K as "
+                           "rnn.weight_ih_lK and so on",
+                           &first, &prefix));
     if (!first)
-        return fail_listing(sd, "no recurrent layers (no name ends in weight_ih_l0)");
+        return rnnd__statedict_fail(
+            sd, "no recurrent layers (no name ends in weight_ih_l0 or weight_ih)");
     for (int i = 0; i < sd->count; i++) {
         struct rnnd__tensor *t = &sd->tensor[i];
-        if (strncmp(t->name, first, prefix) == 0 && is_recurrent(t->name + prefix) &&
-            strlen(t->name + prefix) + sizeof "rnn." <= sizeof t->ours)
-            snprintf(t->ours, sizeof t->ours, "rnn.%s", t->name + prefix);
+        const char *rest = t->name + prefix;
+        if (strncmp(t->name, first, prefix) == 0 && !t->is_part &&
+            (cell ? is_of_cell(rest) : is_recurrent(rest)) &&
+            strlen(rest) + sizeof "rnn._l0" <= sizeof t->ours)
+            snprintf(t->ours, sizeof t->ours, "rnn.%s%s", rest, cell ? "_l0" : "");
     }
     return 0;
 }
@@ -198,8 +238,9 @@ static int name_head(struct rnnd__statedict *sd)
         }
     }
     if (modules > 1)
-        return fail_listing(sd, "several modules could be the head, none of them named "
-                                "head");
+        return rnnd__statedict_fail(
+            sd, "several modules could be the head, none of them named "
+                "head");
     if (weight) {
         set_name(weight, "head.weight");
         set_name(bias, "head.bias");
@@ -218,7 +259,7 @@ static int name_embedding(struct rnnd__statedict *sd)
         if (!is_unnamed(t) || t->rank != 2 || !ends_in(t->name, "weight", &prefix))
             continue;
         if (found)
-            return fail_listing(
+            return rnnd__statedict_fail(
                 sd, "several arrays could be the embedding, none of them named "
                     "embed.weight");
         found = t;
@@ -228,13 +269,22 @@ static int name_embedding(struct rnnd__statedict *sd)
     return 0;
 }
 
+/* A cell has names of its own, also in a module called rnn. */
+static bool is_cell_of_rnn(const char *name)
+{
+    return strncmp(name, "rnn.", 4) == 0 && is_of_cell(name + 4);
+}
+
 int rnnd__statedict_name(struct rnnd__statedict *sd)
 {
+    RNND_TRY(rnnd__statedict_choose(sd));
+    RNND_TRY(rnnd__statedict_join(sd));
     size_t skipped = wrapping(sd);
     for (int i = 0; i < sd->count; i++) {
         struct rnnd__tensor *t = &sd->tensor[i];
         const char *name = t->name + skipped;
-        if (is_ours(name) && strlen(name) < sizeof t->ours)
+        if (is_ours(name) && !is_cell_of_rnn(name) && !t->is_part &&
+            strlen(name) < sizeof t->ours)
             set_name(t, name);
     }
     if (!rnnd__statedict_find(sd, "rnn.weight_ih_l0"))

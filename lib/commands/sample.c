@@ -14,7 +14,6 @@
 #include "base/log.h"
 #include "base/random.h"
 #include "base/status.h"
-#include "data/batch.h"
 
 struct sampler {
     struct rnnd_model *model;
@@ -89,7 +88,7 @@ static void put_token(struct sampler *s, int32_t token)
 static int run(struct sampler *s, const int32_t *token, int64_t count)
 {
     struct rnnd_pass pass = {.state = s->state};
-    RNND_TRY(rnnd__batch_load_tokens(s->batch, token, count));
+    RNND_TRY(rnnd_batch_load_steps(s->batch, token, count));
     RNND_TRY(rnnd_model_scores(s->model, s->batch, &pass, s->scores));
     rnnd_state_advance(s->state);
     memmove(s->scores, s->scores + (count - 1) * s->vocab,
@@ -163,7 +162,7 @@ int rnnd__sample(struct rnnd_model *model, const struct rnnd_options *opt, FILE 
     RNND_TRY_GOTO(RNND_NEW(&token, most, "prompt"));
     RNND_TRY_GOTO(RNND_NEW(&s.scores, most * V, "scores"));
     RNND_TRY_GOTO(RNND_NEW(&s.weight, V, "scores"));
-    RNND_TRY_GOTO(rnnd__batch_new_tokens(rnnd_model_backend(model), s.vocab, &s.batch));
+    RNND_TRY_GOTO(rnnd_model_batch(model, &s.batch));
     RNND_TRY_GOTO(rnnd_state_new(model, 1, &s.state));
     RNND_TRY_GOTO(write_text(&s, token));
 done:

@@ -7,6 +7,7 @@
  */
 #include "data/batch.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -40,15 +41,17 @@ int rnnd_batch_new(struct rnnd_backend *be, struct rnnd_dataset *data, bool targ
     return 0;
 }
 
-int rnnd__batch_new_tokens(struct rnnd_backend *be, int64_t vocab,
-                           struct rnnd_batch **out)
+int rnnd__batch_new_steps(struct rnnd_backend *be, int64_t inputs, int64_t vocab,
+                          const float *mean, const float *std, struct rnnd_batch **out)
 {
     struct rnnd_batch *b = NULL;
     RNND_TRY(RNND_NEW(&b, 1, "batch"));
     b->be = be;
-    b->own_info =
-        (struct rnnd_dataset_info){.task = RNND_LM, .vocab = vocab, .outputs = vocab};
+    b->own_info = (struct rnnd_dataset_info){
+        .task = RNND_NO_TASK, .inputs = inputs, .vocab = vocab};
     b->info = &b->own_info;
+    b->mean = mean;
+    b->std = std;
     *out = b;
     return 0;
 }
@@ -315,14 +318,38 @@ int rnnd_batch_load(struct rnnd_batch *b, const struct rnnd_piece *piece, int64_
     return 0;
 }
 
-int rnnd__batch_load_tokens(struct rnnd_batch *b, const int32_t *token, int64_t count)
+/* Tokens of the vocabulary, or finite features, as in a data set. */
+static int check_steps(const struct rnnd_batch *b, const void *steps, int64_t count)
+{
+    const int32_t *token = steps;
+    const float *value = steps;
+    for (int64_t t = 0; token_input(b) && t < count; t++)
+        if (token[t] < 0 || token[t] >= b->info->vocab)
+            return rnnd__fail(RNND_EUSAGE, "step %lld: token %d, expected 0 to %lld",
+                              (long long)t, token[t], (long long)b->info->vocab - 1);
+    for (int64_t i = 0; !token_input(b) && i < count * b->info->inputs; i++)
+        if (!isfinite(value[i]))
+            return rnnd__fail(RNND_EUSAGE,
+                              "step %lld, feature %lld: %g, expected a finite number",
+                              (long long)(i / b->info->inputs),
+                              (long long)(i % b->info->inputs), (double)value[i]);
+    return 0;
+}
+
+int rnnd_batch_load_steps(struct rnnd_batch *b, const void *steps, int64_t count)
 {
     struct rnnd_piece piece = {.length = count, .sequence = -1};
     struct rnnd_limits need = {1, count, count};
+    if (count < 0 || count > INT32_MAX)
+        return rnnd__fail(RNND_EUSAGE, "%lld steps, expected 0 to %d", (long long)count,
+                          INT32_MAX);
+    RNND_TRY(check_steps(b, steps, count));
     RNND_TRY(rnnd_batch_reserve(b, &need));
     pack_shape(b, &piece, 1, 0);
     char *inputs = packing_place(b, b->inputs, b->host_inputs);
-    memcpy(inputs, token, (size_t)count * sizeof *token);
+    memcpy(inputs, steps, (size_t)count * rnnd__input_bytes(b->info));
+    for (int64_t t = 0; b->mean && t < count; t++)
+        normalise(b, (float *)inputs + t * b->info->inputs);
     upload_contents(b, inputs, NULL);
     return 0;
 }

@@ -8,7 +8,7 @@
 #include "rnn_dist.h"
 
 struct rnnd_batch {
-    /* both borrowed; data is NULL for a batch of given tokens */
+    /* both borrowed; data is NULL for a batch of given steps */
     struct rnnd_backend *be;
     struct rnnd_dataset *data;
     /* of the data set, or own_info */
@@ -49,13 +49,11 @@ struct rnnd_batch {
     int64_t piece_room;
 };
 
-/* A batch for rnnd__batch_load_tokens alone: no data set, no targets. Freed by
-   rnnd_batch_free. */
-RNND_CHECKED int rnnd__batch_new_tokens(struct rnnd_backend *be, int64_t vocab,
-                                        struct rnnd_batch **out);
-/* Loads one sequence of count tokens, each in 0 .. vocab-1. */
-RNND_CHECKED int rnnd__batch_load_tokens(struct rnnd_batch *batch, const int32_t *token,
-                                         int64_t count);
+/* A batch for rnnd_batch_load_steps() alone: of I features, normalized as by
+   rnnd_batch_new(), or of tokens where vocab is not 0. Freed by rnnd_batch_free. */
+RNND_CHECKED int rnnd__batch_new_steps(struct rnnd_backend *be, int64_t inputs,
+                                       int64_t vocab, const float *mean,
+                                       const float *std, struct rnnd_batch **out);
 
 /* Sorts the rows of a batch of tokens by token, stably, into batch->segments: for the
    gradient of the embedding. */

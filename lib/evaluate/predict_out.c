@@ -60,6 +60,8 @@ static int create_file(struct rnnd__predict_out *o, const char *path)
     RNND_TRY(rnnd__hdf_create(path, &o->file));
     RNND_TRY(rnnd__hdf_set_string(o->file, "format", "rnn_dist-predictions"));
     RNND_TRY(rnnd__hdf_set_int(o->file, "version", 1));
+    RNND_TRY(rnnd__hdf_set_string(o->file, "task",
+                                  rnnd_task_name(rnnd_model_spec(o->model)->task)));
     RNND_TRY(
         rnnd__hdf_write(o->file, "/offsets", RNND_I64, 1, &count, false, o->offsets));
     if (l->pad)

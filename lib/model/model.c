@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/status.h"
+#include "data/batch.h"
 #include "device/device.h"
 
 /* ---- parameters */
@@ -180,6 +181,12 @@ int64_t rnnd_model_parameters(const struct rnnd_model *m)
         if (!m->spec.tie_weights || strcmp(m->params.list[i].name, "head.weight") != 0)
             count += rnnd__param_size(&m->params.list[i]);
     return count;
+}
+
+int rnnd_model_batch(struct rnnd_model *m, struct rnnd_batch **out)
+{
+    return rnnd__batch_new_steps(m->be, m->spec.inputs, m->spec.vocab, m->mean, m->std,
+                                 out);
 }
 
 float *rnnd_model_mean(struct rnnd_model *m)

@@ -41,6 +41,12 @@ const struct rnnd__params *rnnd__model_params(const struct rnnd_model *model);
 /* The names that are stored with it. */
 const struct rnnd__names *rnnd__model_names(const struct rnnd_model *model);
 
+/* Makes the normalization of features part of the first layer: the model then computes
+   the same, up to rounding, without input.mean and input.std. *ratio: the largest
+   |mean| / std, 0 without normalization. EDATA, and a model not to be used, where a
+   weight would not fit a float. */
+RNND_CHECKED int rnnd__model_fold(struct rnnd_model *model, double *ratio);
+
 static inline int64_t rnnd__param_size(const struct rnnd__param *p)
 {
     return p->rows * (p->cols ? p->cols : 1);

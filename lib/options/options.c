@@ -35,6 +35,7 @@
 #define PREDICT   "Result"
 #define SAMPLE    "Sampling"
 #define INFO      "Plan"
+#define EXCHANGE  "Files of other programs"
 #define PACK      "Input"
 #define GENERAL   "General"
 

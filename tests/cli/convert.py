@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """convert.py modules FOLDER | outputs [EXPORT DATA PREDICTIONS]... | expected FILE.npy...
+convert.py mean EXPORT CHECKPOINT...
 
 The other side of tests/cli/convert.sh. `outputs` loads exported files into PyTorch modules
 and compares what they compute with what `predict --raw` wrote. `modules` saves the state_dict
 of modules of other names as safetensors and HDF5, in several floating-point types, FILE
 beside FILE.npy: the outputs, in double precision, of the module with those values. `expected`
-compares those with FILE.p.h5. Exit 77 where a module is missing.
+compares those with FILE.p.h5. `mean` compares an export with the mean of checkpoints. Exit 77 where a module is missing.
 """
 import sys
 
@@ -15,6 +16,7 @@ try:
     import torch
     from safetensors.torch import load_file, save_file, safe_open
     from torch import nn
+    from torch.nn.utils import parametrizations
 except ImportError as missing:
     print(missing)
     sys.exit(77)
@@ -28,6 +30,12 @@ def load(path):
         with h5py.File(path) as file:
             config = file.attrs["rnn_dist.config"]
             state = {name: torch.tensor(array[...]) for name, array in file.items()}
+    elif path.endswith(".npz"):
+        with np.load(path) as file:
+            texts = {name: file[name].item().decode() for name in file
+                     if name.startswith("rnn_dist.")}
+            state = {name: torch.tensor(file[name]) for name in file if name not in texts}
+        config = texts["rnn_dist.config"]
     else:
         state = load_file(path)
         with safe_open(path, "pt") as file:
@@ -120,11 +128,20 @@ def module(kind, folder):
         "gru": ("values", Net("gru", 3, 6, 2),
                 [("rnn.", "encoder.gru."), ("head.", "decoder.")]),
         "elman": ("values", Net("rnn_relu", 3, 6, 2, 2), []),
+        "normed": ("values", Net("gru", 3, 6, 2), []),
+        "older": ("values", Net("lstm", 3, 6, 2), []),
+        "cell": ("values", Net("lstm", 3, 6, 2), [("rnn.", "core.cell.")]),
+        "inside": ("values", Net("rnn_tanh", 3, 6, 2), [("", "encoder.")]),
         "wrapped": ("steps", Net("lstm", 5, 6, 4, vocab=9), [("", "module.model.")]),
         "shared": ("words", Net("gru", 6, 6, tokens, vocab=tokens),
                    [("embed.", "emb."), ("head.", "out.")])}[kind]
     if kind == "shared":
         made.head.weight = made.embed.weight
+    if kind == "normed":
+        parametrizations.weight_norm(made.rnn, "weight_hh_l0")
+        parametrizations.weight_norm(made.head, "weight", dim=1)
+    if kind == "older":
+        made.rnn = nn.utils.weight_norm(made.rnn, "weight_ih_l0")
     types = [torch.float32]
     if kind == "bilstm":
         types += [torch.float64, torch.float16, torch.bfloat16]
@@ -135,6 +152,10 @@ def module(kind, folder):
         want = run(made.double(), f"{folder}/{data}.h5", "last")
         made.float()
         state = renamed(state, rename)
+        if kind == "cell":
+            state = {name.removesuffix("_l0"): value for name, value in state.items()}
+        if kind == "inside":
+            state["decoder.weight_ih_l0"] = torch.zeros(3, 3)
         stem = f"{folder}/{kind}.{str(dtype)[6:]}"
         save_file(state, stem + ".safetensors")
         np.save(stem + ".safetensors.npy", want)
@@ -148,7 +169,8 @@ def module(kind, folder):
 
 
 def modules(folder):
-    for kind in ("bilstm", "gru", "elman", "wrapped", "shared"):
+    for kind in ("bilstm", "gru", "elman", "normed", "older", "cell", "inside", "wrapped",
+                 "shared"):
         module(kind, folder)
 
 
@@ -163,5 +185,18 @@ def expected(*files):
             compare(name, file["outputs"][...], np.load(name))
 
 
+def mean(exported, *checkpoints):
+    assert len(checkpoints) == 3, checkpoints
+    found, _ = load(exported)
+    for name, value in found.items():
+        parts = []
+        for path in checkpoints:
+            with h5py.File(path) as file:
+                parts.append(file["model"][name][...].astype("f8"))
+        want = np.mean(parts, axis=0).astype("f4")
+        assert np.abs(value.numpy() - want).max() <= np.spacing(np.abs(want).max()), name
+        assert (parts[0] != parts[1]).any(), (name, "did not change")
+
+
 if __name__ == "__main__":
-    {"modules": modules, "outputs": outputs, "expected": expected}[sys.argv[1]](*sys.argv[2:])
+    {"modules": modules, "outputs": outputs, "expected": expected, "mean": mean}[sys.argv[1]](*sys.argv[2:])

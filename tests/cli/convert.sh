@@ -35,14 +35,14 @@ round() {
     ranks=1
     for suffix in safetensors h5; do
         file=$work/$1-export.$suffix back=$work/$1-$suffix-back.h5
-        expect 0 $ranks export "$work/$1" "$file"
+        expect 0 $ranks export --no-fold "$work/$1" "$file"
         [ ! -s "$work/out" ] || fault "export prints $(cat "$work/out")"
-        expect 0 1 export "$work/$1" "$work/again.$suffix"
+        expect 0 1 export "$work/$1" "$work/again.$suffix" --no-fold
         cmp "$file" "$work/again.$suffix" || fault "$1: a second export is another"
         expect 0 $ranks import "$file" "$back"
         printed "$back: $3"
         expect 0 1 inspect "$back"
-        expect 0 1 export "$back" "$work/again.$suffix"
+        expect 0 1 export "$back" "$work/again.$suffix" --no-fold
         cmp "$file" "$work/again.$suffix" || fault "$1: an import is another model"
         expect 0 1 eval "$back" --data "$work/$2.h5" --threads 1
         cmp "$work/out" "$work/loss" || fault "$1: $suffix has another loss"
@@ -57,6 +57,38 @@ round relu values "task regress_steps, rnn_relu, 3 features, 1 layer of 6, 2 out
 round tags steps "task tag, gru, vocabulary 9, embedding 7, 2 layers of 5, 4 outputs"
 round tied words "task lm, lstm, vocabulary 7, embedding 6, 1 layer of 6, 7 outputs (tied)"
 round open words "task lm, lstm, vocabulary 7, embedding 5, 1 layer of 6, 7 outputs, "
+
+# Normalization as part of the first layer: the same scores without it.
+expect 0 1 export "$work/normal" "$work/folded.safetensors"
+[ ! -s "$work/err" ] || fault "folding says $(cat "$work/err")"
+expect 0 1 export "$work/normal" "$work/folded.h5" --fold
+for suffix in safetensors h5; do
+    expect 0 1 import "$work/folded.$suffix" "$work/m.h5"
+    printed "lstm, 3 features, 2 layers"
+    expect 0 1 predict "$work/m.h5" --data "$work/series.h5" --threads 1 --out "$work/a.h5"
+    expect 0 1 predict "$work/normal" --data "$work/series.h5" --threads 1 --out "$work/b.h5"
+    "$TOOL" diff 1e-6 "$work/a.h5" "$work/b.h5" / >"$work/diff" ||
+        fault "folded into $suffix: $(cat "$work/diff")"
+done
+
+# The mean of the last three checkpoints, as Python works it out below.
+make many series --cell gru --hidden 4 --lr 0.1 --save-every 1 --keep 0
+expect 0 1 export "$work/many" "$work/mean3.h5" --average 3
+expect 0 1 export "$work/many" "$work/mean1.h5" --average 1
+expect 0 1 export "$(last many)" "$work/last.h5"
+"$TOOL" diff 0 "$work/mean1.h5" "$work/last.h5" / || fault "an average of one is another"
+expect 0 1 import "$work/mean3.h5" "$work/m.h5"
+expect 0 1 eval "$work/m.h5" --data "$work/series.h5"
+
+# A mean that float32 cannot take apart from the features.
+"$TOOL" params "$work/far.h5" rnn.weight_ih_l0=15x3:0.1 rnn.weight_hh_l0=15x5:0.2 \
+    rnn.bias_ih_l0=15:0 rnn.bias_hh_l0=15:0 head.bias=4:0.5 head.weight=4x5:1 \
+    input.mean=3:123456 input.std=3:1
+expect 0 1 import "$work/far.h5" "$work/m.h5" --task classify
+expect 0 1 export "$work/m.h5" "$work/far.safetensors"
+said "float32 loses about 5 digits of it; --no-fold keeps them"
+expect 0 1 export "$work/m.h5" "$work/far.safetensors" --no-fold
+[ ! -s "$work/err" ] || fault "--no-fold says $(cat "$work/err")"
 
 # Words travel too, and a run starts from an import.
 expect 0 1 sample "$work/tied-safetensors-back.h5" --length 4 --temperature 0
@@ -122,9 +154,20 @@ refuse() {
 }
 refuse 2 "export needs MODEL and OUTPUT" export "$work/relu"
 refuse 2 "unexpected operand x" import a b x
-refuse 2 "use a name ending in .safetensors or .h5" export "$work/relu" "$work/model.pt"
+for name in model.pt model.onx a.tar.gz .x.; do
+    refuse 2 "use a name ending in .safetensors or .h5" export "$work/relu" "$work/$name"
+    [ ! -e "$work/$name" ] || fault "$name is written all the same"
+done
 refuse 2 "is an input and would be overwritten" export "$(last relu)" "$(last relu)"
 refuse 4 "$work/nothing: No such file" export "$work/nothing" "$work/none.h5"
+refuse 4 "has 3 intact checkpoints, not 4; train --keep" \
+    export "$work/many" "$work/none.h5" --average 4
+refuse 2 "not of one file" export "$(last many)" "$work/none.h5" --average 2
+refuse 2 "--average" export "$work/many" "$work/none.h5" --average 0
+make other series --cell gru --hidden 5 --save-every 1 --keep 0
+cp "$(last many)" "$work/other/ckpt-0000000001.h5"
+refuse 3 "is another model than the newest" \
+    export "$work/other" "$work/none.h5" --average 3
 refuse 4 "none/x" export "$work/relu" "$work/none/x"
 refuse 2 "a checkpoint is an HDF5 file" import "$work/relu-export.h5" "$work/none.safetensors"
 refuse 2 "is an input and would be overwritten" import "$work/bare.h5" "$work/bare.h5" --task tag
@@ -202,6 +245,15 @@ for of in normal:series relu:values tags:steps tied:words open:words; do
         set -- "$@" "$work/$model-export.$suffix" "$set" "$work/$model.p.h5"
     done
 done
+expect 0 1 export "$work/normal" "$work/folded.npz"
+expect 0 1 export "$work/normal" "$work/again.npz"
+cmp "$work/folded.npz" "$work/again.npz" || fault "a second export as npz is another"
+for suffix in safetensors h5 npz; do
+    set -- "$@" "$work/folded.$suffix" "$work/series.h5" "$work/normal.p.h5"
+done
+expect 0 1 export "$work/open" "$work/open.npz"
+set -- "$@" "$work/open.npz" "$work/words.h5" "$work/open.p.h5"
+python mean "$work/mean3.h5" "$work"/many/ckpt-*.h5 || fault "another mean"
 python outputs "$@" || fault "PyTorch computes something else from exports"
 
 # theirs KIND DATA OPTIONS...: files of such a module, with what the arrays cannot tell.
@@ -216,6 +268,10 @@ theirs() {
 theirs bilstm series --task classify --pool last
 theirs gru values --task regress_steps
 theirs elman values --task regress_steps --cell rnn_relu
+theirs normed values --task regress_steps
+theirs older values --task regress_steps
+theirs cell values --task regress_steps
+theirs inside values --task regress_steps --prefix encoder
 theirs wrapped steps --task tag
 theirs shared words --tie-weights --vocab-from "$work/words.h5"
 python expected "$work"/*.npy || fault "imports predict something else"

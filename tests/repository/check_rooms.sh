@@ -12,10 +12,11 @@ cd "${srcdir:-$(dirname "$0")/../..}" || exit 1
 # Room, and the rooms whose headers it may include; above what is below it.
 rooms() {
     cat <<'END'
-bin         base options formats comm checkpoint record commands
-commands    base options hdf data device model checkpoint record train kernels
+bin         base options formats comm checkpoint exchange record commands
+commands    base options hdf device model checkpoint record train kernels
 train       base options comm device data model optim checkpoint record
 evaluate    base hdf data
+exchange    base model checkpoint kernels
 record      base options comm checkpoint
 checkpoint  base options hdf device model optim
 optim       base device model kernels
@@ -44,7 +45,7 @@ cuda_*           kernels/cuda/*
 cublas_v2.h      kernels/cuda/*
 nccl.h           kernels/cuda/*
 ini.h            lib/options/options_config.c
-zip.h            lib/formats/npz.c
+zip.h            lib/exchange/npz_write.c lib/formats/npz.c
 zlib.h           lib/formats/text.c
 jansson.h        lib/checkpoint/* lib/commands/* lib/formats/* lib/record/*
 check.h          tests/*

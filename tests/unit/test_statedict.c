@@ -10,6 +10,7 @@
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/statedict.h"
 #include "checkpoint_model.h"
+#include "exchange/export.h"
 #include "hdf/hdf.h"
 
 static void set_up(void)
@@ -422,12 +423,139 @@ START_TEST(what_does_not_fit_is_named)
     a[0] = (struct array){"x", 1, 0, 0};
     write_safetensors("a", &f32, a, 1);
     refuse(&features, RNND_EUSAGE,
-           "a: no recurrent layers (no name ends in weight_ih_l0); "
+           "a: no recurrent layers (no name ends in weight_ih_l0 or weight_ih); "
            "the file has x [1]");
 
     write_safetensors("a", &i64, ours, 6);
     refuse(&features, RNND_EUSAGE,
            "a: head.weight is not an array of floating-point numbers");
+}
+END_TEST
+
+/* Names that are ambiguous or too many. */
+static void refuse_words(const struct rnnd_model_spec *spec, const char *words)
+{
+    struct rnnd_model *m = new_model(spec, 33);
+    must_fail(RNND_EUSAGE, rnnd__checkpoint_init(in_folder("a"), m));
+    ck_assert_msg(strstr(rnnd_status_detail(), words) != NULL, "%s: %s", words,
+                  rnnd_status_detail());
+    rnnd_model_free(m);
+}
+
+/* Cells have names without a layer, also in a module called rnn. */
+START_TEST(names_of_cells)
+{
+    static const char *const modules[] = {"", "cell.", "net.0.", "rnn.", "module.rnn."};
+    static const char *const rest[] = {"weight_ih", "weight_hh", "bias_ih", "bias_hh"};
+    struct rnnd_model *m = new_model(&features, 1);
+    struct array a[8];
+    char name[4][32];
+    memcpy(a, theirs, sizeof theirs);
+    for (size_t k = 0; k < sizeof modules / sizeof *modules; k++) {
+        for (int i = 0; i < 4; i++) {
+            snprintf(name[i], sizeof name[i], "%s%s", modules[k], rest[i]);
+            a[i].name = name[i];
+        }
+        write_safetensors("a", &f32, a, 6);
+        must(rnnd__checkpoint_init(in_folder("a"), m));
+        check_features(m);
+    }
+    a[6] = (struct array){"other.weight_ih", 12, 3, 0};
+    write_safetensors("a", &f32, a, 7);
+    refuse_words(&features, "several recurrent cells");
+    a[6] =
+        (struct array){"rnn.weight_ih_l0", 12, 2, 0}; /* names of layers come first */
+    write_safetensors("a", &f32, a, 7);
+    refuse_words(&features, "has no rnn.weight_hh_l0");
+    rnnd_model_free(m);
+}
+END_TEST
+
+/* Two arrays for a matrix: g v / |v|, by rows or by columns. */
+START_TEST(matrices_in_two_parts)
+{
+    static const char *const forms[][2] = {
+        {"net.lstm.weight_hh_l0_g", "net.lstm.weight_hh_l0_v"},
+        {"net.lstm.parametrizations.weight_hh_l0.original0",
+         "net.lstm.parametrizations.weight_hh_l0.original1"}};
+    struct rnnd_model *m = new_model(&features, 1);
+    struct array a[8];
+    float got[36];
+    memcpy(a, theirs, sizeof theirs);
+    for (int kind = 0; kind < 4; kind++) {
+        bool by_row = kind < 2;
+        a[1] = (struct array){forms[kind % 2][1], 12, 3, 40};
+        a[6] = (struct array){forms[kind % 2][0], by_row ? 12 : 1, by_row ? 1 : 3, 7};
+        write_safetensors("a", &f32, a, 7);
+        must(rnnd__checkpoint_init(in_folder("a"), m));
+        must(rnnd_model_get(m, "rnn.weight_hh_l0", got));
+        for (int r = 0; r < 12; r++)
+            for (int c = 0; c < 3; c++) {
+                double squares = 0;
+                for (int k = 0; k < (by_row ? 3 : 12); k++)
+                    squares += pow(40 + (by_row ? 3 * r + k : 3 * k + c), 2);
+                double want = (7 + (by_row ? r : c)) * (40 + 3 * r + c) / sqrt(squares);
+                ck_assert_double_eq_tol(got[3 * r + c], want, 1e-6 * want);
+            }
+    }
+    a[1].start = -1; /* one element of the third column is zero, which is no fault */
+    write_safetensors("a", &f32, a, 7);
+    must(rnnd__checkpoint_init(in_folder("a"), m));
+    a[6].cols = 2;
+    write_safetensors("a", &f32, a, 7);
+    refuse_words(&features, "has no rnn.weight_hh_l0");
+    a[6].cols = 3;
+    a[7] = (struct array){"net.lstm.weight_hh_l0", 12, 3, 0}; /* which is it? */
+    write_safetensors("a", &f32, a, 8);
+    refuse_words(&features, "the model has no parameter net.lstm.param");
+    rnnd_model_free(m);
+}
+END_TEST
+
+START_TEST(a_direction_of_zero)
+{
+    struct array a[8] = {{"head.weight_g", 3, 1, 1}};
+    memcpy(a + 1, ours, sizeof ours);
+    a[5] = (struct array){"head.weight_v", 3, 1, 0}; /* 0, 1, 2 */
+    a[6].rows = 3;
+    struct rnnd_model_spec spec = features;
+    spec.outputs = 3;
+    spec.hidden = 1;
+    a[1].rows = a[2].rows = a[3].rows = a[4].rows = 4;
+    a[2].cols = 1;
+    write_safetensors("a", &f32, a, 7);
+    refuse(&spec, RNND_EDATA, "a: head.weight_v: row 0 is zero and has no direction");
+    a[5].start = 1;
+    write_safetensors("a", &f32, a, 7);
+    struct rnnd_model *m = new_model(&spec, 1);
+    must(rnnd__checkpoint_init(in_folder("a"), m));
+    check_values(m, "head.weight", 1, 3); /* g alone is left of a single column */
+    rnnd_model_free(m);
+}
+END_TEST
+
+/* A module within a larger one. */
+START_TEST(names_below_a_prefix)
+{
+    static const char *const given[] = {"net", "net."};
+    struct rnnd__statedict sd;
+    struct rnnd_model *m = new_model(&features, 1);
+    struct array a[8];
+    memcpy(a, theirs, sizeof theirs);
+    a[6] = (struct array){"network.lstm.weight_ih_l0", 12, 2, 1};
+    a[7] = (struct array){"decoder.fc.bias", 4, 0, 1};
+    write_safetensors("a", &f32, a, 8);
+    for (int i = 0; i < 2; i++) {
+        must(rnnd__statedict_open_part(in_folder("a"), given[i], &sd));
+        ck_assert_int_eq(sd.count, 6);
+        must(rnnd__statedict_load(&sd, m));
+        check_features(m);
+        rnnd__statedict_close(&sd);
+    }
+    refuse_words(&features, "several recurrent modules");
+    must_fail(RNND_EUSAGE, rnnd__statedict_open_part(in_folder("a"), "ne", &sd));
+    ck_assert_ptr_nonnull(strstr(rnnd_status_detail(), "decoder.fc.bias [4]"));
+    rnnd_model_free(m);
 }
 END_TEST
 
@@ -555,7 +683,7 @@ START_TEST(an_export_is_the_model)
     struct rnnd_model *m = new_model(spec, 3), *n, *like = new_model(spec, 4);
     struct rnnd_checkpoint_info info;
     must(rnnd_model_set_names(m, RNND_AXIS_CLASS, texts, spec->outputs));
-    must(rnnd__statedict_export(in_folder("a.safetensors"), m, NULL));
+    must(rnnd__export(in_folder("a.safetensors"), m, NULL, false));
     must(rnnd_checkpoint_load_model(in_folder("a.safetensors"), be, &n, &info));
     ck_assert(are_same_models(m, n));
     same_specs(spec, rnnd_model_spec(n));
@@ -568,7 +696,7 @@ START_TEST(an_export_is_the_model)
     ck_assert_int_eq(count_files("a.safetensors"), 1);
 
     struct rnnd__statedict sd;
-    must(rnnd__statedict_export(in_folder("a.h5"), m, NULL));
+    must(rnnd__export(in_folder("a.h5"), m, NULL, false));
     must(rnnd__statedict_open(in_folder("a.h5"), &sd));
     must(rnnd__statedict_model(&sd, NULL, be, &n));
     rnnd__statedict_close(&sd);
@@ -577,7 +705,7 @@ START_TEST(an_export_is_the_model)
     for (int k = 0; k < spec->outputs; k++)
         ck_assert_str_eq(rnnd_model_class(n, k), texts[k]);
     rnnd_model_free(n);
-    must_fail(RNND_EFILE, rnnd__statedict_export(in_folder("none/a"), m, NULL));
+    must_fail(RNND_EFILE, rnnd__export(in_folder("none/a"), m, NULL, false));
     rnnd_model_free(like);
     rnnd_model_free(m);
 }
@@ -711,7 +839,7 @@ START_TEST(moments_make_sense)
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         rnnd_model_mean(odd)[1] = bad[i][0];
         rnnd_model_std(odd)[1] = bad[i][1];
-        must(rnnd__statedict_export(in_folder("a"), odd, NULL));
+        must(rnnd__export(in_folder("a"), odd, NULL, false));
         refuse_import(NULL, NULL, RNND_EDATA, "element 1 is");
     }
     must(rnnd__checkpoint_init(in_folder("a"), odd)); /* measured anew there */
@@ -850,6 +978,10 @@ static Suite *suite(void)
     tcase_set_timeout(t, 120);
     tcase_add_loop_test(t, floats_of_all_sizes, 0, 4);
     tcase_add_test(t, names_of_other_modules);
+    tcase_add_test(t, names_of_cells);
+    tcase_add_test(t, matrices_in_two_parts);
+    tcase_add_test(t, a_direction_of_zero);
+    tcase_add_test(t, names_below_a_prefix);
     tcase_add_test(t, names_in_wrappers);
     tcase_add_test(t, arrays_at_the_root);
     tcase_add_test(t, too_large_is_refused);
