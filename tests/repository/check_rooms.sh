@@ -35,7 +35,7 @@ END
 # A library's headers, and who may include them; tests may as well.
 libraries() {
     cat <<'END'
-mpi.h            lib/comm/comm_mpi.c
+mpi.h            lib/comm/comm_mpi*
 hdf5.h           lib/hdf/hdf_room.h
 dnnl.h           kernels/cpu/gemm.c
 cblas.h          kernels/cpu/gemm.c
@@ -51,7 +51,7 @@ END
 }
 
 # Headers that are for the files of their room, and for tests.
-private="data/dataset.h device/device_cuda.h evaluate/predict_out.h evaluate/sweep.h
+private="comm/comm_mpi.h comm/comm_watch.h data/dataset.h device/device_cuda.h evaluate/predict_out.h evaluate/sweep.h
     formats/csv.h formats/csv_table.h formats/npy.h formats/text.h formats/tokens.h
     hdf/hdf_room.h options/options.def options/options_table.h train/trainer.h"
 
