@@ -2,8 +2,8 @@
  * rnn_dist.c - main: finds the command, reads its options, runs it, and prints one
  * error message for all ranks.
  *
- * Errors in the command line are the same on every rank. Rank 0, which is known from
- * the launcher's environment variables, prints them before MPI is started.
+ * Errors in the command line are usually the same on every rank. Rank 0, which is known
+ * from the launcher's environment variables, prints them before MPI is started.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -101,11 +101,15 @@ static int launched_rank(bool *mpi)
 }
 
 /* A launcher kills the job when the first rank fails. The other ranks wait for that, so
-   that rank 0 can print the message first. */
-static void wait_for_rank_0(void)
+   that rank 0 can print the message for all. Where rank 0 has none, because it was
+   started with other arguments, they print their own. */
+static void speak_after_rank_0(int rank)
 {
     const struct timespec longest = {2, 0};
+    char host[65] = "?";
     nanosleep(&longest, NULL);
+    (void)gethostname(host, sizeof host - 1);
+    rnnd__log_error("rank %d on %s: %s", rank, host, rnnd_status_detail());
 }
 
 /* Opens closed standard streams, so that no other file gets their descriptors. */
@@ -210,6 +214,36 @@ static int settle(struct rnnd_comm *comm, int status)
     return common;
 }
 
+/* Fails on all ranks unless they were started alike: by launchers of several programs,
+   of several versions, or of scripts that differ by host. */
+static int compare_starts(const struct bin_command *command,
+                          const struct rnnd_options *opt, struct rnnd_comm *comm,
+                          int operands, char **argv)
+{
+    char *options = NULL, *text = NULL;
+    size_t size;
+    FILE *out = NULL;
+    int status = 0;
+    RNND_TRY_GOTO(rnnd__options_launch(opt, command->bit, &options));
+    out = open_memstream(&text, &size);
+    if (!out)
+        RNND_TRY_GOTO(rnnd__fail_memory(0, "the command as text"));
+    fprintf(out, "version %s\ncommand %s\n%s", rnnd_version(), bin_name(command),
+            options);
+    for (int i = 0; i < operands; i++)
+        fprintf(out, "operand %s\n", argv[i]);
+    bool whole = !ferror(out);
+    if (fclose(out) != 0 || !whole)
+        RNND_TRY_GOTO(rnnd__fail_memory(size, "the command as text"));
+done:
+    status = rnnd_comm_agree(comm, status);
+    if (status == 0)
+        status = rnnd__comm_same(comm, RNND_EUSAGE, text);
+    free(options);
+    free(text);
+    return status;
+}
+
 static int run_in_world(const struct bin_command *command, struct rnnd_options *opt,
                         int argc, char **argv)
 {
@@ -224,7 +258,9 @@ static int run_in_world(const struct bin_command *command, struct rnnd_options *
             rnnd__log_error("%s", rnnd_status_detail());
         return status;
     }
-    status = command->run(opt, comm, argc, argv);
+    status = compare_starts(command, opt, comm, argc, argv);
+    if (status == 0)
+        status = command->run(opt, comm, argc, argv);
     status = settle(comm, check_stdout(status));
     rnnd_comm_close(comm);
     return status;
@@ -263,10 +299,11 @@ int main(int argc, char **argv)
         status = rnnd__options_parse(&opt, command->bit, argc, argv, &operands);
     if (status == 0 && !(asks = opt.help || opt.version))
         status = check_usage(command, &opt, operands, argv);
-    if (status < 0 && launched_rank(&mpi) == 0)
+    int rank = launched_rank(&mpi);
+    if (status < 0 && rank == 0)
         rnnd__log_error("%s", rnnd_status_detail());
     else if (status < 0)
-        wait_for_rank_0();
+        speak_after_rank_0(rank);
     else
         status = asks || !command->needs_world
                      ? run_alone(command, &opt, operands, argv)

@@ -2,13 +2,17 @@
  * scorer.c - opens a trained model and a data set, for eval and predict.
  *
  * Rank 0 looks up the checkpoint, so that all ranks use the same one while training is
- * running; all ranks read it. Options that are not given are those of the training.
+ * running; all ranks read it, and compare what they have read. Options that are not
+ * given are those of the training.
  */
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "base/status.h"
 #include "bin.h"
+#include "comm/comm.h"
+#include "model/params.h"
 
 /* The checkpoint that MODEL names, the same on all ranks; malloc'ed. */
 static int find_checkpoint(struct rnnd_comm *comm, const char *model, char **path)
@@ -31,12 +35,33 @@ static int find_checkpoint(struct rnnd_comm *comm, const char *model, char **pat
     return 0;
 }
 
+/* Of all that decides a result: parameters, statistics of features, options. */
+static int fingerprint(struct rnnd_model *model, const char *config, uint64_t *out)
+{
+    const struct rnnd__params *p = rnnd__model_params(model);
+    size_t bytes = (size_t)rnnd_model_spec(model)->inputs * sizeof(float);
+    struct rnnd__hash hash;
+    uint64_t values;
+    RNND_TRY(rnnd__params_hash(p, p->value, &values));
+    rnnd__hash_start(&hash);
+    rnnd__hash_add(&hash, &values, sizeof values);
+    if (rnnd_model_mean(model)) {
+        rnnd__hash_add(&hash, rnnd_model_mean(model), bytes);
+        rnnd__hash_add(&hash, rnnd_model_std(model), bytes);
+    }
+    rnnd__hash_add(&hash, config, strlen(config));
+    *out = rnnd__hash_end(&hash);
+    return 0;
+}
+
 static int open_model(struct bin_scorer *s, const struct rnnd_options *opt,
-                      const char *path)
+                      uint64_t *print)
 {
     struct rnnd_checkpoint_info info = {0, 0, NULL};
-    RNND_TRY(rnnd_checkpoint_load_model(path, s->be, &s->model, &info));
-    int status = rnnd__options_read_text(&s->opt, info.config, path, RNND_FROM_FILE);
+    RNND_TRY(rnnd_checkpoint_load_model(s->path, s->be, &s->model, &info));
+    int status = rnnd__options_read_text(&s->opt, info.config, s->path, RNND_FROM_FILE);
+    if (status == 0)
+        status = fingerprint(s->model, info.config, print);
     free(info.config);
     RNND_TRY(status);
     return rnnd__options_overlay(&s->opt, opt);
@@ -51,12 +76,15 @@ static int open_data(struct bin_scorer *s, bool targets)
 int bin_scorer_open(struct bin_scorer *s, const struct rnnd_options *opt,
                     struct rnnd_comm *comm, const char *model, bool targets)
 {
+    uint64_t print = 0;
     memset(s, 0, sizeof *s);
     RNND_TRY(rnnd_options_init(&s->opt));
     RNND_TRY(find_checkpoint(comm, model, &s->path));
     RNND_TRY(rnnd_comm_agree(comm, rnnd_backend_open(opt, comm, &s->be)));
-    RNND_TRY(rnnd_comm_agree(comm, open_model(s, opt, s->path)));
-    return rnnd_comm_agree(comm, open_data(s, targets));
+    RNND_TRY(rnnd_comm_agree(comm, open_model(s, opt, &print)));
+    RNND_TRY(rnnd__comm_same_file(comm, "MODEL", print, s->path));
+    RNND_TRY(rnnd_comm_agree(comm, open_data(s, targets)));
+    return rnnd__comm_same_data(comm, "--data", rnnd_dataset_info(s->data));
 }
 
 void bin_scorer_close(struct bin_scorer *s)

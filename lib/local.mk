@@ -46,7 +46,13 @@ librnn_dist_a_SOURCES = \
 	lib/comm/comm.c \
 	lib/comm/comm.h \
 	lib/comm/comm_mpi.c \
+	lib/comm/comm_mpi.h \
+	lib/comm/comm_mpi_ask.c \
+	lib/comm/comm_mpi_sum.c \
 	lib/comm/comm_nccl.c \
+	lib/comm/comm_same.c \
+	lib/comm/comm_watch.c \
+	lib/comm/comm_watch.h \
 	lib/commands/bench.c \
 	lib/commands/bench.h \
 	lib/commands/bench_probe.c \

@@ -44,8 +44,9 @@ struct rnnd_dataset_info {
     /* targets of classes that the model does not know, see rnnd_model_match(); not
        among `targets` */
     int64_t unknown_targets;
-    /* hash of contents and shape */
-    uint64_t fingerprint;
+    /* hash of contents and shape; of the names of features, tokens and classes that are
+       in the file */
+    uint64_t fingerprint, names_fingerprint;
 };
 
 /* Opens a data file and checks all of it. EFILE: it cannot be opened; EDATA: objects,

@@ -120,6 +120,7 @@ program_tests = \
 	tests/cli/stream.sh \
 	tests/mpi/faults.sh \
 	tests/mpi/ranks.sh \
+	tests/mpi/unequal.sh \
 	tests/oracle/compare.sh \
 	tests/slurm/launch.sh
 

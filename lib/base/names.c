@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "base/hash.h"
 #include "base/status.h"
 
 void rnnd__names_clear(struct rnnd__names *names)
@@ -81,6 +82,20 @@ int64_t rnnd__names_find(const struct rnnd__names *names, enum rnnd_axis axis,
                          const char *text)
 {
     return rnnd__dictionary_find(&names->of[axis], text, strlen(text));
+}
+
+uint64_t rnnd__names_fingerprint(const struct rnnd__names *names)
+{
+    struct rnnd__hash hash;
+    rnnd__hash_start(&hash);
+    for (int a = 0; a < RNND_AXES; a++) {
+        int64_t count;
+        char *const *text = rnnd__names_texts(names, (enum rnnd_axis)a, &count);
+        rnnd__hash_add(&hash, &count, sizeof count);
+        for (int64_t i = 0; i < count; i++)
+            rnnd__hash_add(&hash, text[i], strlen(text[i]) + 1);
+    }
+    return rnnd__hash_end(&hash);
 }
 
 bool rnnd__names_equal(const struct rnnd__names *a, const struct rnnd__names *b,

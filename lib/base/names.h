@@ -37,6 +37,8 @@ RNND_CHECKED int rnnd__names_join(const struct rnnd__names *names, enum rnnd_axi
 /* The index of a name, -1 where there is no such name. */
 int64_t rnnd__names_find(const struct rnnd__names *names, enum rnnd_axis axis,
                          const char *text);
+/* A hash of all names. */
+uint64_t rnnd__names_fingerprint(const struct rnnd__names *names);
 bool rnnd__names_equal(const struct rnnd__names *a, const struct rnnd__names *b,
                        enum rnnd_axis axis);
 /* What an axis is called in messages: "features", "tokens" or "classes". */

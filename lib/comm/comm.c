@@ -74,6 +74,12 @@ static int self_sum_wait(struct rnnd_comm *comm)
     return 0;
 }
 
+static void self_ask(struct rnnd_comm *comm, const char *what, char *text, size_t size)
+{
+    (void)comm, (void)what;
+    snprintf(text, size, "there is no other rank");
+}
+
 static const struct rnnd__comm_ops self_ops = {
     .overlaps = false,
     .close = self_close,
@@ -85,6 +91,7 @@ static const struct rnnd__comm_ops self_ops = {
     .gather = self_gather,
     .sum_begin = self_sum_begin,
     .sum_wait = self_sum_wait,
+    .ask = self_ask,
 };
 
 static int self_open(struct rnnd_comm **out)
@@ -294,23 +301,24 @@ struct rnnd__comm_wait rnnd__comm_wait_begin(void)
 
 /* Between two calls at most a second is counted: while this process itself was stopped
    or suspended, no other rank was late. */
-int rnnd__comm_wait_on(const struct rnnd_comm *comm, struct rnnd__comm_wait *wait,
+int rnnd__comm_wait_on(struct rnnd_comm *comm, struct rnnd__comm_wait *wait,
                        const char *what)
 {
     const double longest_step = 1.0;
     double now = rnnd__clock(), step = now - wait->last;
-    char when[48] = "before the first update";
+    char when[48] = "before the first update", missing[700];
     wait->seconds += step < longest_step ? step : longest_step;
     wait->last = now;
     if (wait->seconds <= comm->timeout)
         return 0;
     if (comm->update >= 0)
         snprintf(when, sizeof when, "in update %lld", (long long)comm->update);
-    return rnnd__fail(RNND_ECOMM,
-                      "rank %d on %s timed out after %g s (--comm-timeout) waiting for "
-                      "the %s %s: another rank died, hangs or is late",
-                      comm->rank, comm->host ? comm->host[comm->rank] : "this host",
-                      comm->timeout, what, when);
+    comm->ops->ask(comm, what, missing, sizeof missing);
+    return rnnd__fail(
+        RNND_ECOMM,
+        "rank %d on %s timed out after %g s (--comm-timeout) waiting for the %s %s: %s",
+        comm->rank, comm->host ? comm->host[comm->rank] : "this host", comm->timeout,
+        what, when, missing);
 }
 
 /* ---- cores */

@@ -2,9 +2,10 @@
  * comm.h - the communicator inside the library: its table of operations, gradient sums,
  * and what is known about the other ranks.
  *
- * comm.c has the public functions and the world of one; only comm_mpi.c uses MPI;
- * comm_nccl.c has gradient sums by NCCL and forwards everything else. Knows device
- * memory, but no model and no training.
+ * comm.c has the public functions and the world of one; comm_same.c compares ranks;
+ * only comm_mpi*.c use MPI; comm_watch.c sets its start and end a deadline; comm_nccl.c
+ * has gradient sums by NCCL and forwards everything else. Knows device memory, but no
+ * model and no training.
  */
 #ifndef RNND_COMM_H
 #define RNND_COMM_H
@@ -38,6 +39,10 @@ struct rnnd__comm_ops {
     int (*sum_begin)(struct rnnd_comm *, struct rnnd_backend *, struct rnnd__buf,
                      int64_t count, const char *label);
     int (*sum_wait)(struct rnnd_comm *);
+
+    /* asks all ranks, after a wait in vain for `what`, where they are, and writes down
+       which do not answer, or which wait for something else */
+    void (*ask)(struct rnnd_comm *, const char *what, char *text, size_t size);
 };
 
 /* The first member of the struct of every communicator. */
@@ -81,6 +86,19 @@ RNND_CHECKED int rnnd__comm_open_sums(struct rnnd_comm *comm, struct rnnd_backen
    Collective. */
 RNND_CHECKED int rnnd__comm_allgather(struct rnnd_comm *comm, const void *record,
                                       size_t bytes, void *all);
+/* Fails on all ranks, with status `code`, unless the text is the same on all. The text
+   is lines, such as "--seed 1"; what follows a tab in a line may differ, and is shown.
+   The message is that of the lowest rank that differs from rank 0: it names both ranks,
+   their hosts and their first differing lines. Collective. */
+RNND_CHECKED int rnnd__comm_same(struct rnnd_comm *comm, enum rnnd_status code,
+                                 const char *text);
+/* The same for the contents of a file, by their fingerprint; hosts may have it under
+   different paths. EDATA; `what` is an option or operand. Collective. */
+RNND_CHECKED int rnnd__comm_same_file(struct rnnd_comm *comm, const char *what,
+                                      uint64_t fingerprint, const char *path);
+/* The same for a data set, by its values and by its names. */
+RNND_CHECKED int rnnd__comm_same_data(struct rnnd_comm *comm, const char *what,
+                                      const struct rnnd_dataset_info *info);
 /* The name of the host that a rank runs on. */
 const char *rnnd__comm_host(const struct rnnd_comm *comm, int rank);
 
@@ -100,9 +118,9 @@ struct rnnd__comm_wait {
 };
 
 struct rnnd__comm_wait rnnd__comm_wait_begin(void);
-/* Adds the time since the last call. ECOMM if comm->timeout has passed; `what` names
-   the operation in the message. */
-RNND_CHECKED int rnnd__comm_wait_on(const struct rnnd_comm *comm,
+/* Adds the time since the last call. ECOMM if comm->timeout has passed; the message
+   names the operation, `what`, and the ranks that are missing. */
+RNND_CHECKED int rnnd__comm_wait_on(struct rnnd_comm *comm,
                                     struct rnnd__comm_wait *wait, const char *what);
 
 #endif

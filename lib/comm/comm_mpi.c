@@ -1,13 +1,11 @@
 /*
- * comm_mpi.c - the communicator over MPI; the only file that includes <mpi.h>.
+ * comm_mpi.c - the communicator over MPI: waiting, small collectives, start and end.
  *
  * Every operation is nonblocking and waited for with a timeout, so that a rank that
- * died, hangs or has left ends the job instead of blocking it. Gradient sums use a ring
- * of point-to-point messages: measured twice as fast as MPI_Iallreduce, and as fast as
- * the blocking MPI_Allreduce, which cannot time out. Each element is summed on one rank
- * and copied from there, so all ranks have the same bits by construction.
+ * died, hangs or has left ends the job instead of blocking it; MPI's own start and end
+ * block, and have a watch. Every operation begins with a message of one size that tells
+ * whether all ranks begin the same one: none receives what was not meant for it.
  */
-#include <mpi.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,70 +13,31 @@
 #include <unistd.h>
 
 #include "base/log.h"
-#include "base/status.h"
-#include "comm/comm.h"
+#include "comm/comm_mpi.h"
+#include "comm/comm_watch.h"
 
 enum {
     /* largest message, because counts in MPI are int */
     PIECE_BYTES = 1 << 30,
-    /* floats per message of the ring */
-    SEGMENT = 1 << 17,
-    /* up to this many floats latency dominates, and MPI_Iallreduce is faster */
-    RING_FLOATS = 1 << 14,
-    RING_TAG = 1,
+    /* values that travel in the first message of an operation */
+    FEW = 14,
     GATHER_TAG = 2
 };
 
-/* A sum that was begun. MPI would not progress it before the wait, so it is only
-   recorded here. */
-struct flight {
-    struct rnnd_backend *be;
-    struct rnnd__buf buf;
-    int64_t count;
-    const char *label;
-    /* the values: host memory of the back end, or stage */
-    float *data;
-    /* [room] owned, kept for the next update */
-    float *stage;
-    int64_t room;
-};
-
-struct mpi_comm {
-    struct rnnd_comm base;
-    /* MPI was initialized here */
-    bool owned;
-    /* separate contexts: small collectives, gradient sums, the barrier before the
-       end */
-    MPI_Comm world;
-    MPI_Comm sums, leave;
-    /* [SEGMENT] receives what a neighbour sent */
-    float *segment;
-    /* [room] sums in progress, `flights` of them */
-    struct flight *flight;
-    int flights, room;
-};
-
-static struct mpi_comm *own(struct rnnd_comm *comm)
-{
-    return (struct mpi_comm *)comm;
-}
-
 /* ---- waiting */
 
-static int fail_mpi(int code, const char *what)
+int rnnd__mpi_fail(int code, const char *what)
 {
     char text[MPI_MAX_ERROR_STRING] = "";
     int length;
+    if (code == MPI_ERR_TRUNCATE)
+        return rnnd__fail(RNND_ECOMM,
+                          "%s: another rank sent more than expected: the ranks are out "
+                          "of step",
+                          what);
     MPI_Error_string(code, text, &length);
     return rnnd__fail(RNND_ECOMM, "%s: MPI: %s", what, text);
 }
-
-#define TRY_MPI(call, what)               \
-    do {                                  \
-        int code_ = (call);               \
-        if (code_ != MPI_SUCCESS)         \
-            return fail_mpi(code_, what); \
-    } while (0)
 
 /* MPI moves data only inside its calls, and a sleeping rank slows others down too:
    messages between processes of a host took ten times as long. So MPI is polled without
@@ -101,16 +60,39 @@ static void pause_after(double waited)
     nanosleep(&t, NULL);
 }
 
-static int wait_all(struct rnnd_comm *comm, int count, MPI_Request *request,
-                    const char *what)
+/* MPI_Testall may report that the cause is in a status. */
+static int cause(int code, int count, const MPI_Status *status)
+{
+    for (int i = 0; code == MPI_ERR_IN_STATUS && i < count; i++)
+        if (status[i].MPI_ERROR != MPI_SUCCESS &&
+            status[i].MPI_ERROR != MPI_ERR_PENDING)
+            code = status[i].MPI_ERROR;
+    return code;
+}
+
+int rnnd__mpi_wait(struct rnnd_comm *comm, int count, MPI_Request *request,
+                   int64_t bytes, const char *what)
 {
     struct rnnd__comm_wait wait = rnnd__comm_wait_begin();
+    MPI_Status status[2];
     for (;;) {
-        int done;
-        TRY_MPI(MPI_Testall(count, request, &done, MPI_STATUSES_IGNORE), what);
+        int done, got = 0;
+        int code = MPI_Testall(count, request, &done, status);
+        if (code != MPI_SUCCESS)
+            return rnnd__mpi_fail(cause(code, count, status), what);
+        if (done && bytes >= 0)
+            RNND_TRY_MPI(MPI_Get_count(&status[0], MPI_BYTE, &got), what);
+        if (done && bytes >= 0 && got != bytes)
+            return rnnd__fail(
+                RNND_ECOMM,
+                "%s: rank %d sent %d bytes, not %lld: the ranks are out of "
+                "step",
+                what, status[0].MPI_SOURCE, got, (long long)bytes);
         if (done)
             return 0;
         RNND_TRY(rnnd__comm_wait_on(comm, &wait, what));
+        if (wait.seconds > 0.1) /* something may be wrong */
+            rnnd__mpi_answer(rnnd__mpi_of(comm), what);
         pause_after(wait.seconds);
     }
 }
@@ -121,19 +103,78 @@ static int reduce(struct rnnd_comm *comm, void *value, int count, MPI_Datatype t
                   MPI_Op op, const char *what)
 {
     MPI_Request r;
-    TRY_MPI(MPI_Iallreduce(MPI_IN_PLACE, value, count, type, op, own(comm)->world, &r),
-            what);
-    return wait_all(comm, 1, &r, what);
+    RNND_TRY_MPI(MPI_Iallreduce(MPI_IN_PLACE, value, count, type, op,
+                                rnnd__mpi_of(comm)->world, &r),
+                 what);
+    return rnnd__mpi_wait(comm, 1, &r, -1, what);
+}
+
+/* A number for an operation and its amount. */
+static int64_t code_of(enum rnnd__mpi_kind kind, int64_t amount)
+{
+    return 1 + (int64_t)kind + RNND__MPI_KINDS * amount;
+}
+
+/* The largest of each of a few values, and of the code and its negative: they are equal
+   on all ranks where the codes are. All operations but the sum of a few values begin
+   so, with a message of one size. */
+static int max_few(struct rnnd_comm *comm, const char *what, int64_t code,
+                   int64_t value[FEW], bool *same)
+{
+    int64_t record[FEW + 2] = {code, -code};
+    memcpy(record + 2, value, FEW * sizeof *value);
+    RNND_TRY(reduce(comm, record, FEW + 2, MPI_INT64_T, MPI_MAX, what));
+    memcpy(value, record + 2, FEW * sizeof *value);
+    *same = record[0] == code && record[1] == -code;
+    return 0;
+}
+
+int rnnd__mpi_same(struct rnnd_comm *comm, const char *what, enum rnnd__mpi_kind kind,
+                   int64_t amount)
+{
+    int64_t none[FEW] = {0};
+    bool same;
+    RNND_TRY(max_few(comm, what, code_of(kind, amount), none, &same));
+    return same ? 0 : rnnd__mpi_out_of_step(comm, what, amount);
+}
+
+/* As max_few(): the sum of the codes and of their squares are those of equal codes only
+   where all are equal (Cauchy-Schwarz). Where others are in max_few(), they send
+   integers that are next to 0 as doubles, and the sum is too small. */
+static int sum_few(struct rnnd_comm *comm, double *value, int count)
+{
+    const double code = (double)code_of(RNND__MPI_SUM, count), ranks = comm->size;
+    double record[FEW + 2] = {code, code * code};
+    memcpy(record + 2, value, (size_t)count * sizeof *value);
+    RNND_TRY(reduce(comm, record, FEW + 2, MPI_DOUBLE, MPI_SUM, "sum"));
+    if (record[0] != ranks * code || record[1] != ranks * code * code)
+        return rnnd__mpi_out_of_step(comm, "sum", count);
+    memcpy(value, record + 2, (size_t)count * sizeof *value);
+    return 0;
 }
 
 static int mpi_sum(struct rnnd_comm *comm, double *value, int count)
 {
+    if (count <= FEW)
+        return sum_few(comm, value, count);
+    RNND_TRY(rnnd__mpi_same(comm, "sum", RNND__MPI_SUM, count));
     return reduce(comm, value, count, MPI_DOUBLE, MPI_SUM, "sum");
 }
 
 static int mpi_max(struct rnnd_comm *comm, int64_t *value, int count)
 {
-    return reduce(comm, value, count, MPI_INT64_T, MPI_MAX, "maximum");
+    int64_t few[FEW] = {0};
+    bool same;
+    if (count > FEW) {
+        RNND_TRY(rnnd__mpi_same(comm, "maximum", RNND__MPI_MAX, count));
+        return reduce(comm, value, count, MPI_INT64_T, MPI_MAX, "maximum");
+    }
+    memcpy(few, value, (size_t)count * sizeof *value);
+    RNND_TRY(max_few(comm, "maximum", code_of(RNND__MPI_MAX, count), few, &same));
+    if (!same)
+        return rnnd__mpi_out_of_step(comm, "maximum", count);
+    memcpy(value, few, (size_t)count * sizeof *value);
+    return 0;
 }
 
 static int piece_of(size_t left)
@@ -143,12 +184,13 @@ static int piece_of(size_t left)
 
 static int mpi_broadcast(struct rnnd_comm *comm, void *data, size_t bytes)
 {
+    RNND_TRY(rnnd__mpi_same(comm, "broadcast", RNND__MPI_BROADCAST, (int64_t)bytes));
     for (size_t at = 0; at < bytes; at += PIECE_BYTES) {
         MPI_Request r;
-        TRY_MPI(MPI_Ibcast((char *)data + at, piece_of(bytes - at), MPI_BYTE, 0,
-                           own(comm)->world, &r),
-                "broadcast");
-        RNND_TRY(wait_all(comm, 1, &r, "broadcast"));
+        RNND_TRY_MPI(MPI_Ibcast((char *)data + at, piece_of(bytes - at), MPI_BYTE, 0,
+                                rnnd__mpi_of(comm)->world, &r),
+                     "broadcast");
+        RNND_TRY(rnnd__mpi_wait(comm, 1, &r, -1, "broadcast"));
     }
     return 0;
 }
@@ -161,10 +203,11 @@ static int mpi_allgather(struct rnnd_comm *comm, const void *record, size_t byte
                           "allgather: a record of %zu bytes is too large; at most %d",
                           bytes, PIECE_BYTES);
     MPI_Request r;
-    TRY_MPI(MPI_Iallgather(record, (int)bytes, MPI_BYTE, all, (int)bytes, MPI_BYTE,
-                           own(comm)->world, &r),
-            "allgather");
-    return wait_all(comm, 1, &r, "allgather");
+    RNND_TRY(rnnd__mpi_same(comm, "allgather", RNND__MPI_ALLGATHER, (int64_t)bytes));
+    RNND_TRY_MPI(MPI_Iallgather(record, (int)bytes, MPI_BYTE, all, (int)bytes, MPI_BYTE,
+                                rnnd__mpi_of(comm)->world, &r),
+                 "allgather");
+    return rnnd__mpi_wait(comm, 1, &r, -1, "allgather");
 }
 
 static int mpi_gather(struct rnnd_comm *comm, const void *data, const size_t *size,
@@ -173,10 +216,11 @@ static int mpi_gather(struct rnnd_comm *comm, const void *data, const size_t *si
     MPI_Request r;
     if (comm->rank != 0) {
         for (size_t at = 0; at < size[comm->rank]; at += PIECE_BYTES) {
-            TRY_MPI(MPI_Isend((const char *)data + at, piece_of(size[comm->rank] - at),
-                              MPI_BYTE, 0, GATHER_TAG, own(comm)->world, &r),
-                    "gather");
-            RNND_TRY(wait_all(comm, 1, &r, "gather"));
+            RNND_TRY_MPI(MPI_Isend((const char *)data + at,
+                                   piece_of(size[comm->rank] - at), MPI_BYTE, 0,
+                                   GATHER_TAG, rnnd__mpi_of(comm)->world, &r),
+                         "gather");
+            RNND_TRY(rnnd__mpi_wait(comm, 1, &r, -1, "gather"));
         }
         return 0;
     }
@@ -186,135 +230,11 @@ static int mpi_gather(struct rnnd_comm *comm, const void *data, const size_t *si
     to += size[0];
     for (int from = 1; from < comm->size; to += size[from++])
         for (size_t at = 0; at < size[from]; at += PIECE_BYTES) {
-            TRY_MPI(MPI_Irecv(to + at, piece_of(size[from] - at), MPI_BYTE, from,
-                              GATHER_TAG, own(comm)->world, &r),
-                    "gather");
-            RNND_TRY(wait_all(comm, 1, &r, "gather"));
+            RNND_TRY_MPI(MPI_Irecv(to + at, piece_of(size[from] - at), MPI_BYTE, from,
+                                   GATHER_TAG, rnnd__mpi_of(comm)->world, &r),
+                         "gather");
+            RNND_TRY(rnnd__mpi_wait(comm, 1, &r, piece_of(size[from] - at), "gather"));
         }
-    return 0;
-}
-
-/* ---- sums of floats */
-
-/* The begin of part p if n floats are cut into `size` parts, of equal length except the
-   last ones. */
-static int64_t part_begin(const struct rnnd_comm *comm, int64_t n, int p)
-{
-    int64_t each = (n + comm->size - 1) / comm->size;
-    return each * p < n ? each * p : n;
-}
-
-/* One round: sends part `give` to the right neighbour and receives part `take` from the
-   left one in `into`. */
-static int ring_round(struct rnnd_comm *comm, float *x, int64_t n, int give, int take,
-                      float *into, const char *label)
-{
-    struct mpi_comm *mc = own(comm);
-    int left = (comm->rank + comm->size - 1) % comm->size,
-        right = (comm->rank + 1) % comm->size;
-    int64_t at = part_begin(comm, n, give);
-    MPI_Request r[2];
-    TRY_MPI(MPI_Irecv(into,
-                      (int)(part_begin(comm, n, take + 1) - part_begin(comm, n, take)),
-                      MPI_FLOAT, left, RING_TAG, mc->sums, &r[0]),
-            label);
-    TRY_MPI(MPI_Isend(x + at, (int)(part_begin(comm, n, give + 1) - at), MPI_FLOAT,
-                      right, RING_TAG, mc->sums, &r[1]),
-            label);
-    return wait_all(comm, 2, r, label);
-}
-
-/* Replaces x [n] by the sum over ranks, n <= size * SEGMENT. After round k of the first
-   loop part rank-k-1 contains the sum of k+2 ranks; after the last round part rank+1 is
-   complete on this rank. The second loop passes the complete parts around. */
-static int ring_sum(struct rnnd_comm *comm, float *x, int64_t n, const char *label)
-{
-    struct mpi_comm *mc = own(comm);
-    int size = comm->size, rank = comm->rank;
-    for (int k = 0; k < size - 1; k++) {
-        int take = (rank - k - 1 + size) % size;
-        int64_t at = part_begin(comm, n, take);
-        RNND_TRY(
-            ring_round(comm, x, n, (rank - k + size) % size, take, mc->segment, label));
-        TRY_MPI(MPI_Reduce_local(mc->segment, x + at,
-                                 (int)(part_begin(comm, n, take + 1) - at), MPI_FLOAT,
-                                 MPI_SUM),
-                label);
-    }
-    for (int k = 0; k < size - 1; k++) {
-        int take = (rank - k + size) % size;
-        RNND_TRY(ring_round(comm, x, n, (rank - k + 1 + size) % size, take,
-                            x + part_begin(comm, n, take), label));
-    }
-    return 0;
-}
-
-static int sum_floats(struct rnnd_comm *comm, float *x, int64_t n, const char *label)
-{
-    if (n <= RING_FLOATS) {
-        MPI_Request r;
-        TRY_MPI(MPI_Iallreduce(MPI_IN_PLACE, x, (int)n, MPI_FLOAT, MPI_SUM,
-                               own(comm)->sums, &r),
-                label);
-        return wait_all(comm, 1, &r, label);
-    }
-    int64_t piece = (int64_t)comm->size * SEGMENT;
-    for (int64_t at = 0; at < n; at += piece)
-        RNND_TRY(ring_sum(comm, x + at, n - at < piece ? n - at : piece, label));
-    return 0;
-}
-
-/* Sets f->data: the buffer itself if the host can access it, else a copy. */
-static int stage_down(struct flight *f)
-{
-    const struct rnnd__backend_ops *ops = f->be->ops;
-    f->data = ops->host(f->be, f->buf);
-    if (f->data)
-        return ops->sync(f->be) < 0 ? rnnd__fail(RNND_EDEVICE, "%s", f->be->error) : 0;
-    if (f->room < f->count) {
-        RNND_TRY(RNND_GROW(&f->stage, f->count, "a copy of gradients"));
-        f->room = f->count;
-    }
-    f->data = f->stage;
-    if (ops->download(f->be, f->stage, f->buf, (size_t)f->count * sizeof(float)) < 0)
-        return rnnd__fail(RNND_EDEVICE, "%s", f->be->error);
-    return 0;
-}
-
-static int mpi_sum_begin(struct rnnd_comm *comm, struct rnnd_backend *be,
-                         struct rnnd__buf buf, int64_t count, const char *label)
-{
-    struct mpi_comm *mc = own(comm);
-    if (count <= 0 || comm->size == 1)
-        return 0;
-    if (mc->flights == mc->room) {
-        int room = mc->room ? 2 * mc->room : 16;
-        RNND_TRY(RNND_GROW(&mc->flight, room, "gradient sums"));
-        memset(mc->flight + mc->room, 0,
-               (size_t)(room - mc->room) * sizeof *mc->flight);
-        mc->room = room;
-    }
-    struct flight *f = &mc->flight[mc->flights];
-    f->be = be;
-    f->buf = buf;
-    f->count = count;
-    f->label = label;
-    RNND_TRY(stage_down(f));
-    mc->flights++;
-    return 0;
-}
-
-static int mpi_sum_wait(struct rnnd_comm *comm)
-{
-    struct mpi_comm *mc = own(comm);
-    for (int i = 0; i < mc->flights; i++) {
-        struct flight *f = &mc->flight[i];
-        RNND_TRY(sum_floats(comm, f->data, f->count, f->label));
-        if (f->data == f->stage)
-            f->be->ops->upload(f->be, f->buf, f->stage,
-                               (size_t)f->count * sizeof(float));
-    }
-    mc->flights = 0;
     return 0;
 }
 
@@ -345,33 +265,41 @@ static void mpi_abort(struct rnnd_comm *comm, int code)
     _exit(code);
 }
 
-static int leave_together(struct mpi_comm *mc)
+static int leave_together(struct rnnd__mpi *mc)
 {
     MPI_Request r;
     int code = MPI_Ibarrier(mc->leave, &r);
-    int status =
-        code == MPI_SUCCESS ? wait_all(&mc->base, 1, &r, "end") : fail_mpi(code, "end");
+    int status = code == MPI_SUCCESS ? rnnd__mpi_wait(&mc->base, 1, &r, -1, "end")
+                                     : rnnd__mpi_fail(code, "end");
     if (status < 0)
         rnnd__log_error("%s", rnnd_status_detail());
     return status;
 }
 
 /* MPI_Finalize waits for all ranks without a timeout, so they first meet in a barrier
-   with one. If that fails, or the communicator is broken, the job ends here. */
+   with one. If that fails, or the communicator is broken, the job ends here. Where a
+   rank stops behind the barrier, the watch ends the others. */
 static void mpi_close(struct rnnd_comm *comm)
 {
-    struct mpi_comm *mc = own(comm);
+    struct rnnd__mpi *mc = rnnd__mpi_of(comm);
+    struct rnnd__watch *watch = NULL;
     if (comm->broken.status < 0 || leave_together(mc) < 0)
         mpi_abort(comm, -RNND_ECOMM);
+    if (rnnd__watch_begin(comm->timeout, "MPI did not end", &watch) < 0)
+        rnnd__log_warn("%s", rnnd_status_detail());
     MPI_Comm_free(&mc->leave);
     MPI_Comm_free(&mc->sums);
     MPI_Comm_free(&mc->world);
     if (mc->owned)
         MPI_Finalize();
+    if (watch)
+        rnnd__watch_end(watch);
     for (int i = 0; i < mc->room; i++)
         free(mc->flight[i].stage);
     free(mc->flight);
     free(mc->segment);
+    free(mc->roll);
+    free(mc->roll_request);
     free(mc);
 }
 
@@ -384,68 +312,75 @@ static const struct rnnd__comm_ops mpi_ops = {
     .broadcast = mpi_broadcast,
     .allgather = mpi_allgather,
     .gather = mpi_gather,
-    .sum_begin = mpi_sum_begin,
-    .sum_wait = mpi_sum_wait,
+    .sum_begin = rnnd__mpi_sum_begin,
+    .sum_wait = rnnd__mpi_sum_wait,
+    .ask = rnnd__mpi_ask,
 };
 
-static int initialize(bool *owned)
+static int initialize(double timeout, bool *owned)
 {
+    struct rnnd__watch *watch;
     int up, level;
-    TRY_MPI(MPI_Initialized(&up), "start");
+    RNND_TRY_MPI(MPI_Initialized(&up), "start");
     *owned = !up;
     if (up)
         return 0;
     int over;
-    TRY_MPI(MPI_Finalized(&over), "start");
+    RNND_TRY_MPI(MPI_Finalized(&over), "start");
     if (over)
         return rnnd__fail(RNND_ECOMM, "MPI was finalized and cannot be started again");
     /* ranks that wait inside MPI offer their core to others */
     setenv("OMPI_MCA_mpi_yield_when_idle", "1", 0);
-    TRY_MPI(MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &level), "start");
+    RNND_TRY(rnnd__watch_begin(timeout, "MPI did not start", &watch));
+    int code = MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &level);
+    rnnd__watch_end(watch);
+    RNND_TRY_MPI(code, "start");
     return 0;
 }
 
 static int duplicate(struct rnnd_comm *comm, MPI_Comm *out)
 {
     MPI_Request r;
-    TRY_MPI(MPI_Comm_idup(MPI_COMM_WORLD, out, &r), "start");
-    RNND_TRY(wait_all(comm, 1, &r, "start"));
-    TRY_MPI(MPI_Comm_set_errhandler(*out, MPI_ERRORS_RETURN), "start");
+    RNND_TRY_MPI(MPI_Comm_idup(MPI_COMM_WORLD, out, &r), "start");
+    RNND_TRY(rnnd__mpi_wait(comm, 1, &r, -1, "start"));
+    RNND_TRY_MPI(MPI_Comm_set_errhandler(*out, MPI_ERRORS_RETURN), "start");
     return 0;
 }
 
-static int join_world(struct mpi_comm *mc)
+static int join_world(struct rnnd__mpi *mc)
 {
     struct rnnd_comm *comm = &mc->base;
     if (mc->owned)
-        TRY_MPI(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN), "start");
-    TRY_MPI(MPI_Comm_rank(MPI_COMM_WORLD, &comm->rank), "start");
-    TRY_MPI(MPI_Comm_size(MPI_COMM_WORLD, &comm->size), "start");
+        RNND_TRY_MPI(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN),
+                     "start");
+    RNND_TRY_MPI(MPI_Comm_rank(MPI_COMM_WORLD, &comm->rank), "start");
+    RNND_TRY_MPI(MPI_Comm_size(MPI_COMM_WORLD, &comm->size), "start");
+    RNND_TRY(RNND_NEW(&mc->roll, comm->size, "what ranks wait for"));
+    RNND_TRY(RNND_NEW(&mc->roll_request, 2 * comm->size, "what ranks wait for"));
+    for (int i = 0; i < 2 * comm->size; i++)
+        mc->roll_request[i] = MPI_REQUEST_NULL;
     RNND_TRY(duplicate(comm, &mc->world));
     RNND_TRY(duplicate(comm, &mc->sums));
     return duplicate(comm, &mc->leave);
 }
 
+struct rnnd__mpi *rnnd__mpi_lost;
+
 int rnnd__comm_mpi_open(double timeout, struct rnnd_comm **out)
 {
-    struct mpi_comm *mc;
-    float *segment;
-    RNND_TRY(RNND_NEW(&segment, SEGMENT, "gradient sums"));
-    int status = RNND_NEW(&mc, 1, "communicator");
-    if (status < 0) {
-        free(segment);
-        return status;
-    }
-    mc->segment = segment;
+    struct rnnd__mpi *mc;
+    RNND_TRY(RNND_NEW(&mc, 1, "communicator"));
     mc->base.ops = &mpi_ops;
     mc->base.timeout = timeout;
     mc->base.update = -1;
-    RNND_TRY_GOTO(initialize(&mc->owned));
+    mc->world = mc->sums = mc->leave = MPI_COMM_NULL;
+    int status = 0;
+    RNND_TRY_GOTO(RNND_NEW(&mc->segment, RNND__SEGMENT, "gradient sums"));
+    RNND_TRY_GOTO(initialize(timeout, &mc->owned));
     RNND_TRY_GOTO(join_world(mc));
     *out = &mc->base;
     return 0;
 done:
-    free(segment);
-    free(mc);
+    rnnd__mpi_lost = mc;
     return status;
 }

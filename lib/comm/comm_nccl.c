@@ -63,6 +63,12 @@ static int nccl_gather(struct rnnd_comm *comm, const void *data, const size_t *s
     return under->ops->gather(under, data, size, all);
 }
 
+static void nccl_ask(struct rnnd_comm *comm, const char *what, char *text, size_t size)
+{
+    struct rnnd_comm *under = own(comm)->under;
+    under->ops->ask(under, what, text, size);
+}
+
 /* ---- sums of gradients */
 
 static int give_up(struct nccl_comm *n, int status)
@@ -129,6 +135,7 @@ static const struct rnnd__comm_ops nccl_ops = {
     .gather = nccl_gather,
     .sum_begin = nccl_sum_begin,
     .sum_wait = nccl_sum_wait,
+    .ask = nccl_ask,
 };
 
 /* Rank 0 creates the id of the NCCL communicator and broadcasts it. */

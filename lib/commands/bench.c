@@ -198,6 +198,8 @@ int rnnd__bench(const struct rnnd_options *opt, struct rnnd_comm *comm,
     if (status == 0)
         status = rnnd_comm_agree(comm, rnnd__setup_data(&b.setup, opt, comm, NULL));
     if (status == 0)
+        status = rnnd__setup_same(&b.setup, NULL);
+    if (status == 0)
         status = rnnd_comm_agree(comm, rnnd__setup_model(&b.setup));
     if (status == 0)
         status = rnnd_comm_agree(comm, rnnd__setup_values(&b.setup));

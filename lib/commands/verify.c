@@ -317,6 +317,8 @@ int rnnd__verify(const struct rnnd_options *opt, struct rnnd_comm *comm, FILE *o
         .opt = opt, .comm = comm, .out = rnnd_comm_rank(comm) == 0 ? out : NULL};
     int status = rnnd_comm_agree(comm, open_all(&v));
     if (status == 0)
+        status = rnnd__setup_same(&v.setup, NULL);
+    if (status == 0)
         status = compare_all(&v);
     int64_t failed = v.failed;
     if (status == 0)

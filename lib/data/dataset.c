@@ -193,13 +193,14 @@ static int read_names(struct rnnd_dataset *data, const char *object,
 
 static int read_all_names(struct rnnd_dataset *data)
 {
-    const struct rnnd_dataset_info *info = &data->info;
+    struct rnnd_dataset_info *info = &data->info;
     RNND_TRY(read_texts(data, "/names", info->sequences, &data->name));
     RNND_TRY(read_names(data, "/features", RNND_AXIS_FEATURE, info->inputs));
     RNND_TRY(read_names(data, "/vocab", RNND_AXIS_TOKEN, info->vocab));
-    if (info->task == RNND_LM)
-        return 0;
-    return read_names(data, "/classes", RNND_AXIS_CLASS, info->outputs);
+    if (info->task != RNND_LM)
+        RNND_TRY(read_names(data, "/classes", RNND_AXIS_CLASS, info->outputs));
+    info->names_fingerprint = rnnd__names_fingerprint(&data->names);
+    return 0;
 }
 
 /* ---- open and close */

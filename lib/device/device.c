@@ -57,16 +57,21 @@ static void warn_of_binding(int cores)
                        cores, online);
 }
 
-/* The cores this process may use, divided by the number of ranks on them. */
-static int own_threads(struct rnnd_comm *comm, int *threads)
+/* The threads asked for, or the cores this process may use, divided by the number of
+   ranks on them. Collective even where threads are asked for: not every rank may be. */
+static int own_threads(const struct rnnd_options *opt, struct rnnd_comm *comm,
+                       int *threads)
 {
     cpu_set_t mask;
     int cores = sched_getaffinity(0, sizeof mask, &mask) == 0 ? CPU_COUNT(&mask) : 1;
     int sharers = 1;
     if (comm)
         RNND_TRY(rnnd_comm_sharers(comm, &sharers));
-    warn_of_binding(cores);
-    *threads = cores / sharers > 1 ? cores / sharers : 1;
+    if (opt->threads <= 0)
+        warn_of_binding(cores);
+    *threads = opt->threads > 0      ? (int)opt->threads
+               : cores / sharers > 1 ? cores / sharers
+                                     : 1;
     return 0;
 }
 
@@ -75,10 +80,7 @@ static int open_cpu(const struct rnnd_options *opt, struct rnnd_comm *comm,
 {
     struct rnnd__backend_config config = {.precision = RNND_FP32};
     char error[256] = "";
-    if (opt->threads > 0)
-        config.threads = (int)opt->threads;
-    else
-        RNND_TRY(own_threads(comm, &config.threads));
+    RNND_TRY(own_threads(opt, comm, &config.threads));
     int status = rnnd__cpu_open(&config, out, error);
     return status < 0 ? rnnd__fail(status, "%s", error) : 0;
 }

@@ -70,6 +70,8 @@ int rnnd__cuda_devices(const struct rnnd__cuda_plugin **plugin, int *count)
 /* The identity of a rank's device, as ranks exchange it. */
 struct claim {
     char identity[64];
+    /* of matrix products, resolved */
+    int precision;
 };
 
 static int size_of(const struct rnnd_comm *comm)
@@ -106,6 +108,13 @@ static int judge_pair(const struct rnnd_comm *comm, bool nccl, int a, int b)
 static int judge_claims(const struct rnnd_comm *comm, bool nccl,
                         const struct claim *all)
 {
+    for (int r = 1; r < rnnd_comm_size(comm); r++)
+        if (all[r].precision != all[0].precision)
+            return rnnd__fail(
+                RNND_EDEVICE,
+                "--precision auto: the GPUs of rank %d on %s and of rank 0 "
+                "on %s would compute in different precisions; choose one",
+                r, rnnd__comm_host(comm, r), rnnd__comm_host(comm, 0));
     for (int b = 1; b < rnnd_comm_size(comm); b++)
         for (int a = 0; a < b; a++)
             if (strcmp(all[a].identity, all[b].identity) == 0)
@@ -149,6 +158,7 @@ static int choose(const struct rnnd_options *opt, const struct rnnd_comm *comm,
         return rnnd__fail(status, "%s", error);
     memcpy(claim->identity, info.identity, sizeof claim->identity);
     config->precision = (int)resolve_precision(opt->precision, info.arch);
+    claim->precision = config->precision;
     config->rnn_path = (int)opt->rnn_path;
     return 0;
 }

@@ -78,6 +78,25 @@ const struct rnnd__param *rnnd__params_find(const struct rnnd__params *params,
     return NULL;
 }
 
+/* A weighted sum of the bits, taken as integers: compilers make vectors of it. */
+int rnnd__params_hash(const struct rnnd__params *params, struct rnnd__buf arena,
+                      uint64_t *hash)
+{
+    float *host = NULL;
+    uint64_t sum = 0;
+    RNND_TRY(RNND_NEW(&host, params->count, "parameters"));
+    int status = rnnd__params_download(params, arena, host);
+    for (int64_t i = 0; status == 0 && i < params->count; i++) {
+        uint32_t word;
+        memcpy(&word, &host[i], sizeof word);
+        sum += word * (2 * (uint64_t)i + 1);
+    }
+    free(host);
+    RNND_TRY(status);
+    *hash = sum;
+    return 0;
+}
+
 /* Box-Muller on two words; adding 1 keeps the first away from zero. */
 static double normal(uint32_t a, uint32_t b)
 {

@@ -67,6 +67,9 @@ RNND_CHECKED int rnnd__params_download(const struct rnnd__params *params,
                                        struct rnnd__buf arena, float *host);
 RNND_CHECKED int rnnd__params_upload(const struct rnnd__params *params,
                                      struct rnnd__buf arena, const float *host);
+/* *hash: of the bits of an arena; any bit changes it. */
+RNND_CHECKED int rnnd__params_hash(const struct rnnd__params *params,
+                                   struct rnnd__buf arena, uint64_t *hash);
 /* Sets initial values: each parameter from its own Philox stream, keyed by its name
    (the first name of tied ones), so that its values do not depend on the other
    parameters. */

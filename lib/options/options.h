@@ -81,6 +81,12 @@ RNND_CHECKED int rnnd__options_each(const struct rnnd_options *opt,
                                     void *context);
 /* These options as "name = value" lines for rnnd__options_read_text(); malloc'ed. */
 RNND_CHECKED int rnnd__options_text(const struct rnnd_options *opt, char **text);
+/* What all ranks of a command must have been given alike, as lines for
+   rnnd__comm_same(): its options, and whether they are defaults. Left out are options
+   that may differ by rank, such as threads; of data sets only their presence counts,
+   because hosts may have copies of their own. malloc'ed. */
+RNND_CHECKED int rnnd__options_launch(const struct rnnd_options *opt,
+                                      enum rnnd__command command, char **text);
 /* Rejects invalid combinations of train options with EUSAGE, and warns of options
    without effect; task is that of the data set. What the device, model or data do not
    support is checked by their rooms. */

@@ -66,28 +66,76 @@ static void write_quoted(FILE *out, const char *value)
     putc('"', out);
 }
 
+static void write_value(FILE *out, const char *value)
+{
+    if (is_plain(value))
+        fputs(value, out);
+    else
+        write_quoted(out, value);
+}
+
 static int write_line(void *context, const char *name, enum rnnd__option_kind kind,
                       const char *value)
 {
     FILE *out = context;
     (void)kind;
     fprintf(out, "%s = ", name);
-    if (is_plain(value))
-        fputs(value, out);
-    else
-        write_quoted(out, value);
+    write_value(out, value);
     putc('\n', out);
     return 0;
 }
 
-int rnnd__options_text(const struct rnnd_options *opt, char **text)
+static int write_record(const struct rnnd_options *opt, unsigned command, FILE *out)
+{
+    (void)command;
+    return rnnd__options_each(opt, write_line, out);
+}
+
+/* Options that may differ by rank. None of them changes which work a rank gets, as
+   --microbatch-tokens would: evaluation cuts its batches by it. */
+static bool is_by_rank(int i)
+{
+    return i == OPT_config || i == OPT_device || i == OPT_rnn_path || i == OPT_threads;
+}
+
+static bool is_data(int i)
+{
+    return i == OPT_data || i == OPT_valid;
+}
+
+/* A default gives way to what is stored with a run or model, a given value does not: so
+   the two differ even where the value is the same. */
+static int write_launch(const struct rnnd_options *opt, unsigned command, FILE *out)
+{
+    for (int i = 0; i < OPT_COUNT; i++) {
+        char *value;
+        if (!(rnnd__options[i].commands & command) || is_by_rank(i))
+            continue;
+        RNND_TRY(rnnd__option_get(opt, i, &value));
+        fprintf(out, "--%s", rnnd__options[i].name);
+        if (*value) {
+            putc(is_data(i) ? '\t' : ' ', out);
+            write_value(out, value);
+        }
+        if (opt->given[i] == RNND_FROM_DEFAULT)
+            fputs(*value ? " by default" : " unset", out);
+        putc('\n', out);
+        free(value);
+    }
+    return 0;
+}
+
+static int as_text(const struct rnnd_options *opt, unsigned command,
+                   int (*write)(const struct rnnd_options *opt, unsigned command,
+                                FILE *out),
+                   char **text)
 {
     char *all = NULL;
     size_t size;
     FILE *out = open_memstream(&all, &size);
     if (!out)
         return rnnd__fail_memory(0, "the options as text");
-    int status = rnnd__options_each(opt, write_line, out);
+    int status = write(opt, command, out);
     bool whole = !ferror(out);
     whole = fclose(out) == 0 && whole;
     if (status == 0 && !whole)
@@ -98,6 +146,17 @@ int rnnd__options_text(const struct rnnd_options *opt, char **text)
     }
     *text = all;
     return 0;
+}
+
+int rnnd__options_text(const struct rnnd_options *opt, char **text)
+{
+    return as_text(opt, RNND_CMD_TRAIN, write_record, text);
+}
+
+int rnnd__options_launch(const struct rnnd_options *opt, enum rnnd__command command,
+                         char **text)
+{
+    return as_text(opt, command, write_launch, text);
 }
 
 /* ---- differences */

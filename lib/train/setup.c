@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/status.h"
 #include "checkpoint/checkpoint.h"
+#include "comm/comm.h"
 #include "data/dataset_names.h"
 #include "device/device.h"
 #include "options/options.h"
@@ -63,6 +64,27 @@ int rnnd__setup_data(struct rnnd__setup *s, const struct rnnd_options *opt,
     RNND_TRY(rnnd_model_accepts(&s->spec, info, true));
     s->streams = rnnd_streams(opt, info->task);
     return s->streams ? rnnd__setup_check_lanes(s, s->data) : 0;
+}
+
+/* Of options that were read from a run, too: the caller of the library may have started
+   the ranks. */
+static int same_options(const struct rnnd__setup *s)
+{
+    char *text = NULL;
+    int status = rnnd__options_launch(s->opt, RNND_CMD_TRAIN, &text);
+    status = rnnd_comm_agree(s->comm, status);
+    if (status == 0)
+        status = rnnd__comm_same(s->comm, RNND_EUSAGE, text);
+    free(text);
+    return status;
+}
+
+int rnnd__setup_same(const struct rnnd__setup *s, const struct rnnd_dataset *valid)
+{
+    RNND_TRY(same_options(s));
+    RNND_TRY(rnnd__comm_same_data(s->comm, "--data", rnnd_dataset_info(s->data)));
+    return valid ? rnnd__comm_same_data(s->comm, "--valid", rnnd_dataset_info(valid))
+                 : 0;
 }
 
 int rnnd__setup_values(struct rnnd__setup *s)

@@ -39,6 +39,10 @@ struct rnnd_options rnnd__setup_settled(const struct rnnd_options *opt,
 RNND_CHECKED int rnnd__setup_data(struct rnnd__setup *s, const struct rnnd_options *opt,
                                   struct rnnd_comm *comm,
                                   const struct rnnd__names *names);
+/* Fails on all ranks unless they have the same options, training data and, unless NULL,
+   validation data. Collective. */
+RNND_CHECKED int rnnd__setup_same(const struct rnnd__setup *s,
+                                  const struct rnnd_dataset *valid);
 /* Opens the rest; all parameters are zero. All ranks call it, and agree on the returned
    status afterwards. */
 RNND_CHECKED int rnnd__setup_model(struct rnnd__setup *s);

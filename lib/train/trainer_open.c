@@ -355,6 +355,7 @@ int rnnd__trainer_open(struct rnnd__trainer *t, const struct rnnd_options *opt)
     rnnd__signals_install();
     RNND_TRY_GOTO(settle_options(t, &checkpoint));
     RNND_TRY_GOTO(open_all_data(t, checkpoint));
+    RNND_TRY_GOTO(rnnd__setup_same(&t->setup, t->valid));
     warn_of_long_sequences(t);
     RNND_TRY_GOTO(rnnd_comm_agree(t->comm, open_model(t)));
     RNND_TRY_GOTO(start(t, checkpoint));

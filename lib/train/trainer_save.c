@@ -138,23 +138,6 @@ int rnnd__trainer_restore(struct rnnd__trainer *t, const char *path)
 
 /* ---- comparing */
 
-/* A weighted sum of the parameters' bits, taken as integers: any bit changes it. */
-static int hash_parameters(struct rnnd__trainer *t, uint64_t *out)
-{
-    const struct rnnd__params *p = rnnd__model_params(t->setup.model);
-    float *host = NULL;
-    uint64_t hash = 0;
-    RNND_TRY(download(t, p->value, &host));
-    for (int64_t i = 0; i < p->count; i++) {
-        uint32_t word;
-        memcpy(&word, &host[i], sizeof word);
-        hash += word * (2 * (uint64_t)i + 1);
-    }
-    free(host);
-    *out = hash;
-    return 0;
-}
-
 int rnnd__trainer_compare(struct rnnd__trainer *t)
 {
     int ranks = rnnd_comm_size(t->comm), n = 0;
@@ -162,7 +145,8 @@ int rnnd__trainer_compare(struct rnnd__trainer *t)
     char names[256] = "";
     if (ranks == 1)
         return 0;
-    RNND_TRY(rnnd_comm_agree(t->comm, hash_parameters(t, &own)));
+    const struct rnnd__params *p = rnnd__model_params(t->setup.model);
+    RNND_TRY(rnnd_comm_agree(t->comm, rnnd__params_hash(p, p->value, &own)));
     RNND_TRY(rnnd_comm_agree(t->comm, RNND_NEW(&all, ranks, "hashes")));
     int status = rnnd__comm_allgather(t->comm, &own, sizeof own, all);
     for (int r = 1; status == 0 && r < ranks; r++)

@@ -30,7 +30,7 @@ in_time 10
 
 # A rank that is halted: the others give up after --comm-timeout, and say where they were.
 # shellcheck disable=SC2086
-start halted 3 $options --comm-timeout 2
+start halted 3 $options --comm-timeout 5
 wait_for halted 5
 rank=$(ranks_of "$job" 3 | tail -n 1)
 kill -STOP "$rank"

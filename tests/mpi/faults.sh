@@ -40,12 +40,48 @@ run die 2 15 any
 run exit 2 15 any
 run abort 3 15 4
 run hang 2 15 6
-says "$late"
+says "$late: no answer from rank 1 on $(hostname): dead, hanging or late"
 run stop 2 15 6
-says "$late"
+says "$late: no answer from rank 1 on $(hostname)"
 run stop 3 15 6
+says "no answer from rank 2 on $(hostname): dead"
 run leave 2 15 6
-says "$late"
+says "$late: rank 1 on $(hostname) waits for the end"
+
+# Ranks that begin another operation, or the same with another amount, fail together and at
+# once: no rank receives what was meant for another place.
+uneven() {
+    for ranks in 2 3; do
+        run "$1" $ranks 10 6
+        says "out of step: here is the $2, but rank [0-9] on $(hostname) waits for the $3\$"
+            done
+}
+uneven broadcasts 'broadcast of [0-9]*' 'broadcast of [0-9]*'
+uneven allgathers 'allgather of [0-9]*' 'allgather of [0-9]*'
+uneven sums 'sum of [34]' 'sum of [34]'
+uneven longsums 'sum of 4' 'sum of 40'
+uneven maxima 'maximum of [0-9]*' 'maximum of [0-9]*'
+uneven sum-max '[a-z]* of 3' '[a-z]* of 3'
+uneven gradients 'gradient sum of [45]00000' 'gradient sum of [45]00000'
+uneven small 'gradient sum of [15]0*' 'gradient sum of [15]0*'
+
+# The start has a deadline, too. What mpirun itself does with such jobs is its own affair:
+# `run` allows it a minute.
+begin() {
+    name=$1 said=$2
+    shift 2
+    begun=$(date +%s)
+    timeout -k 5 60 mpirun -np 1 $peer start 5 : -np 1 "$@" >"$dir/out" 2>"$dir/err"
+    status=$? took=$(($(date +%s) - begun))
+    echo "a peer that is $name: status $status after $took s"
+    [ $took -le 25 ] || fault "a peer that is $name: it took $took s"
+    [ $status = 6 ] || fault "a peer that is $name: status $status, not 6"
+    says "rank 0 on $(hostname): MPI did not start in 5 s (--comm-timeout): $said"
+}
+begin true 'rank 1 has ended or was not started' /bin/true
+begin asleep 'rank 1 runs sleep (process' sleep 100
+# shellcheck disable=SC2016 # the inner shell's own process
+begin stopped 'rank 1 has stopped (sh, process' sh -c 'kill -STOP $$'
 
 # A signal to the launcher reaches the ranks, and all leave together, in time.
 mpirun -np 2 $peer signal 20 >"$dir/out" 2>"$dir/err" &

@@ -28,15 +28,42 @@ static int no_sync(struct rnnd_backend *be)
     return 0;
 }
 
-static int sum_gradients(void)
+static int sum_of(int64_t count)
 {
     static float x[500000];
     static const struct rnnd__backend_ops ops = {.host = reachable, .sync = no_sync};
     static struct rnnd_backend be = {.ops = &ops};
     struct rnnd__buf buf = {(char *)x};
-    RNND_TRY(
-        rnnd__comm_sum_begin(comm, &be, buf, sizeof x / sizeof *x, "gradient sum"));
+    RNND_TRY(rnnd__comm_sum_begin(comm, &be, buf, count, "gradient sum"));
     return rnnd__comm_sum_wait(comm);
+}
+
+static int sum_gradients(void)
+{
+    return sum_of(500000);
+}
+
+/* Operations that the last rank begins with another amount, or instead of another. */
+static int out_of_step(const char *scenario, bool bad)
+{
+    char text[4096] = "";
+    double value[40] = {0};
+    int64_t number[40] = {0};
+    if (strcmp(scenario, "broadcasts") == 0)
+        return rnnd_comm_broadcast(comm, text, bad ? 100 : sizeof text);
+    if (strcmp(scenario, "allgathers") == 0)
+        return rnnd__comm_allgather(comm, text, bad ? 10 : 20, text + 100);
+    if (strcmp(scenario, "sums") == 0)
+        return rnnd_comm_sum(comm, value, bad ? 3 : 4);
+    if (strcmp(scenario, "longsums") == 0)
+        return rnnd_comm_sum(comm, value, bad ? 40 : 4);
+    if (strcmp(scenario, "maxima") == 0)
+        return rnnd_comm_max(comm, number, bad ? 1 : 40);
+    if (strcmp(scenario, "sum-max") == 0)
+        return bad ? rnnd_comm_max(comm, number, 3) : rnnd_comm_sum(comm, value, 3);
+    if (strcmp(scenario, "gradients") == 0)
+        return sum_of(bad ? 400000 : 500000);
+    return sum_of(bad ? 100 : 500000);
 }
 
 /* Updates until a signal has reached a rank, as the trainer's loop. */
@@ -59,12 +86,18 @@ static int play(const char *scenario)
     bool bad = rnnd_comm_rank(comm) == rnnd_comm_size(comm) - 1;
     RNND_TRY(sum_gradients());
     rnnd_comm_at_update(comm, 41);
-    if (strcmp(scenario, "fine") == 0)
+    if (strcmp(scenario, "fine") == 0 || strcmp(scenario, "start") == 0)
         return 0;
     if (strcmp(scenario, "signal") == 0)
         return until_signalled();
     if (strcmp(scenario, "fail") == 0)
         return rnnd_comm_agree(comm, bad ? rnnd__fail(RNND_EDATA, "bad data") : 0);
+    static const char *const uneven[] = {"broadcasts", "allgathers", "sums",
+                                         "longsums",   "maxima",     "sum-max",
+                                         "gradients",  "small",      NULL};
+    for (int i = 0; uneven[i]; i++)
+        if (strcmp(scenario, uneven[i]) == 0)
+            return out_of_step(scenario, bad);
     if (bad && strcmp(scenario, "die") == 0)
         raise(SIGKILL);
     if (bad && strcmp(scenario, "stop") == 0)
@@ -91,11 +124,15 @@ int main(int argc, char **argv)
 {
     if (argc < 2)
         return 2;
-    int status = rnnd_comm_open(argc > 2 ? atof(argv[2]) : 60, &comm);
+    double timeout = argc > 2 ? atof(argv[2]) : 60;
+    bool starts = strcmp(argv[1], "start") == 0;
+    /* a busy machine takes its time to start */
+    int status = rnnd_comm_open(starts ? timeout : 60, &comm);
     if (status < 0) {
         rnnd__log_error("%s", rnnd_status_detail());
         return -status;
     }
+    comm->timeout = timeout;
     printf("rank %d of %d on %s by %s\n", rnnd_comm_rank(comm), rnnd_comm_size(comm),
            rnnd__comm_host(comm, rnnd_comm_rank(comm)),
            rnnd__comm_mpi_launched() ? "mpi" : "self");

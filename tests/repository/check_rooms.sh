@@ -12,7 +12,7 @@ cd "${srcdir:-$(dirname "$0")/../..}" || exit 1
 # Room, and the rooms whose headers it may include; above what is below it.
 rooms() {
     cat <<'END'
-bin         base options formats comm checkpoint exchange record commands
+bin         base options formats comm model checkpoint exchange record commands
 commands    base options hdf device model checkpoint record train kernels
 train       base options comm device data model optim checkpoint record
 evaluate    base hdf data
@@ -36,7 +36,7 @@ END
 # A library's headers, and who may include them; tests may as well.
 libraries() {
     cat <<'END'
-mpi.h            lib/comm/comm_mpi.c
+mpi.h            lib/comm/comm_mpi*
 hdf5.h           lib/hdf/hdf_room.h
 dnnl.h           kernels/cpu/gemm.c
 cblas.h          kernels/cpu/gemm.c
@@ -53,7 +53,7 @@ END
 }
 
 # Headers that are for the files of their room, and for tests.
-private="data/dataset.h device/device_cuda.h evaluate/predict_out.h evaluate/sweep.h
+private="comm/comm_mpi.h comm/comm_watch.h data/dataset.h device/device_cuda.h evaluate/predict_out.h evaluate/sweep.h
     formats/csv.h formats/csv_table.h formats/npy.h formats/text.h formats/tokens.h
     hdf/hdf_room.h options/options.def options/options_table.h train/trainer.h"
 

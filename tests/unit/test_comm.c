@@ -166,6 +166,30 @@ START_TEST(largest_values)
 }
 END_TEST
 
+/* More values than the first message of an operation has room for. */
+START_TEST(many_values)
+{
+    double v[100];
+    int64_t w[100];
+    for (int i = 0; i < 100; i++) {
+        v[i] = rank + i;
+        w[i] = i % 2 ? rank : -rank;
+    }
+    for (int n = 13; n < 17; n++) {
+        double sum[100];
+        int64_t most[100];
+        memcpy(sum, v, sizeof v);
+        memcpy(most, w, sizeof w);
+        ck_assert_int_eq(rnnd_comm_sum(comm, sum, n), 0);
+        ck_assert_int_eq(rnnd_comm_max(comm, most, n), 0);
+        for (int i = 0; i < 100; i++) {
+            ck_assert(sum[i] == (i < n ? size * (size - 1) / 2 + size * i : v[i]));
+            ck_assert(most[i] == (i < n ? (i % 2 ? size - 1 : 0) : w[i]));
+        }
+    }
+}
+END_TEST
+
 START_TEST(broadcasts)
 {
     char text[40] = "";
@@ -511,6 +535,7 @@ static Suite *comm_suite(void)
     tcase_set_timeout(t, 120);
     tcase_add_test(t, sums_of_doubles);
     tcase_add_test(t, largest_values);
+    tcase_add_test(t, many_values);
     tcase_add_test(t, broadcasts);
     tcase_add_test(t, gathers);
     tcase_add_test(t, all_know_all_records);
