@@ -50,8 +50,9 @@ static int name_outputs(struct rnnd_model *model, const struct rnnd_options *opt
     RNND_TRY(rnnd_dataset_open(path, &data));
     int status = rnnd_model_take_names(model, data, RNND_AXIS_CLASS);
     if (status == 0 && !rnnd_model_class(model, 0))
-        status = rnnd__fail(RNND_EDATA, "%s: has no names of %s", path,
-                            tokens ? "tokens" : "classes");
+        status = rnnd__fail(
+            RNND_EDATA, "%s: has no names of %s; the model has %lld outputs", path,
+            tokens ? "tokens" : "classes", (long long)rnnd_model_spec(model)->outputs);
     rnnd_dataset_close(data);
     return status;
 }
