@@ -167,21 +167,6 @@ static void print_features(const struct rnnd__contents *c)
         printf("\n");
 }
 
-/* Features that are missing, and what stands for them. */
-static void print_missing(const struct rnnd__contents *c)
-{
-    const float *value = c->features.at;
-    int64_t gaps = 0;
-    char word[32];
-    for (int64_t i = 0; i < c->features.count; i++)
-        gaps += isnan(value[i]) != 0;
-    if (c->missing == RNND_MISSING_NONE)
-        return;
-    rnnd__options_word("missing", (int)c->missing, word);
-    printf("%lld of %lld feature values are missing (--missing %s)\n", (long long)gaps,
-           (long long)c->features.count, word);
-}
-
 static int print_summary(const char *path, const struct rnnd__contents *c)
 {
     printf("%s: %lld sequences, %lld %s", path, (long long)rnnd__contents_sequences(c),
@@ -195,7 +180,6 @@ static int print_summary(const char *path, const struct rnnd__contents *c)
         printf(" of %lld values", (long long)c->outputs);
     printf("\n");
     print_features(c);
-    print_missing(c);
     warn_of_gaps(c);
     RNND_TRY(print_lengths(c));
     return print_classes(c);

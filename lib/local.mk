@@ -101,6 +101,7 @@ librnn_dist_a_SOURCES = \
 	lib/formats/csv_steps.c \
 	lib/formats/csv_table.h \
 	lib/formats/formats.h \
+	lib/formats/missing.c \
 	lib/formats/music.c \
 	lib/formats/npy.c \
 	lib/formats/npy.h \

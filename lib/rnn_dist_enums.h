@@ -26,7 +26,6 @@ enum rnnd_task {
 enum rnnd_missing {
     RNND_MISSING_NONE,
     RNND_MISSING_ZERO,
-    RNND_MISSING_MEAN,
     RNND_MISSING_LAST,
     RNND_MISSING_INDICATOR
 };

@@ -162,17 +162,10 @@ done:
 int rnnd__format_read(const struct rnnd__format *format, const struct rnnd_options *opt,
                       char *const *inputs, int count, struct rnnd__contents *out)
 {
-    out->missing = opt->missing;
     RNND_TRY(format->read(opt, inputs, count, out));
     if (opt->classes_from && out->classes)
         RNND_TRY(use_classes(out, opt->classes_from, inputs[0]));
-    if (out->gaps && out->missing == RNND_MISSING_NONE)
-        return rnnd__fail(RNND_EDATA,
-                          "%s: a value is missing, the first of %lld (%lld values in "
-                          "all); --missing zero|mean|last|indicator says what stands "
-                          "for them",
-                          out->first_gap, (long long)out->gaps,
-                          (long long)out->features.count);
+    RNND_TRY(rnnd__contents_fill(out, opt->missing));
     if (rnnd__contents_sequences(out) == 0)
         return rnnd__fail(RNND_EDATA, "%s: contains no sequences", inputs[0]);
     if (rnnd__contents_sequences(out) >= INT32_MAX)
@@ -268,7 +261,6 @@ static int copy_head(struct rnnd__contents *to, const struct rnnd__contents *fro
 {
     to->task = from->task;
     to->inputs = from->inputs;
-    to->missing = from->missing;
     to->vocab = from->vocab;
     to->classes = from->classes;
     to->outputs = from->outputs;
@@ -336,14 +328,9 @@ static int write_texts(struct rnnd__hdf *file, const char *object,
 
 static int write_head(struct rnnd__hdf *file, const struct rnnd__contents *c)
 {
-    char word[32];
     RNND_TRY(rnnd__hdf_set_string(file, "format", "rnn_dist-data"));
     RNND_TRY(rnnd__hdf_set_int(file, "version", 1));
     RNND_TRY(rnnd__hdf_set_string(file, "task", rnnd_task_name(c->task)));
-    if (c->missing != RNND_MISSING_NONE) {
-        rnnd__options_word("missing", (int)c->missing, word);
-        RNND_TRY(rnnd__hdf_set_string(file, "missing", word));
-    }
     if (c->vocab)
         RNND_TRY(rnnd__hdf_set_int(file, "vocab_size", c->vocab));
     if (c->classes)

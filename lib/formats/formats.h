@@ -24,10 +24,9 @@ struct rnnd__contents {
     int64_t outputs;
     /* int64_t [N+1] */
     struct rnnd__list offsets;
-    /* float [S,I], NaN = missing */
+    /* float [S,I]; a reader leaves NaN where a value is missing */
     struct rnnd__list features;
-    /* what stands for missing features, how many there are, and where the first is */
-    enum rnnd_missing missing;
+    /* how many are missing, and where the first is */
     int64_t gaps;
     char *first_gap;
     /* int32_t [S] */
@@ -50,6 +49,10 @@ int64_t rnnd__contents_steps(const struct rnnd__contents *contents);
    "d.csv:3: column x". */
 RNND_CHECKED int rnnd__contents_gap(struct rnnd__contents *contents, const char *format,
                                     ...) __attribute__((format(printf, 2, 3)));
+/* Fills the features that are missing. EDATA: there are some, and the policy is
+   none. */
+RNND_CHECKED int rnnd__contents_fill(struct rnnd__contents *contents,
+                                     enum rnnd_missing policy);
 /* Ends the current sequence after the steps added so far. */
 RNND_CHECKED int rnnd__contents_end_sequence(struct rnnd__contents *contents);
 

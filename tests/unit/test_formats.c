@@ -129,7 +129,7 @@ START_TEST(ts_faults)
 #define TS(body) HEADER "@dimensions 2\n@classLabel true a b\n@data\n" body
     refuses("ts", RNND_EDATA, TS("1,2:3,4:a\n?,2:3,NaN:a\n"),
             "a:9: dimension 1, value 1: a value is missing, the first of 2 (8 values "
-            "in all); --missing zero|mean|last|indicator says what stands for them");
+            "in all); --missing zero|last|indicator says what stands for them");
     refuses("ts", RNND_EDATA, TS("1,2:3,1e99:a\n"),
             "a:8: dimension 2, value 2: \"1e99\" is not a finite number");
     refuses("ts", RNND_EDATA, TS("1,2:3,4x:a\n"),
@@ -161,31 +161,17 @@ START_TEST(ts_faults)
 }
 END_TEST
 
-/* What is missing is NaN among the features, and no target among the others. */
+/* What is missing among the features is filled, and is no target among the others. */
 START_TEST(missing_values)
 {
     const float *x;
     set("missing", "last");
     reads("ts", HEADER "@dimensions 2\n@classLabel true a b\n@data\n"
                        "1,?,NaN,:NA,2,null,nan:a\n5:6:?\n?,NaN:?,?:NaN\n");
-    ck_assert_int_eq(got.missing, RNND_MISSING_LAST);
     ck_assert_int_eq(got.gaps, 2);
     SAME(got.offsets, int64_t, 0, 2, 3, 3); /* steps without any value end a case */
-    ck_assert_int_eq(got.features.count, 6);
-    x = got.features.at;
-    ck_assert(x[0] == 1 && isnan(x[1]) && isnan(x[2]) && x[3] == 2);
-    ck_assert(x[4] == 5 && x[5] == 6);
+    SAME(got.features, float, 1, 0, 1, 2, 5, 6);
     SAME(got.labels, int32_t, 0, -1, -1);
-    const struct rnnd__contents *all = &got;
-    const char *path = in_folder("gaps.h5");
-    struct rnnd__hdf *file;
-    char *policy;
-    must(rnnd__contents_write(&all, &path, 1));
-    must(rnnd__hdf_open(path, &file));
-    must(rnnd__hdf_get_string(file, "missing", &policy));
-    ck_assert_str_eq(policy, "last");
-    free(policy);
-    rnnd__hdf_close(file);
     afresh();
     reads("ts", "@univariate true\n@targetLabel true\n@data\n1:?\n2:0.5\n3:null\n");
     x = got.values.at;
@@ -198,8 +184,21 @@ START_TEST(missing_values)
                  "a,6,7,null\na,8,9,\n");
     ck_assert_int_eq(got.gaps, 5);
     ck_assert_int_eq(got.inputs, 2);
+    SAME(got.features, float, 1, 0, 0, 0, 0, 0, 4, 5, 6, 7, 8, 9);
     SAME(got.labels, int32_t, 0, -1, -1, -1, -1, -1);
     texts_are(&got.class, "up");
+    afresh();
+    set("sequence", "id");
+    set("missing", "indicator");
+    reads("csv", "id,x,y\na,1,NA\na,nan,3\nb,,4\n");
+    ck_assert_int_eq(got.inputs, 4);
+    SAME(got.features, float, 1, 0, 0, 1, 0, 3, 1, 0, 0, 4, 1, 0);
+    texts_are(&got.feature, "x|y|x missing|y missing");
+    afresh();
+    set("sequence", "id");
+    set("missing", "last");
+    reads("csv", "id,x\na,1\na,\na,NA\nb,\nb,2\n");
+    SAME(got.features, float, 1, 1, 1, 0, 2);
     afresh();
     set("sequence", "id");
     set("step-target", "u");
@@ -338,7 +337,7 @@ START_TEST(csv_faults)
     set("label", "c");
     refuses("csv", RNND_EDATA, HEAD "1,2,3,a\n1,,3,a\n",
             "a:3: column x: a value is missing, the first of 1 (4 values in all); "
-            "--missing zero|mean|last|indicator says what stands for them");
+            "--missing zero|last|indicator says what stands for them");
     refuses("csv", RNND_EDATA, HEAD "1,2,inf,a\n",
             "a:2: column y: \"inf\" is not a finite number");
     refuses("csv", RNND_EDATA, HEAD "1,2,3,a\n1,2,3,b\n",
@@ -792,7 +791,7 @@ START_TEST(npz_faults)
     NPZ(RNND_EDATA, "a.npz: has no array named offsets or lengths", X);
     NPZ(RNND_EDATA,
         "a.npz: inputs[1, 1]: a value is missing, the first of 1 (6 values in all); "
-        "--missing zero|mean|last|indicator says what stands for them",
+        "--missing zero|last|indicator says what stands for them",
         L, MEMBER("inputs", "<f4", "(3, 2)", float, 1, 2, 3, NAN, 5, 6));
     NPZ(RNND_EDATA, "a.npz: inputs[0, 1] = 1e+39: not a finite 32-bit float", L,
         MEMBER("inputs", "<f8", "(3, 2)", double, 1, 1e39, 3, 4, 5, 6));
