@@ -22,6 +22,7 @@ class RnnDist(AutotoolsPackage):
     depends_on("onednn@2.6:")
     depends_on("inih")
     depends_on("jansson@2.14:")
+    depends_on("zlib-api")
     depends_on("libzip", when="+npz")
 
     def autoreconf(self, spec, prefix):
