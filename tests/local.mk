@@ -14,6 +14,7 @@ unit_tests = \
 	tests/unit/test_checkpoint \
 	tests/unit/test_comm \
 	tests/unit/test_dataset \
+	tests/unit/test_figures \
 	tests/unit/test_formats \
 	tests/unit/test_golden \
 	tests/unit/test_hdf \
@@ -52,6 +53,7 @@ tests_unit_test_statedict_SOURCES = \
 	tests/unit/checkpoint_model.h \
 	tests/unit/test_statedict.c \
 	tests/unit/testing.h
+tests_unit_test_figures_SOURCES = tests/unit/test_figures.c tests/unit/testing.h
 tests_unit_test_tensorboard_SOURCES = tests/unit/test_tensorboard.c tests/unit/testing.h
 tests_unit_test_dataset_SOURCES = tests/unit/test_dataset.c tests/unit/testing.h
 tests_kernels_test_kernels_SOURCES = \
@@ -100,6 +102,7 @@ program_tests = \
 	tests/cli/baddata.sh \
 	tests/cli/convert.sh \
 	tests/cli/examples.sh \
+	tests/cli/figures.sh \
 	tests/cli/help.sh \
 	tests/cli/language.sh \
 	tests/cli/options.sh \
@@ -162,6 +165,7 @@ EXTRA_DIST += \
 	tests/device/check.h \
 	tests/device/device-check.sh \
 	tests/device/peers.py \
+	tests/golden/figures.h5 \
 	tests/golden/golden.h5 \
 	tests/golden/h5py/group_inputs.h5 \
 	tests/golden/h5py/half_class.h5 \
@@ -172,6 +176,7 @@ EXTRA_DIST += \
 	tests/golden/h5py/task_number.h5 \
 	tests/golden/h5py/text_inputs.h5 \
 	tests/golden/h5py/tokens.h5 \
+	tests/golden/make_figures.py \
 	tests/golden/make_golden.py \
 	tests/golden/make_h5py_files.py \
 	tests/lsan.supp \

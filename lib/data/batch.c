@@ -315,6 +315,11 @@ int rnnd_batch_load(struct rnnd_batch *b, const struct rnnd_piece *piece, int64_
     return 0;
 }
 
+const void *rnnd_batch_targets(const struct rnnd_batch *b)
+{
+    return packing_place(b, b->targets, b->host_targets);
+}
+
 int rnnd__batch_load_tokens(struct rnnd_batch *b, const int32_t *token, int64_t count)
 {
     struct rnnd_piece piece = {.length = count, .sequence = -1};

@@ -19,35 +19,14 @@
 #include "base/status.h"
 #include "checkpoint/run_dir.h"
 #include "options/options.h"
+#include "record/result.h"
 
 struct rnnd__metrics_log {
     int fd;
     char *path;
 };
 
-enum { JSON_STYLE = JSON_REAL_PRECISION(17) };
-
 /* ---- values */
-
-static json_t *number(double value)
-{
-    return isfinite(value) ? json_real(value) : json_null();
-}
-
-/* In a path that is not UTF-8, which JSON requires, other bytes become '?'. */
-static json_t *text(const char *value)
-{
-    json_t *string = json_string(value);
-    char *ascii = string ? NULL : strdup(value);
-    if (!ascii)
-        return string;
-    for (char *c = ascii; *c; c++)
-        if ((unsigned char)*c >= 0x80)
-            *c = '?';
-    string = json_string(ascii);
-    free(ascii);
-    return string;
-}
 
 /* One option as a member of a JSON object. */
 static int add_option(void *context, const char *name, enum rnnd__option_kind kind,
@@ -55,20 +34,11 @@ static int add_option(void *context, const char *name, enum rnnd__option_kind ki
 {
     json_t *member = kind == RNND_SWITCH    ? json_boolean(strcmp(value, "yes") == 0)
                      : kind == RNND_INTEGER ? json_integer(strtoll(value, NULL, 10))
-                     : kind == RNND_REAL    ? number(strtod(value, NULL))
-                                            : text(value);
+                     : kind == RNND_REAL    ? rnnd__json_number(strtod(value, NULL))
+                                            : rnnd__json_text(value);
     if (json_object_set_new(context, name, member) < 0)
         return rnnd__fail_memory(strlen(value), "a metrics record");
     return 0;
-}
-
-static int add_result(json_t *record, const struct rnnd_metrics *result)
-{
-    int fault = json_object_set_new(record, "loss", number(result->loss)) |
-                json_object_set_new(record, "targets", json_integer(result->targets));
-    if (result->metric)
-        fault |= json_object_set_new(record, result->metric, number(result->value));
-    return fault ? rnnd__fail_memory(0, "a metrics record") : 0;
 }
 
 /* ---- the log */
@@ -107,7 +77,7 @@ void rnnd__metrics_close(struct rnnd__metrics_log *log)
 /* Appends a record, and releases it. */
 static int append(struct rnnd__metrics_log *log, json_t *record)
 {
-    char *line = record ? json_dumps(record, JSON_STYLE) : NULL;
+    char *line = record ? json_dumps(record, RNND_JSON_STYLE) : NULL;
     json_decref(record);
     if (!line)
         return rnnd__fail_memory(0, "a metrics record");
@@ -126,7 +96,7 @@ int rnnd__metrics_start(struct rnnd__metrics_log *log,
     if (status == 0)
         status = rnnd__options_each(r->opt, add_option, config);
     for (int rank = 0; rank < r->ranks && status == 0; rank++)
-        if (json_array_append_new(devices, text(r->devices[rank])) < 0)
+        if (json_array_append_new(devices, rnnd__json_text(r->devices[rank])) < 0)
             status = rnnd__fail_memory(0, "a metrics record");
     if (status < 0) {
         json_decref(config);
@@ -146,9 +116,10 @@ int rnnd__metrics_train(struct rnnd__metrics_log *log,
     json_t *record = json_pack(
         "{s:s, s:I, s:I, s:o, s:I, s:o, s:o, s:o, s:o, s:o}", "event", "train",
         "update", (json_int_t)r->update, "epoch", (json_int_t)r->epoch, "loss",
-        number(r->loss), "targets", (json_int_t)r->targets, "steps_per_s",
-        number(r->steps_per_s), "lr", number(r->lr), "grad_norm", number(r->grad_norm),
-        "idle", number(r->idle), "straggler", number(r->straggler));
+        rnnd__json_number(r->loss), "targets", (json_int_t)r->targets, "steps_per_s",
+        rnnd__json_number(r->steps_per_s), "lr", rnnd__json_number(r->lr), "grad_norm",
+        rnnd__json_number(r->grad_norm), "idle", rnnd__json_number(r->idle),
+        "straggler", rnnd__json_number(r->straggler));
     if (record && r->partial &&
         json_object_set_new(record, "partial", json_true()) < 0) {
         json_decref(record);
@@ -162,7 +133,7 @@ int rnnd__metrics_valid(struct rnnd__metrics_log *log,
 {
     json_t *record = json_pack("{s:s, s:I, s:I}", "event", "valid", "update",
                                (json_int_t)r->update, "epoch", (json_int_t)r->epoch);
-    int status = add_result(record, &r->result);
+    int status = rnnd__result_add(record, &r->result, RNND_RECORD_CLASSES);
     if (status < 0) {
         json_decref(record);
         return status;
@@ -173,14 +144,15 @@ int rnnd__metrics_valid(struct rnnd__metrics_log *log,
 int rnnd__metrics_save(struct rnnd__metrics_log *log, int64_t update, const char *file)
 {
     return append(log, json_pack("{s:s, s:I, s:o}", "event", "save", "update",
-                                 (json_int_t)update, "file", text(file)));
+                                 (json_int_t)update, "file", rnnd__json_text(file)));
 }
 
 int rnnd__metrics_skip(struct rnnd__metrics_log *log, int64_t update,
                        const char *reason)
 {
-    return append(log, json_pack("{s:s, s:I, s:o}", "event", "skip", "update",
-                                 (json_int_t)update, "reason", text(reason)));
+    return append(log,
+                  json_pack("{s:s, s:I, s:o}", "event", "skip", "update",
+                            (json_int_t)update, "reason", rnnd__json_text(reason)));
 }
 
 int rnnd__metrics_end(struct rnnd__metrics_log *log, int status, int64_t updates,
@@ -188,7 +160,7 @@ int rnnd__metrics_end(struct rnnd__metrics_log *log, int status, int64_t updates
 {
     return append(log, json_pack("{s:s, s:i, s:I, s:o}", "event", "end", "status",
                                  status, "updates", (json_int_t)updates, "seconds",
-                                 number(seconds)));
+                                 rnnd__json_number(seconds)));
 }
 
 /* ---- removing records */
@@ -337,40 +309,11 @@ int rnnd__metrics_result(const char *run_dir, char **json)
         status = rnnd__fail(RNND_EFILE, "%s/metrics.jsonl: has no end record", run_dir);
     if (status == 0 && last.valid)
         json_object_set(last.end, "valid", last.valid);
-    if (status == 0 && !(line = json_dumps(last.end, JSON_STYLE)))
+    if (status == 0 && !(line = json_dumps(last.end, RNND_JSON_STYLE)))
         status = rnnd__fail_memory(0, "a metrics record");
     if (status == 0)
         *json = line;
     json_decref(last.end);
     json_decref(last.valid);
     return status;
-}
-
-static int text_of_object(const struct rnnd_metrics *result, char **out)
-{
-    json_t *object = json_object();
-    int status = add_result(object, result);
-    char *line = status == 0 ? json_dumps(object, JSON_STYLE) : NULL;
-    json_decref(object);
-    RNND_TRY(status);
-    int n = line ? asprintf(out, "%s\n", line) : -1;
-    free(line);
-    return n < 0 ? rnnd__fail_memory(0, "a result") : 0;
-}
-
-int rnnd__metrics_text(const struct rnnd_metrics *result, bool json, char **out)
-{
-    char loss[32], value[32], *lines;
-    if (json)
-        return text_of_object(result, out);
-    rnnd__real_text(result->loss, loss);
-    rnnd__real_text(result->value, value);
-    bool metric = result->metric;
-    int n = asprintf(&lines, "loss %s\ntargets %" PRId64 "\n%s%s%s%s", loss,
-                     result->targets, metric ? result->metric : "", metric ? " " : "",
-                     metric ? value : "", metric ? "\n" : "");
-    if (n < 0)
-        return rnnd__fail_memory(0, "a result");
-    *out = lines;
-    return 0;
 }

@@ -90,9 +90,5 @@ bool rnnd__metrics_is(const struct json_t *record, const char *event);
    one line without a newline, malloc'ed and freed by the caller. EFILE where there is
    no end record. */
 RNND_CHECKED int rnnd__metrics_result(const char *run_dir, char **json);
-/* The result of an evaluation, as "name value" lines for loss, targets and metric, or
-   as one JSON object; malloc'ed and freed by the caller. */
-RNND_CHECKED int rnnd__metrics_text(const struct rnnd_metrics *result, bool json,
-                                    char **text);
 
 #endif

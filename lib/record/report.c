@@ -16,6 +16,7 @@
 #include "base/status.h"
 #include "record/chart.h"
 #include "record/metrics.h"
+#include "record/report_classes.h"
 
 /* The records of one run. */
 struct history {
@@ -101,7 +102,16 @@ static const json_t *best_of(const json_t *records)
 }
 
 /* Metrics that a validation may report besides the loss. */
-static const char *const metrics[] = {"accuracy", "perplexity", "rmse", "nll"};
+static const char *const metrics[] = {"accuracy",
+                                      "balanced_accuracy",
+                                      "macro_f1",
+                                      "auroc",
+                                      "average_precision",
+                                      "rmse",
+                                      "mae",
+                                      "r2",
+                                      "perplexity",
+                                      "nll"};
 enum { METRICS = sizeof metrics / sizeof *metrics };
 
 /* The one that a record has, or NULL. */
@@ -115,31 +125,10 @@ static const char *metric_of(const json_t *record)
 
 /* ---- text */
 
-static void put_text(FILE *out, const char *text)
-{
-    for (; *text; text++)
-        switch (*text) {
-        case '&':
-            fputs("&amp;", out);
-            break;
-        case '<':
-            fputs("&lt;", out);
-            break;
-        case '>':
-            fputs("&gt;", out);
-            break;
-        case '"':
-            fputs("&quot;", out);
-            break;
-        default:
-            putc(*text, out);
-        }
-}
-
 static void put_cell(FILE *out, const char *text)
 {
     fputs("<td>", out);
-    put_text(out, text);
+    rnnd__report_text(out, text);
     fputs("</td>", out);
 }
 
@@ -311,7 +300,7 @@ static void put_options(FILE *out, const struct history *h, int count)
     fprintf(out, "<h2>Options</h2>\n<table>\n<tr><th></th>");
     for (int i = 0; i < count; i++) {
         fputs("<th>", out);
-        put_text(out, h[i].name);
+        rnnd__report_text(out, h[i].name);
         fputs("</th>", out);
     }
     fputs("</tr>\n", out);
@@ -338,6 +327,8 @@ static int put_page(FILE *out, const struct history *h, int count)
     fputs("<h1>Training runs of rnn_dist</h1>\n", out);
     put_results(out, h, count);
     RNND_TRY(put_charts(out, h, count));
+    for (int i = 0; i < count; i++)
+        rnnd__report_classes(out, h[i].name, best_of(h[i].valid));
     put_options(out, h, count);
     return 0;
 }

@@ -67,9 +67,10 @@ static int validate(struct rnnd__trainer *t, bool *done)
     RNND_TRY(status);
     t->at.validated = t->at.update;
     t->saved_at = -1; /* the checkpoint of this update, if any, is out of date */
+    rnnd__trainer_report_valid(t, &m);
+    rnnd_metrics_clear(&m);
     t->last_valid = m;
     t->validated = true;
-    rnnd__trainer_report_valid(t, &m);
     return 0;
 }
 
