@@ -14,6 +14,7 @@
 
 #include "base/file.h"
 #include "base/status.h"
+#include "base/task.h"
 #include "record/chart.h"
 #include "record/metrics.h"
 #include "record/report_classes.h"
@@ -89,13 +90,19 @@ static const json_t *last_of(const json_t *records)
     return n ? json_array_get(records, n - 1) : NULL;
 }
 
-static const json_t *best_of(const json_t *records)
+/* The best validation of a run, by the loss or by its --best-by. */
+static const json_t *best_of(const struct history *h)
 {
+    const char *by = json_string_value(
+        json_object_get(json_object_get(h->start, "config"), "best-by"));
+    const struct rnnd__measure *measure = by ? rnnd__measure_find(by) : NULL;
+    const char *key = measure ? by : "loss";
     const json_t *best = NULL;
-    for (size_t i = 0; i < json_array_size(records); i++) {
-        const json_t *r = json_array_get(records, i);
-        if (isfinite(number(r, "loss")) &&
-            (!best || number(r, "loss") < number(best, "loss")))
+    for (size_t i = 0; i < json_array_size(h->valid); i++) {
+        const json_t *r = json_array_get(h->valid, i);
+        double value = number(r, key), least = number(best, key);
+        bool better = measure && measure->higher ? value > least : value < least;
+        if (isfinite(value) && (!best || better))
             best = r;
     }
     return best;
@@ -187,7 +194,7 @@ static void put_state(FILE *out, const struct history *h)
 
 static void put_result(FILE *out, const struct history *h, int number_of_run)
 {
-    const json_t *train = last_of(h->train), *best = best_of(h->valid);
+    const json_t *train = last_of(h->train), *best = best_of(h);
     const json_t *device = json_array_get(json_object_get(h->start, "devices"), 0);
     const char *metric = metric_of(best);
     fprintf(out, "<tr><td style=\"color:%s\">&#9632;</td>",
@@ -328,7 +335,7 @@ static int put_page(FILE *out, const struct history *h, int count)
     put_results(out, h, count);
     RNND_TRY(put_charts(out, h, count));
     for (int i = 0; i < count; i++)
-        rnnd__report_classes(out, h[i].name, best_of(h[i].valid));
+        rnnd__report_classes(out, h[i].name, best_of(&h[i]));
     put_options(out, h, count);
     return 0;
 }
