@@ -46,6 +46,28 @@ figures values "rmse mae r2"
 figures steps "rmse mae r2"
 figures text "perplexity nats bits" --embed 4
 
+# column NAME FILE: a column of a table, without its name.
+column() {
+    awk -F, -v name="$1" 'NR == 1 { for (i = 1; i <= NF; i++) if ($i == name) at = i; next }
+        { print "[" $at "]" }' "$2" | tr '\n' ' '
+}
+
+# Targets of the table: none where there is none, and for lm the next token.
+data holes task=tag outputs=4 lengths=3,0,2 targets=-1,1,3,0,-1
+expect 0 1 predict "$work/tags" --data "$work/holes.h5" --csv "$work/holes.csv"
+[ "$(column target "$work/holes.csv")" = "[] [1] [3] [0] [] " ] ||
+    fault "targets with holes: $(column target "$work/holes.csv")"
+data three task=lm vocab=9 lengths=3,0,1,2
+expect 0 1 predict "$work/text" --data "$work/three.h5" --csv "$work/three.csv"
+"$TOOL" show "$work/three.h5" inputs | paste -s -d ' ' - >"$work/inputs"
+read -r _ b c _ _ e _ <"$work/inputs"
+[ "$(column target "$work/three.csv")" = "[$b] [$c] [] [] [$e] [] " ] ||
+    fault "next tokens of $(cat "$work/inputs"): $(column target "$work/three.csv")"
+data bare task=none lengths=2,1
+expect 0 1 predict "$work/tags" --data "$work/bare.h5" --csv "$work/bare.csv"
+head -n 1 "$work/bare.csv" | grep -q "prediction,0,1,2,3" ||
+    fault "a table without targets: $(head -n 1 "$work/bare.csv")"
+
 # The counts of the confusion matrix are those of the rows of predict.
 expect 0 1 predict "$work/tags" --data "$work/tags.h5" --threads 1 --csv "$work/tags.csv"
 awk -F, 'NR > 1 { n[$3]++ } END { for (k = 0; k < 4; k++) printf "%d ", n[k] }' \
