@@ -42,7 +42,10 @@ static void say_outcome(const struct rnnd__outcome *o, char *text, size_t size)
     char metric[64] = "";
     if (*o->metric)
         snprintf(metric, sizeof metric, " (%s %.4g)", o->metric, o->value);
-    if (!isnan(o->valid_loss))
+    if (o->by_metric && !isnan(o->value))
+        snprintf(text, size, "; best validation %s %.4g (loss %.4g) at epoch %" PRId64,
+                 o->metric, o->value, o->valid_loss, o->epoch);
+    else if (!isnan(o->valid_loss))
         snprintf(text, size, "; best validation loss %.4g%s at epoch %" PRId64,
                  o->valid_loss, metric, o->epoch);
     else if (!isnan(o->train_loss))

@@ -1,7 +1,7 @@
 # lib/local.mk - the library: every room, and the kernels of kernels/local.mk.
 lib_LIBRARIES += librnn_dist.a
 include_HEADERS += lib/rnn_dist.h lib/rnn_dist_data.h lib/rnn_dist_enums.h \
-	lib/rnn_dist_options.h
+	lib/rnn_dist_metrics.h lib/rnn_dist_options.h
 
 # automake does not see that these are objects to build first.
 librnn_dist_a_LIBADD =
@@ -81,9 +81,13 @@ librnn_dist_a_SOURCES = \
 	lib/device/device_cuda.c \
 	lib/device/device_cuda.h \
 	lib/evaluate/evaluate.c \
+	lib/evaluate/figures.c \
+	lib/evaluate/figures.h \
 	lib/evaluate/predict.c \
 	lib/evaluate/predict_out.c \
 	lib/evaluate/predict_out.h \
+	lib/evaluate/ranking.c \
+	lib/evaluate/ranking.h \
 	lib/evaluate/sweep.c \
 	lib/evaluate/sweep.h \
 	lib/exchange/export.c \
@@ -152,6 +156,10 @@ librnn_dist_a_SOURCES = \
 	lib/record/progress.h \
 	lib/record/report.c \
 	lib/record/report.h \
+	lib/record/report_classes.c \
+	lib/record/report_classes.h \
+	lib/record/result.c \
+	lib/record/result.h \
 	lib/record/tensorboard.c \
 	lib/record/tensorboard.h \
 	lib/record/trace.c \

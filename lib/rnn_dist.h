@@ -28,6 +28,7 @@
 #include <stdio.h>
 
 #include "rnn_dist_data.h"
+#include "rnn_dist_metrics.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -270,10 +271,18 @@ void rnnd_model_zero_gradient(struct rnnd_model *model);
 RNND_CHECKED int rnnd_model_gradient(struct rnnd_model *model, struct rnnd_batch *batch,
                                      const struct rnnd_pass *pass,
                                      struct rnnd_loss_sums *loss);
-/* Forward without dropout, and loss: adds the loss to *loss. */
+/* Forward without dropout, and loss: adds the loss to *loss, and shows the scores to
+   the reader. */
 RNND_CHECKED int rnnd_model_evaluate(struct rnnd_model *model, struct rnnd_batch *batch,
                                      const struct rnnd_pass *pass,
                                      struct rnnd_loss_sums *loss);
+/* Called by rnnd_model_evaluate() with the scores (before softmax or sigmoid) of rows
+   first .. first+rows-1 of the batch in packed order, score [rows,O], which are gone
+   once it returns; a negative status ends the pass. reader NULL: nothing is called. */
+typedef int (*rnnd_scores_reader)(void *context, int64_t first, int64_t rows,
+                                  const float *score);
+void rnnd_model_on_scores(struct rnnd_model *model, rnnd_scores_reader reader,
+                          void *context);
 /* Forward without dropout: out receives the scores (before softmax or sigmoid), [R,O]
    for stepwise tasks, else [N,O], in packed order. pass NULL: from zero states. */
 RNND_CHECKED int rnnd_model_scores(struct rnnd_model *model, struct rnnd_batch *batch,
@@ -336,21 +345,13 @@ RNND_CHECKED int rnnd_checkpoint_save_model(const char *path, struct rnnd_model 
 
 /* ---- trainer and evaluation */
 
-/* The result of an evaluation. */
-struct rnnd_metrics {
-    /* mean over targets; NaN without targets */
-    double loss;
-    int64_t targets;
-    /* "accuracy", "perplexity", "rmse", "nll" or NULL, and its value */
-    const char *metric;
-    double value;
-};
-
+/* Frees the table of a result, which then has none. */
+void rnnd_metrics_clear(struct rnnd_metrics *metrics);
 /* Whether a task with these options is trained and evaluated as a stream of lanes. */
 bool rnnd_streams(const struct rnnd_options *opt, enum rnnd_task task);
 
 /* Evaluates a model on a data set that it accepts; the same result on every rank.
-   STOPPED: a signal ended it. Collective. */
+   STOPPED: a signal ended it. Clear *out. Collective. */
 RNND_CHECKED int rnnd_evaluate(struct rnnd_model *model, struct rnnd_dataset *data,
                                struct rnnd_comm *comm, const struct rnnd_options *opt,
                                struct rnnd_metrics *out);
@@ -359,18 +360,6 @@ RNND_CHECKED int rnnd_evaluate(struct rnnd_model *model, struct rnnd_dataset *da
    opt->pad does not fit task or data; EFILE: a file cannot be written. Collective. */
 RNND_CHECKED int rnnd_predict(struct rnnd_model *model, struct rnnd_dataset *data,
                               struct rnnd_comm *comm, const struct rnnd_options *opt);
-
-struct rnnd_train_result {
-    /* of the whole run; of this call */
-    int64_t updates, epochs;
-    double seconds;
-    /* after success: what ended the run, and its bound */
-    enum rnnd_end end;
-    int64_t bound;
-    /* whether this call had no update to make; whether it validated, and the result */
-    bool idle, validated;
-    struct rnnd_metrics valid;
-};
 
 /* Trains as `rnn_dist train` does. *out is set on failure too. STOPPED: a signal ended
    it, ENONFINITE: an update could not be made; both save the state. Collective. */

@@ -160,6 +160,9 @@ RNND_CHECKED int rnnd_batch_load(struct rnnd_batch *batch,
 /* The same for whole sequences ids [count], in any order. */
 RNND_CHECKED int rnnd_batch_load_sequences(struct rnnd_batch *batch, const int32_t *ids,
                                            int64_t count);
+/* The targets of what was loaded last, packed, in host memory: int32_t [N or R] or
+   float [N or R, O]. */
+const void *rnnd_batch_targets(const struct rnnd_batch *batch);
 /* Loads count steps of one sequence into a batch of rnnd_model_batch(): float [count,I]
    or int32 [count]. EUSAGE: a token that is none, a feature that is not finite. */
 RNND_CHECKED int rnnd_batch_load_steps(struct rnnd_batch *batch, const void *steps,

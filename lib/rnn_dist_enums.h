@@ -36,6 +36,18 @@ enum rnnd_shuffle { RNND_SHUFFLE_EPOCH, RNND_SHUFFLE_NONE };
 enum rnnd_stream { RNND_STREAM_AUTO, RNND_STREAM_YES, RNND_STREAM_NO };
 enum rnnd_optimizer { RNND_SGD, RNND_ADAM, RNND_ADAMW };
 enum rnnd_schedule { RNND_CONSTANT_LR, RNND_STEP_LR, RNND_PLATEAU_LR, RNND_COSINE_LR };
+/* What a validation is judged by. */
+enum rnnd_best_by {
+    RNND_BY_LOSS,
+    RNND_BY_ACCURACY,
+    RNND_BY_BALANCED_ACCURACY,
+    RNND_BY_MACRO_F1,
+    RNND_BY_AUROC,
+    RNND_BY_AVERAGE_PRECISION,
+    RNND_BY_RMSE,
+    RNND_BY_MAE,
+    RNND_BY_R2
+};
 enum rnnd_on_nonfinite { RNND_NONFINITE_STOP, RNND_NONFINITE_SKIP };
 enum rnnd_device { RNND_DEVICE_AUTO, RNND_DEVICE_CPU, RNND_DEVICE_CUDA };
 enum rnnd_comm_kind { RNND_COMM_AUTO, RNND_COMM_NCCL, RNND_COMM_MPI };

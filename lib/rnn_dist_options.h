@@ -51,6 +51,8 @@ struct rnnd_options {
     enum rnnd_on_nonfinite on_nonfinite;
     /* when to stop: epochs, updates, epochs without improvement */
     int64_t epochs, max_updates, patience;
+    /* which validation is the best, for best.h5 and patience */
+    enum rnnd_best_by best_by;
 
     /* ---- where to compute */
     enum rnnd_device device;

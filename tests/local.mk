@@ -15,6 +15,7 @@ unit_tests = \
 	tests/unit/test_comm \
 	tests/unit/test_dataset \
 	tests/unit/test_export \
+	tests/unit/test_figures \
 	tests/unit/test_formats \
 	tests/unit/test_golden \
 	tests/unit/test_hdf \
@@ -57,6 +58,7 @@ tests_unit_test_export_SOURCES = \
 	tests/unit/checkpoint_model.h \
 	tests/unit/test_export.c \
 	tests/unit/testing.h
+tests_unit_test_figures_SOURCES = tests/unit/test_figures.c tests/unit/testing.h
 tests_unit_test_tensorboard_SOURCES = tests/unit/test_tensorboard.c tests/unit/testing.h
 tests_unit_test_dataset_SOURCES = tests/unit/test_dataset.c tests/unit/testing.h
 tests_kernels_test_kernels_SOURCES = \
@@ -107,6 +109,7 @@ program_tests = \
 	tests/cli/baddata.sh \
 	tests/cli/convert.sh \
 	tests/cli/examples.sh \
+	tests/cli/figures.sh \
 	tests/cli/help.sh \
 	tests/cli/language.sh \
 	tests/cli/onnx.sh \
@@ -176,6 +179,7 @@ EXTRA_DIST += \
 	tests/device/check.h \
 	tests/device/device-check.sh \
 	tests/device/peers.py \
+	tests/golden/figures.h5 \
 	tests/golden/golden.h5 \
 	tests/golden/h5py/claim_chunk.h5 \
 	tests/golden/h5py/claim_names.h5 \
@@ -196,6 +200,7 @@ EXTRA_DIST += \
 	tests/golden/h5py/text_inputs.h5 \
 	tests/golden/h5py/tokens.h5 \
 	tests/golden/h5py/virtual.h5 \
+	tests/golden/make_figures.py \
 	tests/golden/make_golden.py \
 	tests/golden/make_h5py_files.py \
 	tests/lsan.supp \

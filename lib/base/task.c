@@ -5,6 +5,8 @@
 
 #include <string.h>
 
+/* ---- the table of tasks */
+
 static const struct rnnd__task_traits tasks[] = {
     [RNND_CLASSIFY] = {"classify", "accuracy", RNND__TARGET_CLASS, false},
     [RNND_TAG] = {"tag", "accuracy", RNND__TARGET_CLASS, true},
@@ -35,6 +37,58 @@ bool rnnd__task_find(const char *name, enum rnnd_task *out)
         }
     return false;
 }
+
+/* ---- measures */
+
+/* Where a figure is among those of a task: sets of kinds of targets. */
+enum {
+    OF_CLASSES = 1u << RNND__TARGET_CLASS,
+    OF_VALUES = 1u << RNND__TARGET_VALUES,
+    OF_ANSWERS = 1u << RNND__TARGET_ANSWERS
+};
+
+static const struct measure {
+    struct rnnd__measure measure;
+    unsigned kinds;
+    /* of classes, only where there are two */
+    bool two;
+} measures[] = {
+    [RNND_BY_LOSS] = {{NULL, false}, ~0u, false},
+    [RNND_BY_ACCURACY] = {{"accuracy", true}, OF_CLASSES, false},
+    [RNND_BY_BALANCED_ACCURACY] = {{"balanced_accuracy", true}, OF_CLASSES, false},
+    [RNND_BY_MACRO_F1] = {{"macro_f1", true}, OF_CLASSES | OF_ANSWERS, false},
+    [RNND_BY_AUROC] = {{"auroc", true}, OF_CLASSES | OF_ANSWERS, true},
+    [RNND_BY_AVERAGE_PRECISION] = {{"average_precision", true},
+                                   OF_CLASSES | OF_ANSWERS,
+                                   true},
+    [RNND_BY_RMSE] = {{"rmse", false}, OF_VALUES, false},
+    [RNND_BY_MAE] = {{"mae", false}, OF_VALUES, false},
+    [RNND_BY_R2] = {{"r2", true}, OF_VALUES, false},
+};
+enum { MEASURES = sizeof measures / sizeof *measures };
+
+const struct rnnd__measure *rnnd__measure(enum rnnd_best_by by)
+{
+    return &measures[by].measure;
+}
+
+const struct rnnd__measure *rnnd__measure_find(const char *figure)
+{
+    for (int i = 0; i < MEASURES; i++)
+        if (measures[i].measure.figure &&
+            strcmp(measures[i].measure.figure, figure) == 0)
+            return &measures[i].measure;
+    return NULL;
+}
+
+bool rnnd__task_has_measure(enum rnnd_task task, int64_t outputs, enum rnnd_best_by by)
+{
+    enum rnnd__target_kind kind = rnnd__task(task)->target;
+    bool scarce = measures[by].two && kind == RNND__TARGET_CLASS && outputs != 2;
+    return (measures[by].kinds >> kind & 1) && !scarce;
+}
+
+/* ---- properties */
 
 bool rnnd_task_is_stepwise(enum rnnd_task task)
 {

@@ -35,6 +35,20 @@ const struct rnnd__task_traits *rnnd__task(enum rnnd_task task);
 /* The task of this name; false if there is none. */
 bool rnnd__task_find(const char *name, enum rnnd_task *out);
 
+/* What a validation can be judged by. */
+struct rnnd__measure {
+    /* the figure, as in struct rnnd_metrics; NULL = the loss */
+    const char *figure;
+    /* more of it is better */
+    bool higher;
+};
+
+const struct rnnd__measure *rnnd__measure(enum rnnd_best_by by);
+/* The measure that has this figure; NULL = none. */
+const struct rnnd__measure *rnnd__measure_find(const char *figure);
+/* Whether the figures of a task with O outputs include it. */
+bool rnnd__task_has_measure(enum rnnd_task task, int64_t outputs, enum rnnd_best_by by);
+
 /* Whether targets are classes that the data set numbers from 0. */
 static inline bool rnnd__task_has_classes(enum rnnd_task task)
 {

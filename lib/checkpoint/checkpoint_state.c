@@ -30,20 +30,18 @@ static const struct number {
     /* files of version 0.1 lack it: then it is 0 */
     bool later;
 } numbers[] = {
-#define NUMBER(field, kind)                                                  \
-    {                                                                        \
-        .name = #field, .offset = offsetof(struct rnnd__train_state, field), \
-        .type = kind                                                         \
+#define NUMBER(text, field, kind)                                          \
+    {                                                                      \
+        .name = text, .offset = offsetof(struct rnnd__train_state, field), \
+        .type = kind                                                       \
     }
-#define INTEGER(field) NUMBER(field, RNND_I64)
-#define REAL(field)    NUMBER(field, RNND_F64)
+#define INTEGER(field) NUMBER(#field, field, RNND_I64)
+#define REAL(field)    NUMBER(#field, field, RNND_F64)
     INTEGER(update),
     INTEGER(applied),
     INTEGER(epoch),
     INTEGER(entry),
-    {.name = "group",
-     .offset = offsetof(struct rnnd__train_state, entry_updates),
-     .type = RNND_I64},
+    NUMBER("group", entry_updates, RNND_I64),
     INTEGER(validated),
     INTEGER(patience_count),
     INTEGER(plateau_count),
@@ -53,8 +51,8 @@ static const struct number {
      .offset = offsetof(struct rnnd__train_state, valid_fingerprint),
      .type = RNND_I64,
      .later = true},
-    REAL(best_loss),
-    REAL(patience_loss),
+    NUMBER("best_loss", best_cost, RNND_F64),
+    NUMBER("patience_loss", patience_cost, RNND_F64),
     REAL(plateau_loss),
     REAL(plateau_factor),
     REAL(log_loss),

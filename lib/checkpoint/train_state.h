@@ -36,10 +36,10 @@ struct rnnd__train_state {
     /* update of the last validation, -1 = none yet */
     int64_t validated;
 
-    /* lowest validation loss, infinity = none yet */
-    double best_loss;
-    /* the loss --patience compares with, infinity = none yet */
-    double patience_loss;
+    /* the best validation by --best-by, and the one --patience compares with, as costs:
+       the loss or figure, negated where more of it is better; infinity = none yet.
+       Stored as "best_loss" and "patience_loss" */
+    double best_cost, patience_cost;
     /* epochs since it improved */
     int64_t patience_count;
     /* the same for the plateau schedule */

@@ -318,6 +318,11 @@ int rnnd_batch_load(struct rnnd_batch *b, const struct rnnd_piece *piece, int64_
     return 0;
 }
 
+const void *rnnd_batch_targets(const struct rnnd_batch *b)
+{
+    return packing_place(b, b->targets, b->host_targets);
+}
+
 /* Tokens of the vocabulary, or finite features, as in a data set. */
 static int check_steps(const struct rnnd_batch *b, const void *steps, int64_t count)
 {

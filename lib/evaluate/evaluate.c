@@ -1,12 +1,12 @@
 /*
- * evaluate.c - evaluates a model on a data set, with the same result on all ranks.
+ * evaluate.c - evaluates a model on a data set, with the same result on all ranks:
+ * loss and figures.
  *
  * Ranks share the batches of sequences; a streaming language model runs lanes with
  * their own carried state. What is computed together, and the order in which losses are
  * added, do not depend on the ranks, so neither does any bit of the result. Ranks agree
  * after every pool, or every few windows: a signal or failure on one ends it on all.
  */
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,6 +14,7 @@
 #include "base/status.h"
 #include "base/task.h"
 #include "data/shard.h"
+#include "evaluate/figures.h"
 #include "evaluate/sweep.h"
 
 enum { WINDOWS_BETWEEN_CHECKS = 32 };
@@ -25,13 +26,19 @@ struct evaluation {
     const struct rnnd_options *opt;
     struct rnnd_batch *batch;
     struct rnnd_loss_sums *loss;
-    /* [parts] losses. Each part of the work is computed by one rank; the zeros of the
-       other ranks change no bit of it, and parts are added in order, for any number of
-       ranks. */
-    struct rnnd_loss *part;
-    int64_t parts;
+    struct rnnd__figures *figures;
+    /* [parts, width] a loss and what figures sum by part. Each part of the work is
+       computed by one rank; the zeros of the other ranks change no bit of it, and parts
+       are added in order, for any number of ranks. */
+    double *part;
+    int64_t parts, width;
+    /* the part that is computed */
+    int64_t current;
     struct rnnd_loss sum;
 };
+
+/* A loss is the first three doubles of a part. */
+enum { LOSS_DOUBLES = sizeof(struct rnnd_loss) / sizeof(double) };
 
 /* A signal counts as a failure of this rank: a partial result is useless. */
 static int agree(struct rnnd_comm *comm, int status)
@@ -43,31 +50,51 @@ static int agree(struct rnnd_comm *comm, int status)
 
 /* ---- sums in one order */
 
+static double *part_at(const struct evaluation *e, int64_t k)
+{
+    return e->part + k * e->width;
+}
+
 static int begin_parts(struct evaluation *e, int64_t parts)
 {
-    RNND_TRY(RNND_GROW(&e->part, parts, "losses"));
-    memset(e->part, 0, (size_t)parts * sizeof *e->part);
+    RNND_TRY(RNND_GROW(&e->part, parts * e->width, "losses"));
+    memset(e->part, 0, (size_t)(parts * e->width) * sizeof *e->part);
     e->parts = parts;
     return 0;
 }
 
 static int end_part(struct evaluation *e, int64_t k)
 {
-    return rnnd_loss_sums_take(e->loss, &e->part[k]);
+    struct rnnd_loss loss;
+    RNND_TRY(rnnd_loss_sums_take(e->loss, &loss));
+    memcpy(part_at(e, k), &loss, sizeof loss);
+    return 0;
 }
-
-/* A loss is summed over ranks as three doubles. */
-enum { LOSS_DOUBLES = sizeof(struct rnnd_loss) / sizeof(double) };
 
 static int add_parts(struct evaluation *e)
 {
-    RNND_TRY(rnnd_comm_sum(e->comm, (double *)e->part, (int)(LOSS_DOUBLES * e->parts)));
+    RNND_TRY(rnnd__figures_sum(e->comm, e->part, e->parts * e->width));
     for (int64_t k = 0; k < e->parts; k++) {
-        e->sum.loss += e->part[k].loss;
-        e->sum.targets += e->part[k].targets;
-        e->sum.correct += e->part[k].correct;
+        struct rnnd_loss loss;
+        memcpy(&loss, part_at(e, k), sizeof loss);
+        e->sum.loss += loss.loss;
+        e->sum.targets += loss.targets;
+        e->sum.correct += loss.correct;
+        rnnd__figures_add_part(e->figures, part_at(e, k) + LOSS_DOUBLES);
     }
     return 0;
+}
+
+/* Reads the scores of the current part. */
+static int see_scores(void *context, int64_t first, int64_t rows, const float *score)
+{
+    struct evaluation *e = context;
+    const struct rnnd_dataset_info *info = rnnd_dataset_info(e->data);
+    /* an element of a target has the same size for all tasks */
+    const float *target = rnnd_batch_targets(e->batch);
+    target += first * rnnd__task_target_width(info->task, info->outputs);
+    return rnnd__figures_add(e->figures, rows, score, target,
+                             part_at(e, e->current) + LOSS_DOUBLES);
 }
 
 /* ---- sequences: a part is a batch */
@@ -79,9 +106,10 @@ static int run_pool(struct evaluation *e, const struct rnnd__sweep *sweep)
     for (int64_t k = 0; k < sweep->own; k++) {
         const int32_t *ids;
         int64_t count = rnnd__sweep_batch(sweep, sweep->mine[k], &ids);
+        e->current = sweep->mine[k];
         RNND_TRY(rnnd_batch_load_sequences(e->batch, ids, count));
         RNND_TRY(rnnd_model_evaluate(e->model, e->batch, &from_zero, e->loss));
-        RNND_TRY(end_part(e, sweep->mine[k]));
+        RNND_TRY(end_part(e, e->current));
     }
     return 0;
 }
@@ -173,22 +201,27 @@ done:
     return status;
 }
 
-/* unknown: targets of classes that the model does not know, and so gets wrong. */
-static void measure(enum rnnd_task task, const struct rnnd_loss *sum, int64_t unknown,
-                    struct rnnd_metrics *out)
+static int open_evaluation(struct evaluation *e)
 {
-    const struct rnnd__task_traits *traits = rnnd__task(task);
-    double mean = sum->loss / sum->targets, value = mean;
-    if (traits->target == RNND__TARGET_CLASS)
-        value = sum->correct / (sum->targets + (double)unknown);
-    else if (traits->target == RNND__TARGET_VALUES)
-        value = sqrt(mean);
-    else if (traits->target == RNND__TARGET_TOKEN)
-        value = exp(mean);
-    *out = (struct rnnd_metrics){.loss = mean,
-                                 .targets = (int64_t)sum->targets,
-                                 .metric = traits->metric,
-                                 .value = value};
+    const struct rnnd_model_spec *spec = rnnd_model_spec(e->model);
+    struct rnnd_backend *be = rnnd_model_backend(e->model);
+    RNND_TRY(rnnd_loss_sums_new(be, &e->loss));
+    RNND_TRY(rnnd__figures_new(spec->task, spec->outputs,
+                               rnnd_dataset_info(e->data)->targets, &e->figures));
+    e->width = LOSS_DOUBLES + rnnd__figures_width(e->figures);
+    if (rnnd__figures_need_scores(e->figures))
+        rnnd_model_on_scores(e->model, see_scores, e);
+    return rnnd_batch_new(be, e->data, true, rnnd_model_mean(e->model),
+                          rnnd_model_std(e->model), &e->batch);
+}
+
+/* The name of a class or answer: the model's, else the data set's. */
+static void name_rows(const struct evaluation *e, struct rnnd_metrics *m)
+{
+    for (int64_t k = 0; m->table && k < m->table->classes; k++) {
+        const char *name = rnnd_model_class(e->model, k);
+        m->table->row[k].name = name ? name : rnnd_dataset_class(e->data, k);
+    }
 }
 
 int rnnd_evaluate(struct rnnd_model *model, struct rnnd_dataset *data,
@@ -196,16 +229,17 @@ int rnnd_evaluate(struct rnnd_model *model, struct rnnd_dataset *data,
                   struct rnnd_metrics *out)
 {
     struct evaluation e = {.model = model, .data = data, .comm = comm, .opt = opt};
-    struct rnnd_backend *be = rnnd_model_backend(model);
-    enum rnnd_task task = rnnd_model_spec(model)->task;
     int status = 0;
-    RNND_TRY_GOTO(rnnd_loss_sums_new(be, &e.loss));
-    RNND_TRY_GOTO(rnnd_batch_new(be, data, true, rnnd_model_mean(model),
-                                 rnnd_model_std(model), &e.batch));
-    RNND_TRY_GOTO(rnnd_streams(opt, task) ? run_lanes(&e) : run_sequences(&e));
-    measure(task, &e.sum, rnnd_dataset_info(data)->unknown_targets, out);
+    RNND_TRY_GOTO(rnnd_comm_agree(comm, open_evaluation(&e)));
+    RNND_TRY_GOTO(rnnd_streams(opt, rnnd_model_spec(model)->task) ? run_lanes(&e)
+                                                                  : run_sequences(&e));
+    RNND_TRY_GOTO(rnnd__figures_finish(e.figures, comm, &e.sum,
+                                       rnnd_dataset_info(data)->unknown_targets, out));
+    name_rows(&e, out);
 done:
+    rnnd_model_on_scores(model, NULL, NULL);
     free(e.part);
+    rnnd__figures_free(e.figures);
     rnnd_batch_free(e.batch);
     rnnd_loss_sums_free(e.loss);
     return status;

@@ -3,6 +3,7 @@
  */
 #include "evaluate/predict_out.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,10 +14,15 @@
 
 struct rnnd__predict_out {
     struct rnnd__predict_layout layout;
-    const struct rnnd_dataset *data;
+    struct rnnd_dataset *data;
     struct rnnd_model *model;
     const int64_t *offsets;
     int64_t sequences;
+    enum rnnd__target_kind kind;
+    /* Numbers per target in the table, 0 = the data have no targets for this model; and
+       those of one sequence, int32 for classes and tokens, else float. */
+    int64_t target_width;
+    void *target;
     struct rnnd__hdf *file;
     /* [T,O] of one sequence */
     float *padded;
@@ -133,13 +139,18 @@ static void put_class(struct rnnd__predict_out *o, int64_t k)
         fprintf(o->csv.stream, "%lld", (long long)k);
 }
 
-/* sequence[,step][,prediction], then one column per output */
+/* sequence[,step][,prediction][,target...], then one column per output */
 static void put_header(struct rnnd__predict_out *o)
 {
     bool classes = rnnd__task_is_categorical(rnnd_model_spec(o->model)->task);
     fputs("sequence", o->csv.stream);
     fputs(o->layout.stepwise ? ",step" : "", o->csv.stream);
     fputs(classes ? ",prediction" : "", o->csv.stream);
+    for (int64_t k = 0; k < o->target_width; k++)
+        if (classes)
+            fputs(",target", o->csv.stream);
+        else
+            fprintf(o->csv.stream, ",target%lld", (long long)k);
     for (int64_t k = 0; k < o->layout.outputs; k++) {
         fputc(',', o->csv.stream);
         if (classes)
@@ -148,6 +159,23 @@ static void put_header(struct rnnd__predict_out *o)
             fprintf(o->csv.stream, "output%lld", (long long)k);
     }
     fputc('\n', o->csv.stream);
+}
+
+/* Row t of the sequence's targets; a target that there is not is empty. */
+static void put_targets(struct rnnd__predict_out *o, int64_t t)
+{
+    for (int64_t k = 0; k < o->target_width; k++) {
+        fputc(',', o->csv.stream);
+        if (rnnd__task_is_categorical(rnnd_model_spec(o->model)->task)) {
+            int32_t label = ((const int32_t *)o->target)[t];
+            if (label >= 0)
+                put_class(o, label);
+        } else {
+            float value = ((const float *)o->target)[t * o->target_width + k];
+            if (!isnan(value))
+                fprintf(o->csv.stream, "%.9g", (double)value);
+        }
+    }
 }
 
 static void put_row(struct rnnd__predict_out *o, int64_t sequence, int64_t step,
@@ -167,26 +195,61 @@ static void put_row(struct rnnd__predict_out *o, int64_t sequence, int64_t step,
         fputc(',', o->csv.stream);
         put_class(o, best);
     }
+    put_targets(o, step);
     for (int64_t k = 0; k < o->layout.outputs; k++)
         fprintf(o->csv.stream, ",%.9g", (double)row[k]);
     fputc('\n', o->csv.stream);
 }
 
-/* Errors are found when the file is committed. */
-static void write_csv(struct rnnd__predict_out *o, int64_t first, int64_t end,
-                      const float *rows)
+/* Reads the targets of a sequence. That of a step of lm is the next token; the last
+   step has none. */
+static int read_targets(struct rnnd__predict_out *o, int64_t sequence)
+{
+    int64_t begin = o->offsets[sequence], steps = o->offsets[sequence + 1] - begin;
+    if (o->target_width == 0)
+        return 0;
+    if (!o->layout.stepwise)
+        return rnnd_dataset_targets(o->data, sequence, 1, o->target);
+    if (steps == 0)
+        return 0;
+    if (o->kind != RNND__TARGET_TOKEN)
+        return rnnd_dataset_targets(o->data, begin, steps, o->target);
+    ((int32_t *)o->target)[steps - 1] = -1;
+    return steps == 1 ? 0
+                      : rnnd_dataset_inputs(o->data, begin + 1, steps - 1, o->target);
+}
+
+/* Errors of writing are found when the file is committed. */
+static int write_csv(struct rnnd__predict_out *o, int64_t first, int64_t end,
+                     const float *rows)
 {
     for (int64_t i = first; i < end; i++) {
         int64_t count = o->layout.stepwise ? o->offsets[i + 1] - o->offsets[i] : 1;
+        RNND_TRY(read_targets(o, i));
         for (int64_t t = 0; t < count; t++, rows += o->layout.outputs)
             put_row(o, i, t, rows);
     }
+    return 0;
+}
+
+/* Targets are shown where the data have those of the model's task. */
+static int open_targets(struct rnnd__predict_out *o)
+{
+    const struct rnnd_dataset_info *info = rnnd_dataset_info(o->data);
+    const struct rnnd_model_spec *spec = rnnd_model_spec(o->model);
+    o->kind = rnnd__task(spec->task)->target;
+    if (info->task != spec->task || info->outputs != spec->outputs)
+        return 0;
+    o->target_width = rnnd__task_target_width(spec->task, spec->outputs);
+    int64_t rows = o->layout.stepwise ? info->longest : 1;
+    return rnnd__new((size_t)(rows * o->target_width), sizeof(float), "targets",
+                     &o->target);
 }
 
 /* ---- both */
 
-int rnnd__predict_out_open(const struct rnnd_options *opt,
-                           const struct rnnd_dataset *data, struct rnnd_model *model,
+int rnnd__predict_out_open(const struct rnnd_options *opt, struct rnnd_dataset *data,
+                           struct rnnd_model *model,
                            const struct rnnd__predict_layout *layout,
                            struct rnnd__predict_out **out)
 {
@@ -202,6 +265,7 @@ int rnnd__predict_out_open(const struct rnnd_options *opt,
     if (opt->out)
         RNND_TRY_GOTO(create_file(o, opt->out));
     if (opt->csv) {
+        RNND_TRY_GOTO(open_targets(o));
         RNND_TRY_GOTO(rnnd__file_create(opt->csv, &o->csv));
         put_header(o);
     }
@@ -217,9 +281,7 @@ int rnnd__predict_out_pool(struct rnnd__predict_out *o, int64_t first, int64_t e
 {
     if (o->file)
         RNND_TRY(write_file(o, first, end, rows, state));
-    if (o->csv.stream)
-        write_csv(o, first, end, rows);
-    return 0;
+    return o->csv.stream ? write_csv(o, first, end, rows) : 0;
 }
 
 int rnnd__predict_out_commit(struct rnnd__predict_out *o)
@@ -239,5 +301,6 @@ void rnnd__predict_out_close(struct rnnd__predict_out *o)
     rnnd__hdf_close(o->file);
     rnnd__file_drop(&o->csv);
     free(o->padded);
+    free(o->target);
     free(o);
 }

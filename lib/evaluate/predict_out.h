@@ -2,8 +2,8 @@
  * predict_out.h - writes predictions to HDF5, CSV or both; files appear whole or not at
  * all.
  *
- * Rank 0 only. Takes pools of sequences in the data set's order. Of the model, uses
- * only the task and the names of classes.
+ * Rank 0 only. Takes pools of sequences in the data set's order, and reads their
+ * targets for the table. Of the model, uses only the shape and the names of classes.
  */
 #ifndef RNND_PREDICT_OUT_H
 #define RNND_PREDICT_OUT_H
@@ -30,12 +30,13 @@ RNND_CHECKED int rnnd__predict_out_check(const struct rnnd__predict_layout *layo
 /* Creates files under temporary names next to opt->out and opt->csv; either may be
    NULL. EFILE: they cannot be created. */
 RNND_CHECKED int rnnd__predict_out_open(const struct rnnd_options *opt,
-                                        const struct rnnd_dataset *data,
+                                        struct rnnd_dataset *data,
                                         struct rnnd_model *model,
                                         const struct rnnd__predict_layout *layout,
                                         struct rnnd__predict_out **out);
 /* Writes sequences first .. end-1: their rows, and state[0] (h) and state[1] (c), each
-   [end-first, places, hidden]. EFILE: it cannot be written. */
+   [end-first, places, hidden]. EFILE: it cannot be written; EFILE, EDATA: targets
+   cannot be read. */
 RNND_CHECKED int rnnd__predict_out_pool(struct rnnd__predict_out *out, int64_t first,
                                         int64_t end, const float *rows,
                                         float *const *state);

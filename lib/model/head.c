@@ -75,9 +75,9 @@ static void backward(const struct rnnd__head *h, const struct rnnd__params *par,
     op->matmul(par->be, &inputs, dx, h->scores, rnnd__at(par->value, h->weight));
 }
 
-void rnnd__head_loss(const struct rnnd__head *h, const struct rnnd__params *par,
-                     int64_t rows, struct rnnd__buf sums, struct rnnd__buf dx,
-                     struct rnnd__buf x, struct rnnd__buf target, bool gradient)
+void rnnd__head_gradient(const struct rnnd__head *h, const struct rnnd__params *par,
+                         int64_t rows, struct rnnd__buf sums, struct rnnd__buf dx,
+                         struct rnnd__buf x, struct rnnd__buf target)
 {
     int64_t width = rnnd__task_target_width(h->task, h->outputs);
     for (int64_t r = 0, n; r < rows; r += n) {
@@ -85,9 +85,40 @@ void rnnd__head_loss(const struct rnnd__head *h, const struct rnnd__params *par,
         struct rnnd__buf xr = rnnd__at(x, r * h->in);
         forward(h, par, n, xr);
         loss(h, par, n, sums, rnnd__at(target, r * width));
-        if (gradient)
-            backward(h, par, n, rnnd__at(dx, r * h->in), xr);
+        backward(h, par, n, rnnd__at(dx, r * h->in), xr);
     }
+}
+
+/* Shows the scores of a chunk to the reader, who finds them in host memory. */
+static int show(struct rnnd__head *h, const struct rnnd__params *par, int64_t first,
+                int64_t rows)
+{
+    const float *scores = par->be->ops->host(par->be, h->scores);
+    if (!h->reader || rows == 0)
+        return 0;
+    if (!scores) {
+        if (h->chunk > h->host_rows)
+            RNND_TRY(RNND_GROW(&h->host_scores, h->chunk * h->outputs, "scores"));
+        h->host_rows = h->chunk > h->host_rows ? h->chunk : h->host_rows;
+        RNND_TRY(rnnd__device_download(par->be, h->host_scores, h->scores,
+                                       (size_t)(rows * h->outputs) * sizeof *scores));
+        scores = h->host_scores;
+    }
+    return h->reader(h->reader_context, first, rows, scores);
+}
+
+int rnnd__head_evaluate(struct rnnd__head *h, const struct rnnd__params *par,
+                        int64_t rows, struct rnnd__buf sums, struct rnnd__buf x,
+                        struct rnnd__buf target)
+{
+    int64_t width = rnnd__task_target_width(h->task, h->outputs);
+    for (int64_t r = 0, n; r < rows; r += n) {
+        n = rows - r < h->chunk ? rows - r : h->chunk;
+        forward(h, par, n, rnnd__at(x, r * h->in));
+        RNND_TRY(show(h, par, r, n));
+        loss(h, par, n, sums, rnnd__at(target, r * width));
+    }
+    return 0;
 }
 
 int rnnd__head_scores(const struct rnnd__head *h, const struct rnnd__params *par,

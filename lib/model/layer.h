@@ -55,16 +55,26 @@ struct rnnd__head {
     /* rows per chunk, and its scores [chunk,O] */
     int64_t chunk;
     struct rnnd__buf scores;
+    /* who sees the scores of evaluations, NULL = nobody */
+    rnnd_scores_reader reader;
+    void *reader_context;
+    /* a copy for the reader where the host cannot reach scores: [host_rows,O], owned */
+    float *host_scores;
+    int64_t host_rows;
 };
 
 /* The rows per chunk, 1 .. max(rows, 1), for this many rows and outputs. */
 int64_t rnnd__head_chunk(int64_t rows, int64_t outputs);
 /* Adds the loss of x [rows,in] against target [rows] or [rows,O] to sums (struct
-   rnnd__sums). gradient: also computes dx [rows,in] and adds the parameter
-   gradients. */
-void rnnd__head_loss(const struct rnnd__head *head, const struct rnnd__params *par,
-                     int64_t rows, struct rnnd__buf sums, struct rnnd__buf dx,
-                     struct rnnd__buf x, struct rnnd__buf target, bool gradient);
+   rnnd__sums), computes dx [rows,in] and adds the parameter gradients. */
+void rnnd__head_gradient(const struct rnnd__head *head, const struct rnnd__params *par,
+                         int64_t rows, struct rnnd__buf sums, struct rnnd__buf dx,
+                         struct rnnd__buf x, struct rnnd__buf target);
+/* Adds the loss alone, and shows the scores to the reader. Fails as the reader does. */
+RNND_CHECKED int rnnd__head_evaluate(struct rnnd__head *head,
+                                     const struct rnnd__params *par, int64_t rows,
+                                     struct rnnd__buf sums, struct rnnd__buf x,
+                                     struct rnnd__buf target);
 /* Copies the scores of x [rows,in] to host memory, out [rows,O]; waits for the
    device. */
 RNND_CHECKED int rnnd__head_scores(const struct rnnd__head *head,

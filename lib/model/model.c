@@ -319,6 +319,7 @@ void rnnd_model_free(struct rnnd_model *m)
     free_workspace(m);
     rnnd__params_clear(&m->params);
     rnnd__names_clear(&m->names);
+    free(m->head.host_scores);
     free(m->mean);
     free(m->std);
     free(m);
@@ -402,6 +403,13 @@ int rnnd_model_reserve(struct rnnd_model *m, const struct rnnd_limits *limits,
     RNND_TRY(alloc_workspace(m, &room, m->room_for_training));
     m->room = room;
     return 0;
+}
+
+void rnnd_model_on_scores(struct rnnd_model *m, rnnd_scores_reader reader,
+                          void *context)
+{
+    m->head.reader = reader;
+    m->head.reader_context = context;
 }
 
 void rnnd_model_on_ready(struct rnnd_model *m, rnnd_bucket_ready ready, void *context)

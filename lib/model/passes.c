@@ -184,16 +184,16 @@ static void head_backward(struct rnnd_model *m, struct rnnd_batch *batch,
     const struct rnnd__packed *p = &batch->packed;
     int top = (int)m->spec.layers - 1;
     if (rnnd__model_is_stepwise(m)) {
-        rnnd__head_loss(&m->head, &m->params, p->R, loss->sums, m->dy,
-                        head_input(m, true), batch->targets, true);
+        rnnd__head_gradient(&m->head, &m->params, p->R, loss->sums, m->dy,
+                            head_input(m, true), batch->targets);
         struct rnnd__dropout mask = mask_after(m, batch, pass, top);
         drop(m, &mask, m->dy, m->dy);
         return;
     }
     struct rnnd__pooling pooling = {m->spec.pool, m->D, m->spec.hidden, p};
     struct rnnd__dropout mask = mask_of_pooled(m, batch, pass);
-    rnnd__head_loss(&m->head, &m->params, p->N, loss->sums, m->dpooled, m->pooled,
-                    batch->targets, true);
+    rnnd__head_gradient(&m->head, &m->params, p->N, loss->sums, m->dpooled, m->pooled,
+                        batch->targets);
     drop(m, &mask, m->dpooled, m->dpooled);
     op->pool_backward(m->be, &pooling, m->dy, m->dpooled, m->argmax);
 }
@@ -269,9 +269,8 @@ int rnnd_model_evaluate(struct rnnd_model *m, struct rnnd_batch *batch,
     int64_t rows = rnnd__model_is_stepwise(m) ? batch->packed.R : batch->packed.N;
     RNND_TRY(reserve_for(m, batch, false));
     forward(m, batch, pass, false);
-    rnnd__head_loss(&m->head, &m->params, rows, loss->sums, none, head_input(m, false),
-                    batch->targets, false);
-    return 0;
+    return rnnd__head_evaluate(&m->head, &m->params, rows, loss->sums,
+                               head_input(m, false), batch->targets);
 }
 
 int rnnd_model_scores(struct rnnd_model *m, struct rnnd_batch *batch,

@@ -31,8 +31,8 @@ struct rnnd__schedule_point {
 double rnnd__learning_rate(const struct rnnd_options *opt,
                            const struct rnnd__schedule_point *at);
 
-/* The best loss so far, and the number of epochs since; used by --patience and by the
-   plateau schedule. */
+/* The best loss, or other cost, so far, and the number of epochs since; used by
+   --patience and by the plateau schedule. */
 struct rnnd__watch {
     /* infinity before the first epoch */
     double best;

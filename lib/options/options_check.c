@@ -96,6 +96,7 @@ const char *rnnd__option_idle(const struct rnnd_options *opt, int task, int i)
     switch (i) {
     case OPT_valid_every:
     case OPT_patience:
+    case OPT_best_by:
         return opt->valid ? NULL : "without --valid";
     case OPT_shuffle:
     case OPT_bucket:
@@ -181,7 +182,7 @@ int rnnd__options_check_early(const struct rnnd_options *opt)
         return refuse(
             "--lr-schedule plateau needs --valid: it uses the validation loss");
     if (opt->patience > 0 && !opt->valid)
-        return refuse("--patience needs --valid: it uses the validation loss");
+        return refuse("--patience needs --valid: it counts validations");
     return check_windows(opt);
 }
 

@@ -37,6 +37,24 @@ static void print_wrapped(FILE *out, int column, const char *text)
     putc('\n', out);
 }
 
+/* Prints the value's name; a long list of words goes on in the next line. Returns the
+   column reached. */
+static int print_argument(FILE *out, int column, const char *arg)
+{
+    enum { INDENT = 6 };
+    while (*arg) {
+        int word = (int)strcspn(arg, "|");
+        word += arg[word] == '|';
+        if (column + word >= HELP_WIDTH) {
+            fprintf(out, "\n%*s", INDENT, "");
+            column = INDENT;
+        }
+        column += fprintf(out, "%.*s", word, arg);
+        arg += word;
+    }
+    return column;
+}
+
 static void print_option(FILE *out, int i)
 {
     const struct rnnd__option *option = &rnnd__options[i];
@@ -50,8 +68,10 @@ static void print_option(FILE *out, int i)
                          : i == OPT_version ? "-V, "
                          : i == OPT_out     ? "-o, "
                                             : "";
-    int column = fprintf(out, "  %s--%s%s%s", letter, option->name,
-                         option->arg ? " " : "", option->arg ? option->arg : "");
+    int column =
+        fprintf(out, "  %s--%s%s", letter, option->name, option->arg ? " " : "");
+    if (option->arg)
+        column = print_argument(out, column, option->arg);
     print_wrapped(out, column, text);
 }
 

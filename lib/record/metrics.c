@@ -17,37 +17,17 @@
 
 #include "base/file.h"
 #include "base/status.h"
+#include "base/task.h"
 #include "checkpoint/run_dir.h"
 #include "options/options.h"
+#include "record/result.h"
 
 struct rnnd__metrics_log {
     int fd;
     char *path;
 };
 
-enum { JSON_STYLE = JSON_REAL_PRECISION(17) };
-
 /* ---- values */
-
-static json_t *number(double value)
-{
-    return isfinite(value) ? json_real(value) : json_null();
-}
-
-/* In a path that is not UTF-8, which JSON requires, other bytes become '?'. */
-static json_t *text(const char *value)
-{
-    json_t *string = json_string(value);
-    char *ascii = string ? NULL : strdup(value);
-    if (!ascii)
-        return string;
-    for (char *c = ascii; *c; c++)
-        if ((unsigned char)*c >= 0x80)
-            *c = '?';
-    string = json_string(ascii);
-    free(ascii);
-    return string;
-}
 
 /* One option as a member of a JSON object. */
 static int add_option(void *context, const char *name, enum rnnd__option_kind kind,
@@ -56,20 +36,11 @@ static int add_option(void *context, const char *name, enum rnnd__option_kind ki
     json_t *member = kind == RNND_SWITCH ? json_boolean(strcmp(value, "yes") == 0)
                      : kind == RNND_INTEGER && strcmp(value, "auto") != 0
                          ? json_integer(strtoll(value, NULL, 10))
-                     : kind == RNND_REAL ? number(strtod(value, NULL))
-                                         : text(value);
+                     : kind == RNND_REAL ? rnnd__json_number(strtod(value, NULL))
+                                         : rnnd__json_text(value);
     if (json_object_set_new(context, name, member) < 0)
         return rnnd__fail_memory(strlen(value), "a metrics record");
     return 0;
-}
-
-static int add_result(json_t *record, const struct rnnd_metrics *result)
-{
-    int fault = json_object_set_new(record, "loss", number(result->loss)) |
-                json_object_set_new(record, "targets", json_integer(result->targets));
-    if (result->metric)
-        fault |= json_object_set_new(record, result->metric, number(result->value));
-    return fault ? rnnd__fail_memory(0, "a metrics record") : 0;
 }
 
 /* ---- the log */
@@ -108,7 +79,7 @@ void rnnd__metrics_close(struct rnnd__metrics_log *log)
 /* Appends a record, and releases it. */
 static int append(struct rnnd__metrics_log *log, json_t *record)
 {
-    char *line = record ? json_dumps(record, JSON_STYLE) : NULL;
+    char *line = record ? json_dumps(record, RNND_JSON_STYLE) : NULL;
     json_decref(record);
     if (!line)
         return rnnd__fail_memory(0, "a metrics record");
@@ -127,7 +98,7 @@ int rnnd__metrics_start(struct rnnd__metrics_log *log,
     if (status == 0)
         status = rnnd__options_each(r->opt, add_option, config);
     for (int rank = 0; rank < r->ranks && status == 0; rank++)
-        if (json_array_append_new(devices, text(r->devices[rank])) < 0)
+        if (json_array_append_new(devices, rnnd__json_text(r->devices[rank])) < 0)
             status = rnnd__fail_memory(0, "a metrics record");
     if (status < 0) {
         json_decref(config);
@@ -147,9 +118,10 @@ int rnnd__metrics_train(struct rnnd__metrics_log *log,
     json_t *record = json_pack(
         "{s:s, s:I, s:I, s:o, s:I, s:o, s:o, s:o, s:o, s:o}", "event", "train",
         "update", (json_int_t)r->update, "epoch", (json_int_t)r->epoch, "loss",
-        number(r->loss), "targets", (json_int_t)r->targets, "steps_per_s",
-        number(r->steps_per_s), "lr", number(r->lr), "grad_norm", number(r->grad_norm),
-        "idle", number(r->idle), "straggler", number(r->straggler));
+        rnnd__json_number(r->loss), "targets", (json_int_t)r->targets, "steps_per_s",
+        rnnd__json_number(r->steps_per_s), "lr", rnnd__json_number(r->lr), "grad_norm",
+        rnnd__json_number(r->grad_norm), "idle", rnnd__json_number(r->idle),
+        "straggler", rnnd__json_number(r->straggler));
     if (record && r->partial &&
         json_object_set_new(record, "partial", json_true()) < 0) {
         json_decref(record);
@@ -163,7 +135,7 @@ int rnnd__metrics_valid(struct rnnd__metrics_log *log,
 {
     json_t *record = json_pack("{s:s, s:I, s:I}", "event", "valid", "update",
                                (json_int_t)r->update, "epoch", (json_int_t)r->epoch);
-    int status = add_result(record, &r->result);
+    int status = rnnd__result_add(record, &r->result, RNND_RECORD_CLASSES);
     if (status < 0) {
         json_decref(record);
         return status;
@@ -174,14 +146,15 @@ int rnnd__metrics_valid(struct rnnd__metrics_log *log,
 int rnnd__metrics_save(struct rnnd__metrics_log *log, int64_t update, const char *file)
 {
     return append(log, json_pack("{s:s, s:I, s:o}", "event", "save", "update",
-                                 (json_int_t)update, "file", text(file)));
+                                 (json_int_t)update, "file", rnnd__json_text(file)));
 }
 
 int rnnd__metrics_skip(struct rnnd__metrics_log *log, int64_t update,
                        const char *reason)
 {
-    return append(log, json_pack("{s:s, s:I, s:o}", "event", "skip", "update",
-                                 (json_int_t)update, "reason", text(reason)));
+    return append(log,
+                  json_pack("{s:s, s:I, s:o}", "event", "skip", "update",
+                            (json_int_t)update, "reason", rnnd__json_text(reason)));
 }
 
 int rnnd__metrics_end(struct rnnd__metrics_log *log, int status, int64_t updates,
@@ -189,7 +162,7 @@ int rnnd__metrics_end(struct rnnd__metrics_log *log, int status, int64_t updates
 {
     return append(log, json_pack("{s:s, s:i, s:I, s:o}", "event", "end", "status",
                                  status, "updates", (json_int_t)updates, "seconds",
-                                 number(seconds)));
+                                 rnnd__json_number(seconds)));
 }
 
 /* ---- removing records */
@@ -301,20 +274,45 @@ int rnnd__metrics_each(const char *run_dir,
 
 /* ---- results */
 
-const char *rnnd__metrics_name(const json_t *record)
-{
-    static const char *const names[] = {"accuracy", "perplexity", "rmse", "nll"};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (json_object_get(record, names[i]))
-            return names[i];
-    return NULL;
-}
-
 /* NaN where it is null or missing. */
 static double real_of(const json_t *record, const char *key)
 {
     const json_t *value = json_object_get(record, key);
     return json_is_number(value) ? json_number_value(value) : NAN;
+}
+
+const char *rnnd__metrics_figure(int i)
+{
+    static const char *const names[] = {
+        "accuracy", "perplexity",        "rmse", "nll", "balanced_accuracy", "macro_f1",
+        "auroc",    "average_precision", "mae",  "r2"};
+    return i < (int)(sizeof names / sizeof *names) ? names[i] : NULL;
+}
+
+const char *rnnd__metrics_name(const json_t *record)
+{
+    const char *name;
+    for (int i = 0; (name = rnnd__metrics_figure(i)); i++)
+        if (json_object_get(record, name))
+            return name;
+    return NULL;
+}
+
+const struct rnnd__measure *rnnd__metrics_judge(const json_t *start)
+{
+    const char *by =
+        json_string_value(json_object_get(json_object_get(start, "config"), "best-by"));
+    const struct rnnd__measure *judge = by ? rnnd__measure_find(by) : NULL;
+    return judge ? judge : rnnd__measure(RNND_BY_LOSS);
+}
+
+bool rnnd__metrics_better(const json_t *record, const json_t *best,
+                          const struct rnnd__measure *judge)
+{
+    const char *key = judge->figure ? judge->figure : "loss";
+    double value = real_of(record, key), so_far = real_of(best, key);
+    return !isnan(value) &&
+           (!best || (judge->higher ? value > so_far : value < so_far));
 }
 
 bool rnnd__metrics_loss_of(const json_t *record, int64_t epoch, double *loss,
@@ -329,27 +327,52 @@ bool rnnd__metrics_loss_of(const json_t *record, int64_t epoch, double *loss,
     return true;
 }
 
-static void keep_outcome(void *context, json_t *record)
+/* What decides the outcome of a run. */
+struct deciding {
+    json_t *start, *best;
+    double train_loss;
+};
+
+static void replace(json_t **kept, json_t *record)
 {
-    struct rnnd__outcome *out = context;
-    double loss = real_of(record, "loss");
-    if (rnnd__metrics_is(record, "train"))
-        out->train_loss = loss;
-    if (!rnnd__metrics_is(record, "valid") || isnan(loss) || loss >= out->valid_loss)
-        return;
-    const char *name = rnnd__metrics_name(record);
-    out->valid_loss = loss;
-    out->epoch = json_integer_value(json_object_get(record, "epoch"));
-    out->value = name ? real_of(record, name) : NAN;
-    snprintf(out->metric, sizeof out->metric, "%s", name ? name : "");
+    json_decref(*kept);
+    *kept = json_incref(record);
+}
+
+static void keep_deciding(void *context, json_t *record)
+{
+    struct deciding *run = context;
+    if (rnnd__metrics_is(record, "start")) {
+        if (rnnd__metrics_judge(record) != rnnd__metrics_judge(run->start))
+            replace(&run->best, NULL);
+        replace(&run->start, record);
+    } else if (rnnd__metrics_is(record, "train")) {
+        run->train_loss = real_of(record, "loss");
+    } else if (rnnd__metrics_is(record, "valid") &&
+               rnnd__metrics_better(record, run->best,
+                                    rnnd__metrics_judge(run->start))) {
+        replace(&run->best, record);
+    }
 }
 
 int rnnd__metrics_outcome(const char *run_dir, struct rnnd__outcome *out)
 {
-    struct rnnd__outcome found = {NAN, NAN, NAN, 0, ""};
-    RNND_TRY(rnnd__metrics_each(run_dir, keep_outcome, &found));
-    *out = found;
-    return 0;
+    struct deciding run = {NULL, NULL, NAN};
+    int status = rnnd__metrics_each(run_dir, keep_deciding, &run);
+    const char *judge = rnnd__metrics_judge(run.start)->figure;
+    const char *name = judge ? judge : rnnd__metrics_name(run.best);
+    if (status == 0) {
+        *out = (struct rnnd__outcome){
+            .train_loss = run.train_loss,
+            .valid_loss = real_of(run.best, "loss"),
+            .value = name ? real_of(run.best, name) : NAN,
+            .epoch = json_integer_value(json_object_get(run.best, "epoch")),
+            .by_metric = judge != NULL};
+        snprintf(out->metric, sizeof out->metric, "%s", name ? name : "");
+    }
+    json_decref(run.start);
+    json_decref(run.best);
+    return status;
 }
 
 /* The last record of each event. */
@@ -378,40 +401,11 @@ int rnnd__metrics_result(const char *run_dir, char **json)
         status = rnnd__fail(RNND_EFILE, "%s/metrics.jsonl: has no end record", run_dir);
     if (status == 0 && last.valid)
         json_object_set(last.end, "valid", last.valid);
-    if (status == 0 && !(line = json_dumps(last.end, JSON_STYLE)))
+    if (status == 0 && !(line = json_dumps(last.end, RNND_JSON_STYLE)))
         status = rnnd__fail_memory(0, "a metrics record");
     if (status == 0)
         *json = line;
     json_decref(last.end);
     json_decref(last.valid);
     return status;
-}
-
-static int text_of_object(const struct rnnd_metrics *result, char **out)
-{
-    json_t *object = json_object();
-    int status = add_result(object, result);
-    char *line = status == 0 ? json_dumps(object, JSON_STYLE) : NULL;
-    json_decref(object);
-    RNND_TRY(status);
-    int n = line ? asprintf(out, "%s\n", line) : -1;
-    free(line);
-    return n < 0 ? rnnd__fail_memory(0, "a result") : 0;
-}
-
-int rnnd__metrics_text(const struct rnnd_metrics *result, bool json, char **out)
-{
-    char loss[32], value[32], *lines;
-    if (json)
-        return text_of_object(result, out);
-    rnnd__real_text(result->loss, loss);
-    rnnd__real_text(result->value, value);
-    bool metric = result->metric;
-    int n = asprintf(&lines, "loss %s\ntargets %" PRId64 "\n%s%s%s%s", loss,
-                     result->targets, metric ? result->metric : "", metric ? " " : "",
-                     metric ? value : "", metric ? "\n" : "");
-    if (n < 0)
-        return rnnd__fail_memory(0, "a result");
-    *out = lines;
-    return 0;
 }

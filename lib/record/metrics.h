@@ -95,22 +95,28 @@ bool rnnd__metrics_loss_of(const struct json_t *record, int64_t epoch, double *l
 struct rnnd__outcome {
     /* of the last `train` record; NaN = none */
     double train_loss;
-    /* of the `valid` record with the lowest loss; NaN = none */
+    /* of the best `valid` record; NaN = none */
     double valid_loss, value;
     int64_t epoch;
     /* the name of value; "" = it has none */
     char metric[32];
+    /* whether the value, not the loss, made it the best */
+    bool by_metric;
 };
 RNND_CHECKED int rnnd__metrics_outcome(const char *run_dir, struct rnnd__outcome *out);
-/* The name of the metric that a `valid` record has; NULL = none. */
+/* Figure i that a `valid` record may have besides the loss; those that only restate the
+   loss are left out. NULL past the last. */
+const char *rnnd__metrics_figure(int i);
+/* The first of them that a record has: the metric of its task; NULL = none. */
 const char *rnnd__metrics_name(const struct json_t *record);
+/* What judges the validations of a run, from its `start` record. */
+const struct rnnd__measure *rnnd__metrics_judge(const struct json_t *start);
+/* Whether a `valid` record is better than the best so far, which may be NULL. */
+bool rnnd__metrics_better(const struct json_t *record, const struct json_t *best,
+                          const struct rnnd__measure *judge);
 /* The last `end` record, with the last `valid` record as its member "valid": JSON on
    one line without a newline, malloc'ed and freed by the caller. EFILE where there is
    no end record. */
 RNND_CHECKED int rnnd__metrics_result(const char *run_dir, char **json);
-/* The result of an evaluation, as "name value" lines for loss, targets and metric, or
-   as one JSON object; malloc'ed and freed by the caller. */
-RNND_CHECKED int rnnd__metrics_text(const struct rnnd_metrics *result, bool json,
-                                    char **text);
 
 #endif

@@ -14,9 +14,11 @@
 
 #include "base/file.h"
 #include "base/status.h"
+#include "base/task.h"
 #include "options/options.h"
 #include "record/chart.h"
 #include "record/metrics.h"
+#include "record/report_classes.h"
 
 /* The records of one run. */
 struct history {
@@ -92,51 +94,24 @@ static const json_t *last_of(const json_t *records)
     return n ? json_array_get(records, n - 1) : NULL;
 }
 
-static const json_t *best_of(const json_t *records)
+/* The best validation of a run, by the loss or by its --best-by. */
+static const json_t *best_of(const struct history *h)
 {
     const json_t *best = NULL;
-    for (size_t i = 0; i < json_array_size(records); i++) {
-        const json_t *r = json_array_get(records, i);
-        if (isfinite(number(r, "loss")) &&
-            (!best || number(r, "loss") < number(best, "loss")))
+    for (size_t i = 0; i < json_array_size(h->valid); i++) {
+        const json_t *r = json_array_get(h->valid, i);
+        if (rnnd__metrics_better(r, best, rnnd__metrics_judge(h->start)))
             best = r;
     }
     return best;
 }
 
-/* The metric of a run's validations, NULL = none. */
-static const char *metric_of(const struct history *h)
-{
-    return rnnd__metrics_name(last_of(h->valid));
-}
-
 /* ---- text */
-
-static void put_text(FILE *out, const char *text)
-{
-    for (; *text; text++)
-        switch (*text) {
-        case '&':
-            fputs("&amp;", out);
-            break;
-        case '<':
-            fputs("&lt;", out);
-            break;
-        case '>':
-            fputs("&gt;", out);
-            break;
-        case '"':
-            fputs("&quot;", out);
-            break;
-        default:
-            putc(*text, out);
-        }
-}
 
 static void put_cell(FILE *out, const char *text)
 {
     fputs("<td>", out);
-    put_text(out, text);
+    rnnd__report_text(out, text);
     fputs("</td>", out);
 }
 
@@ -200,9 +175,10 @@ static void put_state(FILE *out, const struct history *h)
 
 static void put_result(FILE *out, const struct history *h, int number_of_run)
 {
-    const json_t *train = last_of(h->train), *best = best_of(h->valid);
+    const json_t *train = last_of(h->train), *best = best_of(h);
     const json_t *device = json_array_get(json_object_get(h->start, "devices"), 0);
-    const char *metric = rnnd__metrics_name(best);
+    const char *judge = rnnd__metrics_judge(h->start)->figure;
+    const char *metric = judge ? judge : rnnd__metrics_name(best);
     fprintf(out, "<tr><td style=\"color:%s\">&#9632;</td>",
             rnnd__chart_colour(number_of_run));
     put_cell(out, h->name);
@@ -249,7 +225,7 @@ static void put_caption(FILE *out, const struct history *h, int count,
             continue;
         fprintf(out, "%s<span class=legend><span style=\"color:%s\">&#9632;</span> ",
                 i ? "\n" : "<br>", rnnd__chart_colour(i));
-        put_text(out, h[i].name);
+        rnnd__report_text(out, h[i].name);
         fputs("</span>", out);
     }
     fputs("</figcaption>\n", out);
@@ -289,15 +265,11 @@ static int put_charts(FILE *out, const struct history *h, int count)
 {
     RNND_TRY(put_chart(out, h, count, "Loss: validation, training (thin)", "loss", true,
                        true));
-    for (int i = 0; i < count; i++) {
-        const char *metric = metric_of(&h[i]);
+    const char *figure;
+    for (int i = 0; (figure = rnnd__metrics_figure(i)); i++) {
         char title[64];
-        bool shown = false;
-        for (int j = 0; j < i && metric && !shown; j++)
-            shown = metric_of(&h[j]) && strcmp(metric_of(&h[j]), metric) == 0;
-        snprintf(title, sizeof title, "Validation: %s", metric ? metric : "");
-        if (metric && !shown)
-            RNND_TRY(put_chart(out, h, count, title, metric, true, false));
+        snprintf(title, sizeof title, "Validation: %s", figure);
+        RNND_TRY(put_chart(out, h, count, title, figure, true, false));
     }
     RNND_TRY(put_chart(out, h, count, "Learning rate", "lr", false, false));
     RNND_TRY(put_chart(out, h, count, "Gradient norm", "grad_norm", false, false));
@@ -375,7 +347,7 @@ static void put_some_options(FILE *out, const struct history *h, int count,
     fputs("<div class=wide><table>\n<tr><th></th>", out);
     for (int i = 0; i < count; i++) {
         fputs("<th>", out);
-        put_text(out, h[i].name);
+        rnnd__report_text(out, h[i].name);
         fputs("</th>", out);
     }
     fputs("</tr>\n", out);
@@ -411,6 +383,8 @@ static int put_page(FILE *out, const struct history *h, int count)
     fputs("<h1>Training runs of rnn_dist</h1>\n", out);
     put_results(out, h, count);
     RNND_TRY(put_charts(out, h, count));
+    for (int i = 0; i < count; i++)
+        rnnd__report_classes(out, h[i].name, best_of(&h[i]));
     put_options(out, h, count);
     return 0;
 }

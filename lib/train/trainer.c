@@ -15,6 +15,7 @@
 #include "base/log.h"
 #include "base/signals.h"
 #include "base/status.h"
+#include "base/task.h"
 #include "base/timeline.h"
 #include "options/options.h"
 #include "record/trace.h"
@@ -71,19 +72,36 @@ static int validate(struct rnnd__trainer *t, bool *done)
     RNND_TRY(status);
     t->at.validated = t->at.update;
     t->saved_at = -1; /* the checkpoint of this update, if any, is out of date */
+    rnnd__trainer_report_valid(t, &m);
+    rnnd_metrics_clear(&m);
     t->last_valid = m;
     t->validated = true;
-    rnnd__trainer_report_valid(t, &m);
     return 0;
 }
 
-/* Saves the model if its validation loss is the lowest so far; after the decisions that
-   depend on the validation, so that the checkpoint includes them. */
-static int keep_best(struct rnnd__trainer *t)
+/* The last validation by --best-by: less is better, NaN is never better. */
+static double cost_of(const struct rnnd__trainer *t)
 {
-    if (!(t->last_valid.loss < t->at.best_loss))
+    const struct rnnd__measure *measure = rnnd__measure(t->opt->best_by);
+    const struct rnnd_metrics *m = &t->last_valid;
+    double value = m->loss;
+    for (int i = 0; measure->figure && i < m->figures; i++)
+        if (strcmp(m->figure[i].name, measure->figure) == 0)
+            value = m->figure[i].value;
+    if (measure->figure && isnan(value))
+        rnnd__log_warn("%s: %s is not defined for its targets and the scores of this "
+                       "model; no validation is the best",
+                       t->opt->valid, measure->figure);
+    return measure->higher ? -value : value;
+}
+
+/* Saves the model if its validation is the best so far; after the decisions that
+   depend on the validation, so that the checkpoint includes them. */
+static int keep_best(struct rnnd__trainer *t, double cost)
+{
+    if (!(cost < t->at.best_cost))
         return 0;
-    t->at.best_loss = t->last_valid.loss;
+    t->at.best_cost = cost;
     return rnnd__trainer_save_best(t);
 }
 
@@ -95,7 +113,7 @@ static int validate_within(struct rnnd__trainer *t)
     if (!done)
         return 0;
     rnnd__trainer_report_within(t);
-    return keep_best(t);
+    return keep_best(t, cost_of(t));
 }
 
 /* Whether --valid-every requires a validation at this update that has not been made. */
@@ -106,20 +124,21 @@ static bool validation_is_due(const struct rnnd__trainer *t)
            t->at.validated != t->at.update && !rnnd__stepper_epoch_is_done(&t->step);
 }
 
-/* Updates the plateau schedule and --patience with an epoch's validation loss. */
-static void judge_epoch(struct rnnd__trainer *t, double loss)
+/* Updates the plateau schedule with the loss of an epoch's validation, and --patience
+   with its cost. */
+static void judge_epoch(struct rnnd__trainer *t, double loss, double cost)
 {
     struct rnnd__watch plateau = {t->at.plateau_loss, t->at.plateau_count};
-    struct rnnd__watch patience = {t->at.patience_loss, t->at.patience_count};
+    struct rnnd__watch patience = {t->at.patience_cost, t->at.patience_count};
     if (t->opt->lr_schedule == RNND_PLATEAU_LR &&
         rnnd__watch_epoch(&plateau, loss, 1e-4, t->opt->lr_patience)) {
         t->at.plateau_factor *= t->opt->lr_decay;
         plateau.count = 0;
     }
-    rnnd__watch_epoch(&patience, loss, 0, t->opt->patience);
+    rnnd__watch_epoch(&patience, cost, 0, t->opt->patience);
     t->at.plateau_loss = plateau.best;
     t->at.plateau_count = plateau.count;
-    t->at.patience_loss = patience.best;
+    t->at.patience_cost = patience.best;
     t->at.patience_count = patience.count;
 }
 
@@ -167,8 +186,9 @@ static int end_epoch(struct rnnd__trainer *t, bool save)
     t->at.entry = 0;
     rnnd__trainer_report_epoch(t, t->valid ? &t->last_valid : NULL);
     if (t->valid) {
-        judge_epoch(t, t->last_valid.loss);
-        RNND_TRY(keep_best(t));
+        double cost = cost_of(t);
+        judge_epoch(t, t->last_valid.loss, cost);
+        RNND_TRY(keep_best(t, cost));
     }
     RNND_TRY(rnnd__trainer_compare(t));
     bool due = save || (every && t->at.update % every == 0);

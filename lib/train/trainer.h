@@ -25,6 +25,8 @@ struct rnnd__trainer {
        options, overridden by the caller's */
     const struct rnnd_options *opt;
     struct rnnd_options merged;
+    /* the run was resumed with another --best-by */
+    bool judged_anew;
     /* borrowed */
     struct rnnd_comm *comm;
     /* this is rank 0 */

@@ -14,6 +14,7 @@
 #include "base/log.h"
 #include "base/signals.h"
 #include "base/status.h"
+#include "base/task.h"
 #include "checkpoint/checkpoint.h"
 #include "data/dataset_names.h"
 #include "options/options.h"
@@ -101,6 +102,7 @@ static int merge_stored(struct rnnd__trainer *t, const char *text)
     RNND_TRY_GOTO(rnnd__options_overlay(&t->merged, t->opt));
     t->merged.resume = true;
     RNND_TRY_GOTO(rnnd__options_diff(&stored, &t->merged, judge_change, NULL));
+    t->judged_anew = stored.best_by != t->merged.best_by;
     t->opt = &t->merged;
 done:
     rnnd_options_clear(&stored);
@@ -168,12 +170,34 @@ static int broadcast_names(struct rnnd_comm *comm, const char *checkpoint,
     return 0;
 }
 
+/* Whether a validation of this task has what --best-by asks for. */
+static int check_measure(const struct rnnd__trainer *t)
+{
+    const struct rnnd_model_spec *spec = &t->setup.spec;
+    enum rnnd_best_by by = t->opt->best_by;
+    char names[160] = "loss";
+    if (rnnd__task_has_measure(spec->task, spec->outputs, by))
+        return 0;
+    for (int i = RNND_BY_LOSS + 1; i <= RNND_BY_R2; i++) {
+        size_t n = strlen(names);
+        if (rnnd__task_has_measure(spec->task, spec->outputs, (enum rnnd_best_by)i))
+            snprintf(names + n, sizeof names - n, ", %s",
+                     rnnd__measure((enum rnnd_best_by)i)->figure);
+    }
+    return rnnd__fail(RNND_EUSAGE,
+                      "--best-by %s: task %s with %lld outputs has no such figure; it "
+                      "has %s",
+                      rnnd__measure(by)->figure, rnnd_task_name(spec->task),
+                      (long long)spec->outputs, names);
+}
+
 /* names: of the run that is resumed; else NULL. */
 static int open_data(struct rnnd__trainer *t, const struct rnnd__names *names)
 {
     RNND_TRY(rnnd__setup_data(&t->setup, t->opt, t->comm, names));
     if (!t->opt->valid)
         return 0;
+    RNND_TRY(check_measure(t));
     RNND_TRY(rnnd_dataset_open(t->opt->valid, &t->valid));
     bool same_task = rnnd_dataset_info(t->valid)->task == t->setup.spec.task;
     RNND_TRY(rnnd__dataset_match(t->valid, rnnd__dataset_names(t->setup.data),
@@ -224,8 +248,8 @@ static void fresh_state(struct rnnd__trainer *t)
 {
     t->at = (struct rnnd__train_state){
         .validated = -1,
-        .best_loss = INFINITY,
-        .patience_loss = INFINITY,
+        .best_cost = INFINITY,
+        .patience_cost = INFINITY,
         .plateau_loss = INFINITY,
         .plateau_factor = 1,
         .fingerprint = rnnd_dataset_info(t->setup.data)->fingerprint,
@@ -242,7 +266,7 @@ static void check_validation(struct rnnd__trainer *t)
     rnnd__log_warn("--resume: the validation data %s have changed: the best model, "
                    "--patience and the plateau schedule start anew",
                    t->opt->valid);
-    t->at.best_loss = t->at.patience_loss = t->at.plateau_loss = INFINITY;
+    t->at.best_cost = t->at.patience_cost = t->at.plateau_loss = INFINITY;
     t->at.patience_count = t->at.plateau_count = 0;
 }
 
@@ -280,6 +304,10 @@ static int start(struct rnnd__trainer *t, const char *checkpoint)
     }
     uint64_t fingerprint = t->at.fingerprint;
     RNND_TRY(rnnd__trainer_restore(t, checkpoint));
+    if (t->judged_anew) { /* what was the best by another measure */
+        t->at.best_cost = t->at.patience_cost = INFINITY;
+        t->at.patience_count = 0;
+    }
     if (best) /* the run has no checkpoint of this update but best.h5 */
         t->saved_at = -1;
     if (t->at.fingerprint != fingerprint)

@@ -146,12 +146,14 @@ static void draw_train(struct rnnd__trainer *t, const struct rnnd__train_record 
 
 static void draw_valid(struct rnnd__trainer *t, const struct rnnd__valid_record *r)
 {
-    char tag[RNND_TAG_BYTES + 1] = "";
-    if (r->result.metric)
-        snprintf(tag, sizeof tag, "valid/%s", r->result.metric);
-    const struct rnnd__scalar point[] = {{"valid/loss", r->result.loss},
-                                         {tag, r->result.value}};
-    draw(t, r->update, point, r->result.metric ? 2 : 1);
+    char tag[RNND_FIGURES][RNND_TAG_BYTES + 1];
+    struct rnnd__scalar point[1 + RNND_FIGURES] = {{"valid/loss", r->result.loss}};
+    for (int i = 0; i < r->result.figures; i++) {
+        const struct rnnd_figure *f = &r->result.figure[i];
+        snprintf(tag[i], sizeof tag[i], "valid/%s", f->name);
+        point[1 + i] = (struct rnnd__scalar){tag[i], f->value};
+    }
+    draw(t, r->update, point, 1 + r->result.figures);
 }
 
 void rnnd__trainer_report_train(struct rnnd__trainer *t, bool final)

@@ -69,7 +69,7 @@ refuses 2 "--seed 9223372036854775808 is out of range: N >= 0" --data d \
 # ---- combinations, found before any file is opened
 refuses 2 "--batch cannot be used with --batch-tokens: a batch is a number of sequences or of \
 steps" --data none --batch 4 --batch-tokens 100
-refuses 2 "--patience needs --valid: it uses the validation loss" --data none --patience 2
+refuses 2 "--patience needs --valid: it counts validations" --data none --patience 2
 refuses 2 "--precision bf16 is for GPUs: the CPU computes in fp32" --data none \
     --precision bf16
 refuses 2 "--comm nccl is for GPUs: ranks on CPUs use mpi" --data none --device cpu --comm nccl
@@ -100,7 +100,7 @@ refuses 2 "$work/a.ini:1: config cannot be set in a configuration file" \
     --config="$work/a.ini"
 refuses 4 "$work/none.ini: No such file or directory" --config "$work/none.ini"
 printf '# batch comes from here\npatience = 2\ndata = none\n' >"$work/a.ini"
-refuses 2 "--patience needs --valid: it uses the validation loss" --config "$work/a.ini"
+refuses 2 "--patience needs --valid: it counts validations" --config "$work/a.ini"
 refuses 4 "none: No such file or directory" --config "$work/a.ini" --patience 0
 
 done_testing

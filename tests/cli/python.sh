@@ -45,9 +45,11 @@ rnn_dist.predict("run", data="a.h5", out="p.h5", csv="p.csv", threads=1)
 scores = rnn_dist.read_predictions("p.h5")
 assert len(scores) == 6 and all(abs(s.sum() - 1) < 1e-5 for s in scores), scores
 with open("p.csv") as lines:
-    rows = [line.split(",") for line in lines]
+    rows = [line.rstrip("\n").split(",") for line in lines]
 assert [row[0] for row in rows[1:]] == list("abcdef"), rows
-assert np.allclose([[float(x) for x in row[2:]] for row in rows[1:]], scores)
+assert rows[0][:3] == ["sequence", "prediction", "target"], rows[0]
+assert [row[2] for row in rows[1:]] == ["no", "yes", "yes", "no", "yes", ""], rows
+assert np.allclose([[float(x) for x in row[3:]] for row in rows[1:]], scores)
 
 # values per step, as many steps as sequences; padded and not
 six = [draw.normal(size=(n, 2)) for n in (3, 0, 0, 1, 1, 1)]

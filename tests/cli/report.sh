@@ -32,11 +32,20 @@ holds "a&amp;b&lt;c" "<td>done</td>" "Validation: accuracy" "Learning rate" "Gra
     "$(printf '<td class=n>%.6g</td>' "$loss")" \
     "$(printf '<td class=n>%.6g</td>' "${best% *}")" \
     "$(printf 'accuracy %.6g' "${best#* }")" "<td>hidden</td><td class=n>5</td>"
-lacks "a&b<c" "perplexity" "class=differs"
+lacks "a&b<c" "perplexity" "class=differs" "auroc"
+# The classes of its best validation, and which of them were taken for which.
+holds "<h2>Classes: $work/a&amp;b&lt;c, update " "<th>precision</th><th>recall</th><th>f1</th></tr>" \
+    "class \\ predicted"
+awk '/rgba/ && sub(/<tr><td>[0-9]*<\/td>/, "") {
+        gsub(/<[^>]*>/, " ")
+        for (i = 1; i <= NF; i++) sum += $i
+        rows++
+    }
+    END { exit !(rows == 3 && sum == 40) }' "$page" || fault "the confusion matrix"
 # Every curve that is opened is drawn: a path for each run and quantity, but none for the load
 # of one rank, which never changes.
 lacks "Load imbalance" "class=legend"
-[ "$(grep -c '^<path class="curve' "$page")" = 7 ] || fault "curves: $(grep -c curve "$page")"
+[ "$(grep -c '^<path class="curve' "$page")" = 9 ] || fault "curves: $(grep -c curve "$page")"
 
 # Several runs, also under mpirun: what differs stands out.
 expect 0 2 report "$work/a&b<c" "$work/two" "$work/text" --out "$page"

@@ -78,17 +78,22 @@ done
 # ---- eval: what the last validation said, from the checkpoint of that time
 model=$work/run/ckpt-0000000006.h5
 expect 0 1 eval "$model" --data "$work/more.h5"
-[ "$(sed 's/ .*//' "$work/out" | tr '\n' ' ')" = "loss targets accuracy " ] ||
-    fault "eval prints $(cat "$work/out")"
+[ "$(sed '/^$/,$d; s/ .*//' "$work/out" | tr '\n' ' ')" = \
+    "loss targets accuracy balanced_accuracy macro_f1 " ] || fault "eval prints $(cat "$work/out")"
 loss=$(sed -n 's/^loss //p' "$work/out")
 last=$(grep '"event": "valid"' "$work/run/metrics.jsonl" | tail -n 1)
 awk -v a="$loss" -v b="$(echo "$last" | sed 's/.*"loss": \([^,]*\).*/\1/')" \
     'BEGIN { exit !(a == b) }' || fault "eval says $loss, the training said $last"
 expect 0 1 eval "$model" --data "$work/more.h5" --json
-grep -q "^{\"loss\": [0-9.e-]*, \"targets\": 3, \"accuracy\": [0-9.]*}\$" "$work/out" ||
-    fault "eval --json prints $(cat "$work/out")"
-expect 0 3 eval "$work/run" --data "$work/more.h5"
-[ "$(wc -l <"$work/out")" = 3 ] || fault "eval on three ranks prints $(cat "$work/out")"
+figures='"accuracy": [0-9.]*, "balanced_accuracy": [0-9.]*, "macro_f1": [0-9.]*'
+matrix='\[\(\[[0-9], [0-9], [0-9]\]\(, \)*\)\{3\}\]'
+grep -q "^{\"loss\": [0-9.e-]*, \"targets\": 3, $figures, \"classes\": .*, \
+\"confusion\": $matrix}\$" "$work/out" || fault "eval --json prints $(cat "$work/out")"
+# The record of the training has the same figures and classes.
+rest() {
+    sed 's/.*\(, "targets": \)/\1/; s/}$//'
+}
+[ "$(rest <"$work/out")" = "$(echo "$last" | rest)" ] || fault "eval says $(cat "$work/out")"
 expect 0 1 eval "$work/run" --data "$work/more.h5" --batch 1 --microbatch-tokens 2
 
 expect 3 1 eval "$model" --data "$work/steps.h5"

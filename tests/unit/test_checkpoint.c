@@ -49,7 +49,7 @@ static void fill_state(struct rnnd__train_state *s, const struct rnnd_model_spec
     int64_t *whole[] = {&s->update,         &s->applied,       &s->epoch,
                         &s->entry,          &s->entry_updates, &s->validated,
                         &s->patience_count, &s->plateau_count, &s->log_updates};
-    double *real[] = {&s->best_loss,      &s->patience_loss, &s->plateau_loss,
+    double *real[] = {&s->best_cost,      &s->patience_cost, &s->plateau_loss,
                       &s->plateau_factor, &s->log_loss,      &s->log_targets,
                       &s->log_steps,      &s->log_seconds,   &s->log_wait,
                       &s->log_straggler,  &s->last_lr,       &s->last_norm};
@@ -60,7 +60,7 @@ static void fill_state(struct rnnd__train_state *s, const struct rnnd_model_spec
         *real[i] = 0.1 * (double)(i + 1) * pow(10, (double)i * 20 - 120);
     s->update = 42;
     s->epoch = 3;
-    s->best_loss = INFINITY;
+    s->best_cost = INFINITY;
     s->last_norm = NAN;
     s->fingerprint = 0xfedcba9876543210;
     strcpy(s->launch, "3 ranks, cpu, \"2\" threads");

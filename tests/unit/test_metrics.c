@@ -9,6 +9,7 @@
 
 #include "options/options.h"
 #include "record/metrics.h"
+#include "record/result.h"
 #include "testing.h"
 
 static struct rnnd_options opt;
@@ -59,7 +60,8 @@ START_TEST(non_finite_numbers_are_null)
 {
     struct rnnd__train_record r = {
         .loss = NAN, .grad_norm = INFINITY, .lr = -INFINITY, .partial = true};
-    struct rnnd__valid_record v = {.result = {NAN, 0, "perplexity", INFINITY}};
+    struct rnnd__valid_record v = {
+        .result = {.loss = NAN, .figures = 1, .figure = {{"perplexity", INFINITY}}}};
     must(rnnd__metrics_train(metrics, &r));
     must(rnnd__metrics_valid(metrics, &v));
     must_hold(
@@ -73,7 +75,10 @@ END_TEST
 
 START_TEST(the_other_records)
 {
-    struct rnnd__valid_record v = {9, 2, {0.5, 12, "accuracy", 0.75}};
+    struct rnnd__valid_record v = {
+        9,
+        2,
+        {.loss = 0.5, .targets = 12, .figures = 1, .figure = {{"accuracy", 0.75}}}};
     must(rnnd__metrics_valid(metrics, &v));
     must(rnnd__metrics_save(metrics, 9, "ckpt-0000000009.h5"));
     must(rnnd__metrics_skip(metrics, 10, "no target"));
@@ -245,18 +250,80 @@ START_TEST(the_result_is_the_end_with_the_last_valid)
 }
 END_TEST
 
+/* Of two classes, of which one has a name. */
+static struct rnnd_class_figures row[] = {
+    {"caf\xc3\xa9", 3, 2, 2, 1, 0.75, 0.875, NAN, NAN},
+    {NULL, 1, 2, 1, 0.5, 1, 0.625, 0.5, NAN}};
+static int64_t confusion[] = {2, 1, 0, 1};
+
+START_TEST(a_table_of_classes)
+{
+    struct rnnd_class_table table = {2, row, confusion};
+    struct rnnd_metrics m = {.loss = 1, .targets = 4, .table = &table};
+    char *text;
+    must(rnnd__result_text(&m, false, &text));
+    ck_assert_str_eq(text, "loss 1\ntargets 4\n\n"
+                           "class    support  precision     recall         f1\n"
+                           "caf\xc3\xa9           3     1.0000     0.7500     0.8750\n"
+                           "1              1     0.5000     1.0000     0.6250\n\n"
+                           "confusion: a row per class, a column per predicted class, "
+                           "in this order\n"
+                           "caf\xc3\xa9        2       1\n"
+                           "1           0       1\n");
+    free(text);
+    must(rnnd__result_text(&m, true, &text));
+    ck_assert_str_eq(
+        text, "{\"loss\": 1.0, \"targets\": 4, \"classes\": ["
+              "{\"class\": \"caf\xc3\xa9\", \"support\": 3, \"predicted\": 2, "
+              "\"correct\": 2, \"precision\": 1.0, \"recall\": 0.75, \"f1\": 0.875}, "
+              "{\"class\": 1, \"support\": 1, \"predicted\": 2, \"correct\": 1, "
+              "\"precision\": 0.5, \"recall\": 1.0, \"f1\": 0.625}], "
+              "\"confusion\": [[2, 1], [0, 1]]}\n");
+    free(text);
+    table.confusion = NULL; /* answers */
+    must(rnnd__result_text(&m, false, &text));
+    ck_assert_ptr_nonnull(strstr(text, "f1      auroc  average_precision\n"));
+    ck_assert_ptr_nonnull(strstr(text, "     0.6250     0.5000          -\n"));
+    free(text);
+    must(rnnd__result_text(&m, true, &text));
+    ck_assert_ptr_nonnull(
+        strstr(text, "\"f1\": 0.625, \"auroc\": 0.5, \"average_precision\": null}]}"));
+    free(text);
+}
+END_TEST
+
+/* metrics.jsonl describes few classes one by one. */
+START_TEST(a_record_of_many_classes_has_no_table)
+{
+    struct rnnd_class_figures many[RNND_RECORD_CLASSES + 1] = {{.support = 1}};
+    struct rnnd_class_table table = {RNND_RECORD_CLASSES + 1, many, NULL};
+    struct rnnd__valid_record r = {1, 1, {.loss = 1, .targets = 1, .table = &table}};
+    must(rnnd__metrics_valid(metrics, &r));
+    table.classes--;
+    must(rnnd__metrics_valid(metrics, &r));
+    const char *text = content("metrics.jsonl"), *second = strchr(text, '\n');
+    ck_assert_ptr_nonnull(second);
+    ck_assert_ptr_eq(strstr(text, "\"classes\""), strstr(second, "\"classes\""));
+    ck_assert_ptr_nonnull(strstr(second, "\"classes\""));
+}
+END_TEST
+
 START_TEST(a_result_as_text)
 {
-    struct rnnd_metrics m = {0.1, 12, "rmse", sqrt(0.1)}, none = {NAN, 0, NULL, 0};
+    struct rnnd_metrics m = {.loss = 0.1,
+                             .targets = 12,
+                             .figures = 2,
+                             .figure = {{"rmse", sqrt(0.1)}, {"r2", NAN}}};
+    struct rnnd_metrics none = {.loss = NAN};
     char *text;
-    must(rnnd__metrics_text(&m, false, &text));
-    ck_assert_str_eq(text, "loss 0.1\ntargets 12\nrmse 0.31622776601683794\n");
+    must(rnnd__result_text(&m, false, &text));
+    ck_assert_str_eq(text, "loss 0.1\ntargets 12\nrmse 0.31622776601683794\nr2 nan\n");
     free(text);
-    must(rnnd__metrics_text(&m, true, &text));
+    must(rnnd__result_text(&m, true, &text));
     ck_assert_str_eq(text, "{\"loss\": 0.10000000000000001, \"targets\": 12, "
-                           "\"rmse\": 0.31622776601683794}\n");
+                           "\"rmse\": 0.31622776601683794, \"r2\": null}\n");
     free(text);
-    must(rnnd__metrics_text(&none, true, &text));
+    must(rnnd__result_text(&none, true, &text));
     ck_assert_str_eq(text, "{\"loss\": null, \"targets\": 0}\n");
     free(text);
 }
@@ -281,6 +348,8 @@ int main(void)
     tcase_add_test(tests, a_failing_cut_leaves_the_file);
     tcase_add_test(tests, the_result_is_the_end_with_the_last_valid);
     tcase_add_test(tests, a_result_as_text);
+    tcase_add_test(tests, a_table_of_classes);
+    tcase_add_test(tests, a_record_of_many_classes_has_no_table);
     suite_add_tcase(suite, tests);
     return run_suite(suite);
 }

@@ -95,10 +95,10 @@ START_TEST(one_row_a_sequence)
     ck_assert_int_eq(shape.rank, 2);
     check_rows(row, SEQUENCES);
     const char *csv = content("p.csv");
-    ck_assert_ptr_eq(strstr(csv, "sequence,prediction,"), csv);
+    ck_assert_ptr_eq(strstr(csv, "sequence,prediction,target,0,1,2\n"), csv);
     for (int i = 0; i < SEQUENCES; i++) { /* class 2 wins, in the order of the data */
         char want[32];
-        snprintf(want, sizeof want, "\n%d,2,0.125", i);
+        snprintf(want, sizeof want, "\n%d,2,", i);
         ck_assert_msg(strstr(csv, want) != NULL, "%s", csv);
     }
 }
@@ -170,6 +170,61 @@ START_TEST(final_states)
 }
 END_TEST
 
+/* Row `row` of p.csv, from 0, the header line included; valid until the next call. */
+static const char *csv_row(int row)
+{
+    static char line[512];
+    const char *at = content("p.csv");
+    for (; row > 0; row--)
+        at = strchr(at, '\n') + 1;
+    snprintf(line, sizeof line, "%.*s", (int)strcspn(at, "\n"), at);
+    return line;
+}
+
+static bool begins(const char *line, const char *with)
+{
+    return strncmp(line, with, strlen(with)) == 0;
+}
+
+/* The table has each target beside its prediction, empty where there is none. */
+START_TEST(targets_are_in_the_table)
+{
+    static const char *const task[] = {"classify", "tag", "regress", "multilabel"};
+    int32_t label[STEPS];
+    float value[STEPS * CLASSES];
+    open_task(task[_i]);
+    bool classes = _i < 2, steps = rnnd_task_is_stepwise(rnnd_dataset_info(data)->task);
+    int rows = steps ? STEPS : SEQUENCES;
+    opt.raw = true;
+    must(rnnd_predict(model, data, comm, &opt));
+    must(rnnd_dataset_targets(data, 0, rows, classes ? (void *)label : (void *)value));
+    const char *header = classes ? steps ? "sequence,step,prediction,target,0,1,2"
+                                         : "sequence,prediction,target,0,1,2"
+                         : steps ? "sequence,step,target0,target1,target2,output0"
+                                 : "sequence,target0,target1,target2,output0";
+    ck_assert_msg(begins(csv_row(0), header), "%s", csv_row(0));
+    for (int row = 0, sequence = 0, step = 0; row < rows; row++) {
+        char want[160];
+        int n;
+        while (steps && step >= length[sequence]) {
+            sequence++;
+            step = 0;
+        }
+        n = steps ? snprintf(want, sizeof want, "%d,%d,", sequence, step++)
+                  : snprintf(want, sizeof want, "%d,", row);
+        const float *v = value + (size_t)row * CLASSES;
+        if (classes && label[row] >= 0)
+            snprintf(want + n, sizeof want - (size_t)n, "2,%d,", label[row]);
+        else if (classes)
+            snprintf(want + n, sizeof want - (size_t)n, "2,,");
+        else if (!isnan(v[0] + v[1] + v[2]))
+            snprintf(want + n, sizeof want - (size_t)n, "%.9g,%.9g,%.9g,", (double)v[0],
+                     (double)v[1], (double)v[2]);
+        ck_assert_msg(begins(csv_row(row + 1), want), "%s: %s", want, csv_row(row + 1));
+    }
+}
+END_TEST
+
 /* If one file cannot be written, none is left. */
 START_TEST(nothing_is_left_of_a_failure)
 {
@@ -191,6 +246,7 @@ int main(void)
     tcase_add_test(tests, padded_to_one_length);
     tcase_add_test(tests, raw_scores);
     tcase_add_test(tests, final_states);
+    tcase_add_loop_test(tests, targets_are_in_the_table, 0, 4);
     tcase_add_test(tests, nothing_is_left_of_a_failure);
     suite_add_tcase(suite, tests);
     return run_suite(suite);

@@ -30,7 +30,8 @@ static void release(void)
 static const struct rnnd__progress_point point = {30,       1,     4,    600,
                                                   0.123456, 12345, 0.001};
 static const struct rnnd__progress_work unknown = {0}, known = {.steps = 1200};
-static const struct rnnd_metrics result = {0.5, 7, "accuracy", 0.25};
+static const struct rnnd_metrics result = {
+    .loss = 0.5, .targets = 7, .metric = "accuracy", .value = 0.25};
 
 /* Two updates, a validation and the ends of two epochs, reported into the file err.
    Returns whether there is a meter. */

@@ -7,6 +7,7 @@
 
 #include "../cases/data.h"
 #include "base/signals.h"
+#include "hdf/hdf.h"
 #include "options/options.h"
 #include "testing.h"
 
@@ -155,6 +156,49 @@ START_TEST(patience_ends_it)
 }
 END_TEST
 
+/* Steps that lower the loss and change no prediction: by the loss every epoch is better
+   than the one before, by the accuracy none. A resumed run counts on. */
+START_TEST(patience_follows_best_by)
+{
+    double accuracy, cost;
+    struct rnnd__hdf *file;
+    set("valid", in_folder("data.h5"));
+    set("patience", "2");
+    set("epochs", "6");
+    set("optimizer", "sgd");
+    set("lr", "1e-4");
+    ck_assert_int_eq(train(0).updates, 6 * UPDATES_AN_EPOCH);
+    ck_assert_int_eq(rename(in_folder("run"), in_folder("by_loss")), 0);
+    set("best-by", "accuracy");
+    set("max-updates", "4"); /* in the second epoch */
+    ck_assert_int_eq(train(0).updates, 4);
+    opt.resume = true;
+    set("max-updates", "0");
+    ck_assert_int_eq(train(0).updates, 3 * UPDATES_AN_EPOCH);
+    records("valid", "accuracy", &accuracy);
+    must(rnnd__hdf_open(in_folder("run/best.h5"), &file));
+    must(rnnd__hdf_read(file, "/state/best_loss", 0, 1, RNND_F64, &cost));
+    rnnd__hdf_close(file);
+    ck_assert(accuracy > 0 && cost == -accuracy);
+    /* by another measure all is open again */
+    set("best-by", "loss");
+    ck_assert_int_eq(train(0).updates, 6 * UPDATES_AN_EPOCH);
+}
+END_TEST
+
+START_TEST(best_by_what_there_is)
+{
+    set("valid", in_folder("data.h5"));
+    set("best-by", "rmse");
+    train(RNND_EUSAGE);
+    ck_assert_ptr_nonnull(strstr(rnnd_status_detail(), "loss, accuracy, "));
+    set("best-by", "auroc"); /* three classes */
+    train(RNND_EUSAGE);
+    set("best-by", "macro_f1");
+    train(0);
+}
+END_TEST
+
 /* A resumed run has the records and the loss of one that was never stopped. */
 START_TEST(resume_continues)
 {
@@ -235,6 +279,8 @@ int main(void)
     tcase_add_test(tests, old_checkpoints_go);
     tcase_add_test(tests, each_epoch_is_validated);
     tcase_add_test(tests, patience_ends_it);
+    tcase_add_test(tests, patience_follows_best_by);
+    tcase_add_test(tests, best_by_what_there_is);
     tcase_add_test(tests, resume_continues);
     tcase_add_test(tests, a_run_is_not_begun_twice);
     tcase_add_test(tests, what_may_change_on_resume);
