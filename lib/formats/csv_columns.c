@@ -200,9 +200,9 @@ static bool has_decimal_comma(const char *word)
 static bool is_date(const char *word)
 {
     int a, b, c, end = 0;
-    char first, second;
-    if (sscanf(word, "%4d%1[-/.]%2d%1[-/.]%4d", &a, &first, &b, &second, &c) == 5)
-        return first == second && (first != '.' || a > 999 || c > 999) && a >= 0 &&
+    char first[2], second[2];
+    if (sscanf(word, "%4d%1[-/.]%2d%1[-/.]%4d", &a, first, &b, second, &c) == 5)
+        return *first == *second && (*first != '.' || a > 999 || c > 999) && a >= 0 &&
                b >= 1 && c >= 1 &&
                ((b <= 12 && (a <= 31 || c <= 31)) || (a <= 12 && b <= 31));
     sscanf(word, "%*2[0-9]:%*2[0-9]%n", &end);
