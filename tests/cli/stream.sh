@@ -21,7 +21,7 @@ for cell in lstm gru; do
         --epochs 3 --lr 0.1 --task tag
     expect 0 1 predict "$work/$cell" --data "$work/steps.h5" --raw --threads 1 \
         --csv "$work/want.csv"
-    sed 1d "$work/want.csv" | cut -d, -f4- | tr , ' ' >"$work/want"
+    sed 1d "$work/want.csv" | cut -d, -f5- | tr , ' ' >"$work/want"
     model=$(last $cell)
     "$stream" "$model" <"$work/lines" >"$work/answers" 2>"$work/err" || die "exit $?"
     tr , ' ' <"$work/answers" >"$work/got"
