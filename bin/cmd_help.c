@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "bin.h"
+#include "formats/formats.h"
 
 /* Prints the lines of a synopsis, the first after "Usage:". */
 static void print_synopsis(const char *synopsis, FILE *out)
@@ -37,6 +38,17 @@ static void print_commands(FILE *out)
     fputs("\nrnn_dist help COMMAND lists the options of a command.\n", out);
 }
 
+static void print_completion(FILE *out)
+{
+    char kinds[128] = "";
+    const char *name;
+    for (int i = 0; (name = rnnd__format_name(i)); i++) {
+        size_t n = strlen(kinds);
+        snprintf(kinds + n, sizeof kinds - n, "%s%s", i ? " " : "", name);
+    }
+    rnnd__options_completion(kinds, out);
+}
+
 int cmd_help(struct rnnd_options *opt, struct rnnd_comm *comm, int argc, char **argv)
 {
     (void)comm;
@@ -44,7 +56,7 @@ int cmd_help(struct rnnd_options *opt, struct rnnd_comm *comm, int argc, char **
     if (argc > 0 && !command)
         return bin_unknown(argv[0]);
     if (opt->completion)
-        rnnd__options_completion(stdout);
+        print_completion(stdout);
     else if (command && opt->list_options)
         rnnd__options_list(command->bit, stdout);
     else if (command)

@@ -83,6 +83,11 @@ static const struct rnnd__format *const formats[] = {
 };
 enum { FORMATS = sizeof formats / sizeof formats[0] };
 
+const char *rnnd__format_name(int i)
+{
+    return i < FORMATS ? formats[i]->name : NULL;
+}
+
 int rnnd__format_find(const char *name, const struct rnnd__format **out)
 {
     const char *names[FORMATS + 1] = {NULL};

@@ -65,6 +65,8 @@ struct rnnd__format {
                 struct rnnd__contents *out);
 };
 
+/* The name of format i = 0, 1, ...; NULL past the last. */
+const char *rnnd__format_name(int i);
 /* The format of this name; EUSAGE suggests a similar name. */
 RNND_CHECKED int rnnd__format_find(const char *name, const struct rnnd__format **out);
 /* Reads all inputs, in order, into empty contents. EDATA names file, line and

@@ -115,8 +115,8 @@ void rnnd__real_text(double value, char text[32]);
 void rnnd__options_help(enum rnnd__command command, FILE *out);
 /* Prints the names of a command's options, one per line, without "no-NAME". */
 void rnnd__options_list(enum rnnd__command command, FILE *out);
-/* Prints the completion script for bash. */
-void rnnd__options_completion(FILE *out);
+/* Prints the completion script for bash. kinds: of pack, with spaces between them. */
+void rnnd__options_completion(const char *kinds, FILE *out);
 /* The name of the command with bit number `index`, such as "train"; NULL beyond the
    last. */
 const char *rnnd__command_name(int index);

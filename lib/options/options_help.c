@@ -149,7 +149,7 @@ static void complete_values(FILE *out)
     fputs("    *) return 1 ;;\n    esac\n", out);
 }
 
-void rnnd__options_completion(FILE *out)
+void rnnd__options_completion(const char *kinds, FILE *out)
 {
     fputs("# bash completion for rnn_dist, written by: rnn_dist help --completion\n\n"
           "# Completes the value of option $prev, if it takes one.\n"
@@ -175,8 +175,8 @@ void rnnd__options_completion(FILE *out)
           out);
     for (int bit = 0; rnnd__command_name(bit); bit++)
         fprintf(out, "%s%s", bit ? " " : "", rnnd__command_name(bit));
-    fputs("'\n"
-          "    local command=train\n"
+    fprintf(out, "'\n    local kinds='%s'\n", kinds);
+    fputs("    local command=train\n"
           "    case \" $commands \" in *\" ${COMP_WORDS[1]} \"*) "
           "command=${COMP_WORDS[1]} ;; esac\n",
           out);
@@ -187,6 +187,8 @@ void rnnd__options_completion(FILE *out)
           "        mapfile -t COMPREPLY < <(compgen -W \"$options\" -- \"$cur\")\n"
           "    elif [ \"$command\" = help ]; then\n"
           "        mapfile -t COMPREPLY < <(compgen -W \"$commands\" -- \"$cur\")\n"
+          "    elif [ \"$command\" = pack ] && [ \"$COMP_CWORD\" = 2 ]; then\n"
+          "        mapfile -t COMPREPLY < <(compgen -W \"$kinds\" -- \"$cur\")\n"
           "    else\n"
           "        compopt -o filenames 2>/dev/null\n"
           "        mapfile -t COMPREPLY < <(compgen -f -- \"$cur\")\n"

@@ -19,9 +19,9 @@ while [ $round -lt "${ROUNDS:-5}" ]; do
     for mb in $sizes; do
         mpirun -np 2 bin/rnn_dist bench --data "$work/data.h5" --hidden "${HIDDEN:-512}" \
             --batch 2 --optimizer sgd --max-updates 30 --threads 1 --bucket-mb "$mb" \
-            2>/dev/null | awk -v mb="$mb" '
-            /^communication_exposed_s/ { s = $2 }
-            /^updates/ { u = $2 }
+            --json 2>/dev/null | tr ',{}' '\n\n\n' | awk -v mb="$mb" '
+            $1 == "\"communication_exposed_s\":" { s = $2 }
+            $1 == "\"updates\":" { u = $2 }
             END { print mb, 1000 * s / u }' >>"$work/times"
     done
     round=$((round + 1))

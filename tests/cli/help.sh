@@ -83,6 +83,8 @@ END
     completes "sgd adam adamw" train --optimizer ""
     completes "predict" help pr
     completes "" --lr ""
+    completes "csv" pack c
+    completes "text-words text-chars" pack text
 fi
 
 # ---- results that do not arrive

@@ -842,7 +842,7 @@ static char *printed(void (*print)(enum rnnd__command, FILE *),
 static void complete(enum rnnd__command command, FILE *out)
 {
     (void)command;
-    rnnd__options_completion(out);
+    rnnd__options_completion("ts csv", out);
 }
 
 START_TEST(every_option_is_in_help_list_and_completion)
