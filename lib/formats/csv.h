@@ -41,6 +41,8 @@ RNND_CHECKED int rnnd__csv_header(struct rnnd__csv *csv);
 RNND_CHECKED int rnnd__csv_row(struct rnnd__csv *csv, bool *more);
 /* The column of this name; -1 = none, -2 = several. */
 int64_t rnnd__csv_column(const struct rnnd__csv *csv, const char *name);
+/* Fails because there is no such column; names the one that may be meant, or all. */
+RNND_CHECKED int rnnd__csv_no_column(const struct rnnd__csv *csv, const char *name);
 /* The text of a cell, without quotes; valid until the next row. */
 const char *rnnd__csv_cell(const struct rnnd__csv *csv, int64_t i);
 

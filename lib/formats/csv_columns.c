@@ -99,8 +99,7 @@ int rnnd__csv_locate(const struct rnnd__csv *csv, const char *name, int64_t *out
         return rnnd__text_fail(csv->text.path, csv->line, "two columns are named %s",
                                name);
     if (found < 0)
-        return rnnd__text_fail(csv->text.path, csv->line, "no column is named %s",
-                               name);
+        return rnnd__csv_no_column(csv, name);
     *out = found;
     return 0;
 }

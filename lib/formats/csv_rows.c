@@ -4,8 +4,12 @@
  */
 #include "formats/csv.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+
+#include "base/status.h"
+#include "options/options.h"
 
 /* The separator: that of a line "sep=;", which some programs write first, else the
    comma, semicolon or tab that is most frequent in the header, outside quotes. */
@@ -165,6 +169,28 @@ int64_t rnnd__csv_column(const struct rnnd__csv *csv, const char *name)
     if (number >= 0 && ((const int64_t *)texts->uses.at)[number] > 1)
         return -2;
     return rnnd__csv_names_find(&csv->names, name);
+}
+
+int rnnd__csv_no_column(const struct rnnd__csv *csv, const char *name)
+{
+    const struct rnnd__list *texts = &csv->names.texts.texts;
+    const char **names = NULL;
+    char all[240] = "";
+    RNND_TRY(RNND_NEW(&names, texts->count + 1, "column names"));
+    for (int64_t i = 0; i < texts->count; i++) {
+        size_t n = strlen(all);
+        names[i] = ((char *const *)texts->at)[i];
+        snprintf(all + n, sizeof all - n, "%s%s", i ? ", " : "", names[i]);
+    }
+    bool cut = strlen(all) == sizeof all - 1;
+    const char *meant = rnnd__options_nearest(name, names);
+    free(names);
+    if (meant)
+        return rnnd__text_fail(csv->text.path, csv->line,
+                               "no column is named %s; did you mean %s?", name, meant);
+    return rnnd__text_fail(csv->text.path, csv->line,
+                           "no column is named %s; the columns are %s%s", name, all,
+                           cut ? "..." : "");
 }
 
 /* ---- column names */

@@ -55,7 +55,7 @@ const char *rnnd__options_nearest(const char *word, const char *const *words)
         int distance = edit_distance(word, *words);
         if (length >= 3 && strncmp(word, *words, length) == 0)
             distance = 1; /* an abbreviation */
-        int allowed = length <= 3 ? 1 : length <= 6 ? 2 : 3;
+        int allowed = length <= 1 ? 0 : length <= 3 ? 1 : length <= 6 ? 2 : 3;
         if (distance <= allowed && distance < least) {
             least = distance;
             nearest = *words;

@@ -356,7 +356,8 @@ START_TEST(csv_faults)
     refuses("csv", RNND_EDATA, HEAD, "a: no numeric column is left for the features");
     refuses("csv", RNND_EDATA, HEAD "1,2,3,\n", "column c: no cell has a value");
     set("features", "x,q");
-    refuses("csv", RNND_EDATA, HEAD "1,2,3,a\n", "a:1: no column is named q");
+    refuses("csv", RNND_EDATA, HEAD "1,2,3,a\n",
+            "a:1: no column is named q; the columns are id, x, y, c");
     set("features", "x");
     refuses("csv", RNND_EDATA, HEAD, "a: contains no sequences");
     refuses("csv", RNND_EDATA, "id,x,x,c\n1,2,3,a\n", "a:1: two columns are named x");
