@@ -14,6 +14,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/output.h"
+
 /* ---- one caller at a time, no error printing */
 
 static pthread_mutex_t library = PTHREAD_MUTEX_INITIALIZER;
@@ -168,17 +170,11 @@ static int open_readable(const char *path, int *fd, off_t *size)
 
 bool rnnd__hdf_mentions(const char *path, const char *text)
 {
-    enum { PART = 1 << 20 };
-    OWNED char *part = malloc(PART);
     int fd;
     off_t size;
-    bool found = false;
-    if (part && open_readable(path, &fd, &size) == 0)
-        for (int last = 0; last < 2 && !found; last++) {
-            ssize_t n = pread(fd, part, PART, last && size > PART ? size - PART : 0);
-            found = n > 0 && memmem(part, (size_t)n, text, strlen(text));
-        }
-    if (part && fd >= 0)
+    bool found =
+        open_readable(path, &fd, &size) == 0 && rnnd__output_mentions(fd, size, text);
+    if (fd >= 0)
         close(fd);
     return found;
 }
@@ -244,10 +240,7 @@ void rnnd__hdf_close(struct rnnd__hdf *file)
         GUARD;
         H5Fclose(file->id);
     }
-    if (file->temp)
-        unlink(file->temp);
-    free(file->temp);
-    free(file->target);
+    rnnd__output_drop(file->output);
     free(file->path);
     free(file);
 }

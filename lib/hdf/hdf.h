@@ -118,7 +118,16 @@ RNND_CHECKED int rnnd__hdf_check_format(struct rnnd__hdf *file, const char *form
 
 /* ---- writing: EFILE on failure */
 
-/* Starts a file that is to become path, under the temporary name PATH.tmp-PID. */
+/* How an HDF5 file begins. */
+#define RNND_HDF_START "\211HDF\r\n\032\n"
+
+struct rnnd__kind;
+
+/* Starts a file that is to become path, under the temporary name PATH.tmp-PID. kind:
+   what it may replace, as in rnnd__output_open(). */
+RNND_CHECKED int rnnd__hdf_create_as(const char *path, const struct rnnd__kind *kind,
+                                     struct rnnd__hdf **out);
+/* The same, whatever it replaces: in folders that belong to the program. */
 RNND_CHECKED int rnnd__hdf_create(const char *path, struct rnnd__hdf **out);
 /* Flushes, appends the checksum, syncs, renames to path, syncs the folder. Frees the
    handle in any case. Fails also where an earlier write to the file failed. */

@@ -22,10 +22,8 @@ struct rnnd__hdf {
     char *path;
     /* bytes of the file that is read; 0 when writing */
     int64_t size;
-    /* final name, with links followed; NULL when reading */
-    char *target;
-    /* name until commit; NULL when reading */
-    char *temp;
+    /* NULL when reading */
+    struct rnnd__output *output;
     /* the file that was opened ends with a checksum */
     bool has_checksum;
     /* a write failed: commit must fail too */

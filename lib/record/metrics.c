@@ -213,7 +213,7 @@ static int rewrite(const char *run_dir, FILE *from, const char *path,
                    const struct known *known)
 {
     struct rnnd__file to;
-    RNND_TRY(rnnd__file_create(path, &to));
+    RNND_TRY(rnnd__file_create(path, NULL, &to));
     int status = copy_lines(from, to.stream, path, known);
     if (status < 0) {
         rnnd__file_drop(&to);

@@ -10,7 +10,6 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/file.h"
 #include "base/log.h"
 #include "base/signals.h"
 #include "base/status.h"
@@ -18,6 +17,7 @@
 #include "checkpoint/checkpoint.h"
 #include "data/dataset_names.h"
 #include "options/options.h"
+#include "record/trace.h"
 #include "train/trainer.h"
 
 /* ---- options */
@@ -345,7 +345,7 @@ static int check_trace(const struct rnnd_options *opt, bool exists)
                           "--trace %s: the run uses that file itself; choose "
                           "another",
                           opt->trace);
-    return rnnd__file_check(opt->trace);
+    return rnnd__trace_check(opt->trace);
 }
 
 /* Rank 0: opens the run directory, config.ini, metrics and curves. What can fail comes
