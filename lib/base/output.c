@@ -2,8 +2,9 @@
  * output.c - new files: what they may replace, their temporary names, and what becomes
  * of those where a process ends early.
  *
- * The temporary file is made with O_EXCL, so that a link planted under its name is never
- * followed. All that are under way are listed, for the end of the process by a signal.
+ * The temporary file is made with O_EXCL, so that a link planted under its name is
+ * never followed. All that are under way are listed, for the end of the process by a
+ * signal.
  */
 #include "base/output.h"
 
@@ -199,8 +200,8 @@ bool rnnd__output_is_leftover(const char *name, size_t *stem)
            (pid == (long)getpid() || (kill((pid_t)pid, 0) != 0 && errno == ESRCH));
 }
 
-/* Removes what an earlier process left of the same file. stem: its name, as in temporary
-   names. */
+/* Removes what an earlier process left of the same file. stem: its name, as in
+   temporary names. */
 static void sweep(const char *folder, const char *stem)
 {
     DIR *d = opendir(folder);

@@ -13,8 +13,9 @@ void rnnd__signals_block(void);
 /* For a command that polls. Call it before opening the back end; calling it again is
    harmless. */
 void rnnd__signals_install(void);
-/* For a command that does not: on a signal that is not ignored, calls `first` in a thread
-   of its own, and then lets the signal end the process. EDEVICE without a thread. */
+/* For a command that does not: on a signal that is not ignored, calls `first` in a
+   thread of its own, and then lets the signal end the process. EDEVICE without a
+   thread. */
 RNND_CHECKED int rnnd__signals_end(void (*first)(void));
 /* The last signal received, 0 = none. */
 int rnnd__signals_received(void);

@@ -1,6 +1,6 @@
 /*
- * test_output.c - what a new file replaces, and its temporary file: by links that someone
- * planted, under long names, after a killed process, at the end of this one.
+ * test_output.c - what a new file replaces, and its temporary file: by links that
+ * someone planted, under long names, after a killed process, at the end of this one.
  */
 #include <fcntl.h>
 #include <limits.h>
