@@ -96,6 +96,7 @@ program_tests = \
 	tests/accuracy/shakespeare.sh \
 	tests/cases/checkpoint.sh \
 	tests/cases/damage.sh \
+	tests/cases/ends.sh \
 	tests/cases/failure.sh \
 	tests/cases/gradient.sh \
 	tests/cases/labels.sh \

@@ -24,11 +24,21 @@ int rnnd__file_fail(const char *verb, const char *path)
 
 int rnnd__file_append(int fd, const char *path, const void *data, size_t size)
 {
-    ssize_t written = write(fd, data, size);
-    if (written == (ssize_t)size)
+    struct stat info;
+    size_t done = 0;
+    errno = 0;
+    while (done < size) {
+        ssize_t n = write(fd, (const char *)data + done, size - done);
+        if (n <= 0 && errno != EINTR)
+            break;
+        done += n > 0 ? (size_t)n : 0;
+    }
+    if (done == size)
         return 0;
-    if (written >= 0)
-        errno = ENOSPC; /* the only cause of a short write to a file */
+    int cause = errno ? errno : ENOSPC;
+    if (done && fstat(fd, &info) == 0 && S_ISREG(info.st_mode))
+        (void)!ftruncate(fd, info.st_size - (off_t)done);
+    errno = cause;
     return rnnd__file_fail("write", path);
 }
 

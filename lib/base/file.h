@@ -22,7 +22,8 @@ RNND_CHECKED int rnnd__file_open(const char *path, FILE **stream);
 RNND_CHECKED int rnnd__file_read(const char *path, char **text, size_t *size);
 /* EFILE: "cannot VERB PATH: " and the text of errno. */
 int rnnd__file_fail(const char *verb, const char *path);
-/* Writes all of it with one write(), so that a reader never sees half a record. */
+/* Appends all of it, with one write() where the file system can, so that a reader never
+   sees half a record; on failure, nothing of it. */
 RNND_CHECKED int rnnd__file_append(int fd, const char *path, const void *data,
                                    size_t size);
 /* Makes the new name of a file in a folder durable. A file system that cannot sync

@@ -74,6 +74,20 @@ static int list(const char *run_dir, struct found *found)
     return status;
 }
 
+int rnnd__checkpoint_any(const char *run_dir, bool *out)
+{
+    struct found found;
+    struct stat info;
+    char *best;
+    RNND_TRY(rnnd__run_dir_file(run_dir, "best.h5", &best));
+    bool has_best = lstat(best, &info) == 0;
+    free(best);
+    int status = list(run_dir, &found);
+    *out = has_best || found.count > 0;
+    free(found.update);
+    return status;
+}
+
 int rnnd__checkpoint_path(const char *run_dir, int64_t update, char **path)
 {
     char name[32];
