@@ -330,7 +330,8 @@ static int kind_of_open(struct rnnd__hdf *file, enum kind *out)
     return status;
 }
 
-/* The kind of a path; that of a damaged file is guessed from its bytes. */
+/* The kind of a path; that of a damaged file is guessed from its bytes. EDATA where it
+   is no file of this program, EFILE where it cannot be opened. */
 static int kind_of(const char *path, enum kind *out)
 {
     struct stat info;
@@ -340,10 +341,11 @@ static int kind_of(const char *path, enum kind *out)
         return 0;
     }
     int status = rnnd__hdf_open(path, &file);
-    if (status == 0)
+    bool opened = status == 0;
+    if (opened)
         status = kind_of_open(file, out);
     rnnd__hdf_close(file);
-    if (status != RNND_EFILE)
+    if (status != RNND_EFILE && (opened || status != RNND_EDATA))
         return status;
     if (rnnd__hdf_mentions(path, "rnn_dist-checkpoint"))
         *out = CHECKPOINT;

@@ -163,7 +163,7 @@ static int open_readable(const char *path, int *fd, off_t *size)
     if (!S_ISREG(info.st_mode))
         return rnnd__fail(RNND_EFILE, "%s: not a regular file", path);
     if (info.st_size == 0)
-        return rnnd__fail(RNND_EFILE, "%s: is empty, not an HDF5 file", path);
+        return rnnd__fail(RNND_EDATA, "%s: is empty, not an HDF5 file", path);
     *size = info.st_size;
     return 0;
 }
@@ -188,7 +188,7 @@ static int open_file(struct rnnd__hdf *file)
         return rnnd__hdf_fail(file, "cannot be opened");
     htri_t is_hdf5 = access < 0 ? -1 : H5Fis_hdf5(file->path);
     if (is_hdf5 == 0)
-        return rnnd__fail(RNND_EFILE, "%s: not an HDF5 file", file->path);
+        return rnnd__fail(RNND_EDATA, "%s: not an HDF5 file", file->path);
     if (is_hdf5 > 0)
         file->id = H5Fopen(file->path, H5F_ACC_RDONLY, access);
     return file->id < 0 ? rnnd__hdf_fail(file, "cannot be opened") : 0;

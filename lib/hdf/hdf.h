@@ -49,8 +49,8 @@ size_t rnnd__hdf_size_of(enum rnnd__hdf_type type);
    is too damaged to be opened. False if the file cannot be read. */
 bool rnnd__hdf_mentions(const char *path, const char *text);
 
-/* EFILE: missing, unreadable, a folder, not HDF5, truncated, damaged. *out is freed by
-   rnnd__hdf_close. */
+/* EFILE: missing, unreadable, a folder, truncated, damaged; EDATA: not HDF5. *out is
+   freed by rnnd__hdf_close. */
 RNND_CHECKED int rnnd__hdf_open(const char *path, struct rnnd__hdf **out);
 /* The same for a file that was written here: EFILE also where it has no checksum over
    the whole file. */
