@@ -19,6 +19,8 @@ librnn_dist_a_SOURCES = \
 	lib/base/names.h \
 	lib/base/output.c \
 	lib/base/output.h \
+	lib/base/plain.c \
+	lib/base/plain.h \
 	lib/base/random.h \
 	lib/base/signals.c \
 	lib/base/signals.h \

@@ -16,6 +16,7 @@
 #include <sys/stat.h>
 
 #include "base/log.h"
+#include "base/plain.h"
 #include "base/status.h"
 #include "base/task.h"
 #include "checkpoint/checkpoint.h"
@@ -364,7 +365,7 @@ static void print_value(FILE *out, const json_t *value)
     json_t *member;
     size_t i;
     if (json_is_string(value)) {
-        fputs(json_string_value(value), out);
+        rnnd__plain_put(out, json_string_value(value));
     } else if (json_is_array(value)) {
         fputs("[", out);
         json_array_foreach(value, i, member)
@@ -390,8 +391,22 @@ static void print_value(FILE *out, const json_t *value)
     }
 }
 
-/* One fact per line; lists of objects and strings of several lines follow below their
-   name, indented. */
+/* Each line indented. */
+static void print_lines(FILE *out, const char *text)
+{
+    while (*text) {
+        size_t n = strcspn(text, "\n");
+        char *line = strndup(text, n);
+        fputs("  ", out);
+        rnnd__plain_put(out, line ? line : "?");
+        fputs("\n", out);
+        free(line);
+        text += n + (text[n] == '\n');
+    }
+}
+
+/* One fact per line; lists of objects and the options, which are lines themselves,
+   follow below their name, indented. Nothing else can begin a line. */
 static void print_facts(FILE *out, json_t *facts)
 {
     const char *key;
@@ -400,7 +415,8 @@ static void print_facts(FILE *out, json_t *facts)
     json_object_foreach(facts, key, value)
     {
         bool rows = json_is_array(value) && json_is_object(json_array_get(value, 0));
-        const char *text = json_string_value(value);
+        bool lines = strcmp(key, "config") == 0;
+        const char *text = lines ? json_string_value(value) : NULL;
         if (rows) {
             fprintf(out, "%s\n", key);
             json_array_foreach(value, i, member)
@@ -411,10 +427,7 @@ static void print_facts(FILE *out, json_t *facts)
             }
         } else if (text && strchr(text, '\n')) {
             fprintf(out, "%s\n", key);
-            for (size_t n; *text; text += n + (text[n] == '\n')) {
-                n = strcspn(text, "\n");
-                fprintf(out, "  %.*s\n", (int)n, text);
-            }
+            print_lines(out, text);
         } else {
             fprintf(out, "%-16s ", key);
             print_value(out, value);

@@ -124,14 +124,25 @@ static const struct rnnd__kind csv_kind = {
      "sequence,step,output0", "sequence,target0", "sequence,step,target0"},
     NULL};
 
-/* Writes a text field, quoted as in RFC 4180. */
+/* Spreadsheets take such a cell as a formula, which may run commands. */
+static bool is_formula(const char *text)
+{
+    char *end;
+    if (!*text || !strchr("=+-@\t\r\n", *text))
+        return false;
+    (void)strtod(text, &end);
+    return *end || end == text; /* -1 is a number, -1+A1 is not */
+}
+
+/* Writes a text field, quoted as in RFC 4180; a formula becomes text by a "'". */
 static void put_text(FILE *f, const char *text)
 {
+    const char *guard = is_formula(text) ? "'" : "";
     if (!strpbrk(text, ",\"\r\n")) {
-        fputs(text, f);
+        fprintf(f, "%s%s", guard, text);
         return;
     }
-    fputc('"', f);
+    fprintf(f, "\"%s", guard);
     for (; *text; text++) {
         if (*text == '"')
             fputc('"', f);

@@ -36,8 +36,8 @@ static int broadcast_text(struct rnnd_comm *comm, char **text)
 }
 
 /* Rank 0: best.h5, used if no other checkpoint is intact; NULL if there is none, as
-   where a run was killed before it saved. If there are some and none is intact, starting
-   from the beginning would lose the run silently: EFILE. */
+   where a run was killed before it saved. If there are some and none is intact,
+   starting from the beginning would lose the run silently: EFILE. */
 static int find_best(const char *run_dir, char **checkpoint)
 {
     char *best;
