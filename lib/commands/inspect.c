@@ -113,6 +113,7 @@ static int describe_data(json_t *facts, const struct rnnd_dataset *data)
     if (info->vocab)
         put(facts, "vocab", json_boolean(rnnd_dataset_token(data, 0)));
     put(facts, "fingerprint", json_string(print));
+    put(facts, "whole_file_checksum", json_boolean(info->has_checksum));
     return 0;
 }
 

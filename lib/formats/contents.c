@@ -333,6 +333,7 @@ static int write_head(struct rnnd__hdf *file, const struct rnnd__contents *c)
 {
     RNND_TRY(rnnd__hdf_set_string(file, "format", data_format));
     RNND_TRY(rnnd__hdf_set_int(file, "version", 1));
+    RNND_TRY(rnnd__hdf_set_int(file, "checksum", 1)); /* that commit() appends one */
     RNND_TRY(rnnd__hdf_set_string(file, "task", rnnd_task_name(c->task)));
     if (c->vocab)
         RNND_TRY(rnnd__hdf_set_int(file, "vocab_size", c->vocab));
