@@ -30,15 +30,25 @@ struct findings {
     char cause[1024];
 };
 
+/* Facts that were lost because memory was lacking: the description is then none. */
+static int lost;
+
 static void put(json_t *object, const char *key, json_t *value)
 {
-    json_object_set_new(object, key, value);
+    lost += json_object_set_new(object, key, value) != 0;
+}
+
+static void add(json_t *array, json_t *value)
+{
+    lost += json_array_append_new(array, value) != 0;
 }
 
 /* Strings in files may not be valid UTF-8, which JSON requires. */
 static json_t *text_fact(const char *text)
 {
+    errno = 0;
     json_t *value = json_string(text);
+    lost += !value && errno == ENOMEM;
     return value ? value : json_string("(not UTF-8)");
 }
 
@@ -84,7 +94,7 @@ static void add_names(json_t *facts, const char *key, const struct rnnd_dataset 
 {
     json_t *names = json_array();
     for (int64_t k = 0; name_of(data, k); k++)
-        json_array_append_new(names, text_fact(name_of(data, k)));
+        add(names, text_fact(name_of(data, k)));
     if (json_array_size(names))
         put(facts, key, json_incref(names));
     json_decref(names);
@@ -152,15 +162,14 @@ static int add_model_array(void *context, const char *object)
     int64_t values = 1;
     int status = rnnd__hdf_shape(a->file, object, &shape);
     for (int d = 0; status == 0 && d < shape.rank; d++) {
-        json_array_append_new(dims, json_integer(shape.dim[d]));
+        add(dims, json_integer(shape.dim[d]));
         values *= shape.dim[d];
     }
     const char *name = object + strlen("/model/");
     if (strncmp(name, "input.", 6) != 0 &&
         !(a->tied && strcmp(name, "head.weight") == 0))
         a->parameters += values;
-    json_array_append_new(a->list,
-                          json_pack("{s:s, s:o}", "name", name, "shape", dims));
+    add(a->list, json_pack("{s:s, s:o}", "name", name, "shape", dims));
     return status;
 }
 
@@ -170,7 +179,7 @@ static int look_for_checksum(void *context, const char *object)
     bool has;
     RNND_TRY(rnnd__hdf_has_checksum(a->file, object, &has));
     if (!has)
-        json_array_append_new(a->bare, text_fact(object));
+        add(a->bare, text_fact(object));
     return 0;
 }
 
@@ -216,9 +225,10 @@ static int check_checkpoint(const char *path, json_t *facts, bool whole)
 
 static int inspect_checkpoint(const char *path, struct findings *f)
 {
-    if (check_checkpoint(path, f->facts, true) < 0)
+    int status = check_checkpoint(path, f->facts, true);
+    if (status < 0 && status != RNND_EDEVICE)
         condemn(f, RNND_EFILE);
-    return 0;
+    return status == RNND_EDEVICE ? status : 0;
 }
 
 /* ---- run directories */
@@ -237,7 +247,9 @@ static json_t *inspect_member(const char *folder, const char *name, bool *intact
     json_t *facts = json_pack("{s:s}", "file", name);
     *intact = false;
     if (rnnd__run_dir_file(folder, name, &path) == 0) {
-        *intact = check_checkpoint(path, facts, false) == 0;
+        int status = check_checkpoint(path, facts, false);
+        *intact = status == 0;
+        lost += status == RNND_EDEVICE;
         free(path);
     }
     put(facts, "intact", json_boolean(*intact));
@@ -258,8 +270,7 @@ static int inspect_checkpoints(const char *folder, struct findings *f, int64_t *
     json_t *list = json_array();
     for (int i = 0; i < n; i++) {
         bool intact;
-        json_array_append_new(list,
-                              inspect_member(folder, entry[i]->d_name, &intact, f));
+        add(list, inspect_member(folder, entry[i]->d_name, &intact, f));
         *valid += intact;
         free(entry[i]);
     }
@@ -387,6 +398,7 @@ static void print_value(FILE *out, const json_t *value)
         fputs(json_is_true(value) ? "yes" : "no", out);
     } else {
         char *number = json_dumps(value, JSON_ENCODE_ANY | JSON_REAL_PRECISION(6));
+        lost += !number;
         fputs(number ? number : "?", out);
         free(number);
     }
@@ -398,6 +410,7 @@ static void print_lines(FILE *out, const char *text)
     while (*text) {
         size_t n = strcspn(text, "\n");
         char *line = strndup(text, n);
+        lost += !line;
         fputs("  ", out);
         rnnd__plain_put(out, line ? line : "?");
         fputs("\n", out);
@@ -444,13 +457,13 @@ static int to_text(json_t *facts, bool json, char **text)
     FILE *out = open_memstream(&all, &size);
     if (out) {
         if (json)
-            json_dumpf(facts, out, JSON_REAL_PRECISION(9));
+            lost += json_dumpf(facts, out, JSON_REAL_PRECISION(9)) != 0;
         else
             print_facts(out, facts);
         if (json)
             fputs("\n", out);
     }
-    if (!out || fclose(out) != 0) {
+    if (!out || fclose(out) != 0 || lost) {
         free(all);
         return rnnd__fail_memory(1, "the description");
     }
@@ -464,6 +477,7 @@ int rnnd__inspect(const char *path, bool json, char **text, int *verdict)
     static int (*const inspect[])(const char *, struct findings *) = {
         inspect_data, inspect_checkpoint, inspect_run};
     enum kind kind = DATA;
+    lost = 0;
     RNND_TRY(kind_of(path, &kind));
     struct findings f = {.facts =
                              json_pack("{s:s, s:b}", "kind", names[kind], "intact", 1)};

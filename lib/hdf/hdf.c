@@ -31,6 +31,7 @@ struct rnnd__hdf_guard rnnd__hdf_enter(void)
     if (!started)
         H5dont_atexit();
     started = true;
+    errno = 0; /* see rnnd__hdf_lacks_memory() */
     H5Eget_auto2(H5E_DEFAULT, &guard.print, &guard.data);
     H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
     return guard;
@@ -64,21 +65,29 @@ struct reason {
     enum rnnd_status status;
 };
 
+/* The library reports lack of memory in many words, or not at all, or as an object that
+   is not there; but malloc() leaves its mark. */
+bool rnnd__hdf_lacks_memory(struct rnnd__hdf *file)
+{
+    file->starved = file->starved || errno == ENOMEM;
+    return file->starved;
+}
+
 static herr_t take_innermost(unsigned n, const H5E_error2_t *error, void *context)
 {
     struct reason *why = context;
     if (n == 0 && error->desc)
         snprintf(why->text, REASON, "%s", error->desc);
-    if (n == 0 && error->maj_num == H5E_RESOURCE && error->min_num == H5E_NOSPACE)
-        why->status = RNND_EDEVICE;
     return n == 0;
 }
 
 /* The library's message, on one line; where it quotes the system, only the quote. */
-static struct reason library_reason(void)
+static struct reason library_reason(struct rnnd__hdf *file)
 {
     struct reason why = {"HDF5 gives no reason", RNND_EFILE};
     char *text = why.text;
+    if (rnnd__hdf_lacks_memory(file))
+        return (struct reason){"out of memory", RNND_EDEVICE};
     H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, take_innermost, &why);
     for (char *c = text; *c; c++)
         if ((unsigned char)*c < ' ')
@@ -92,24 +101,24 @@ static struct reason library_reason(void)
     return why;
 }
 
-int rnnd__hdf_fail(const struct rnnd__hdf *file, const char *problem)
+int rnnd__hdf_fail(struct rnnd__hdf *file, const char *problem)
 {
-    struct reason why = library_reason();
+    struct reason why = library_reason(file);
     return rnnd__fail(why.status, "%s: %s: %s", file->path, problem, why.text);
 }
 
-int rnnd__hdf_fail_object(const struct rnnd__hdf *file, const char *object,
+int rnnd__hdf_fail_object(struct rnnd__hdf *file, const char *object,
                           const char *problem)
 {
-    struct reason why = library_reason();
+    struct reason why = library_reason(file);
     return rnnd__fail(why.status, "%s: %s%s: %s: %s", file->path, AT(object), problem,
                       why.text);
 }
 
-int rnnd__hdf_fail_attribute(const struct rnnd__hdf *file, const char *name,
+int rnnd__hdf_fail_attribute(struct rnnd__hdf *file, const char *name,
                              const char *problem)
 {
-    struct reason why = library_reason();
+    struct reason why = library_reason(file);
     return rnnd__fail(why.status, "%s: attribute %s: %s: %s", file->path, name, problem,
                       why.text);
 }
@@ -337,10 +346,10 @@ static int lacking_filter(hid_t array, char *name, size_t size)
     return 0;
 }
 
-int rnnd__hdf_fail_values(const struct rnnd__hdf *file, const char *object, hid_t array)
+int rnnd__hdf_fail_values(struct rnnd__hdf *file, const char *object, hid_t array)
 {
     char name[64] = "";
-    struct reason why = library_reason();
+    struct reason why = library_reason(file);
     int filter = lacking_filter(array, name, sizeof name);
     if (filter)
         return FAIL_OBJECT(
