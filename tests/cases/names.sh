@@ -145,8 +145,11 @@ for command in pack inspect; do
 done
 printed 'a\nintact           no' 're\x1b[31md' 'c1\x9b'
 train odd 1 --data "$work/odd.h5" --hidden 3 --epochs 1
+expect 0 1 eval "$work/odd" --data "$work/odd.h5"
+printed 'a\nintact           no  ' 're\x1b[31md' 'c1\x9b'
+! LC_ALL=C grep -q "[$esc$(printf '\302')]" "$work/out" || fault "eval prints ESC or CSI"
 expect 0 1 predict "$work/odd" --data "$work/odd.h5" --csv "$work/odd-out.csv"
-grep -q "^sequence,prediction,+5,-1,'-1+A1,'=1+2,'@x,\"a\$" "$work/odd-out.csv" ||
+grep -q "^sequence,prediction,target,+5,-1,'-1+A1,'=1+2,'@x,\"a\$" "$work/odd-out.csv" ||
     fault "the header is $(head -n 2 "$work/odd-out.csv")"
 grep -q "^'=s," "$work/odd-out.csv" || fault "=s is not guarded"
 done_testing
