@@ -70,10 +70,10 @@ esac
 said "warning: cannot write $work/stopped/metrics.jsonl"
 
 # Once it has resumed, each has all records.
-updates=$(basename "$(last part)" .h5)
-other=$(basename "$(last stopped)" .h5)
-[ "${updates#ckpt-}" -gt "${other#ckpt-}" ] || updates=$other
-updates=$(expr "${updates#ckpt-}" + 20)
+updates=$(last part | sed 's/.*ckpt-0*\([0-9]*\)\.h5/\1/')
+other=$(last stopped | sed 's/.*ckpt-0*\([0-9]*\)\.h5/\1/')
+[ "$updates" -gt "$other" ] || updates=$other
+updates=$((updates + 20))
 # shellcheck disable=SC2086
 train whole 1 $options --max-updates "$updates"
 for run in part stopped; do
