@@ -46,8 +46,6 @@ void bin_print_help(const struct bin_command *command, FILE *out);
 
 /* Fails if an output is an existing input file, under any name; NULL = no file. */
 RNND_CHECKED int bin_refuse_same(const char *output, const char *input);
-/* Fails if two outputs have the same name; NULL = no file. */
-RNND_CHECKED int bin_refuse_twice(const char *output, const char *other);
 
 /* Opens the CPU with one thread, for this process alone. */
 RNND_CHECKED int bin_open_cpu(struct rnnd_backend **out);

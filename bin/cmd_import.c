@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "base/plain.h"
 #include "base/status.h"
 #include "base/task.h"
 #include "bin.h"
@@ -66,7 +67,8 @@ static void print_model(const char *path, const struct rnnd_model *model)
     char cell[32], pool[32];
     rnnd__options_word("cell", (int)s->cell, cell);
     rnnd__options_word("pool", (int)s->pool, pool);
-    printf("%s: task %s, %s, ", path, rnnd_task_name(s->task), cell);
+    rnnd__plain_put(stdout, path);
+    printf(": task %s, %s, ", rnnd_task_name(s->task), cell);
     if (s->vocab)
         printf("vocabulary %lld, embedding %lld", (long long)s->vocab,
                (long long)s->embed);

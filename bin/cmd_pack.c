@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "base/plain.h"
 #include "base/status.h"
 #include "bin.h"
 #include "formats/formats.h"
@@ -32,7 +33,8 @@ static int check_output(const char *output, const struct rnnd_options *opt,
     for (int i = 0; i < count; i++)
         RNND_TRY(bin_refuse_same(output, inputs[i]));
     RNND_TRY(bin_refuse_same(output, opt->classes_from));
-    return bin_refuse_same(output, opt->vocab_from);
+    RNND_TRY(bin_refuse_same(output, opt->vocab_from));
+    return rnnd__contents_check(output);
 }
 
 /* "d.h5" becomes "d-valid.h5"; malloc'ed. */
@@ -105,7 +107,7 @@ static const char *class_text(const struct rnnd__contents *c, int64_t i)
 
 static int print_classes(const struct rnnd__contents *c)
 {
-    enum { SHOWN = 30 };
+    enum { SHOWN = 30, NAME = 24 };
     int64_t *count, unused = 0, ignored = 0;
     const int32_t *label = c->labels.at;
     if (!c->classes)
@@ -120,9 +122,11 @@ static int print_classes(const struct rnnd__contents *c)
     printf("%lld classes\n", (long long)c->classes);
     for (int64_t i = 0; i < c->classes; i++) {
         unused += count[i] == 0;
-        if (i < SHOWN)
-            printf("  %4lld %-24s %8lld\n", (long long)i, class_text(c, i),
-                   (long long)count[i]);
+        if (i >= SHOWN)
+            continue;
+        printf("  %4lld ", (long long)i);
+        int width = rnnd__plain_put(stdout, class_text(c, i));
+        printf("%*s %8lld\n", width < NAME ? NAME - width : 0, "", (long long)count[i]);
     }
     if (c->classes > SHOWN)
         printf("  and %lld more\n", (long long)(c->classes - SHOWN));
@@ -159,8 +163,10 @@ static void print_features(const struct rnnd__contents *c)
     enum { SHOWN = 12 };
     char *const *name = c->feature.at;
     int64_t n = c->feature.count;
-    for (int64_t i = 0; i < n && i < SHOWN; i++)
-        printf("%s%s", i ? ", " : "features: ", name[i]);
+    for (int64_t i = 0; i < n && i < SHOWN; i++) {
+        fputs(i ? ", " : "features: ", stdout);
+        rnnd__plain_put(stdout, name[i]);
+    }
     if (n > SHOWN)
         printf(" and %lld more", (long long)(n - SHOWN));
     if (n)
@@ -169,7 +175,8 @@ static void print_features(const struct rnnd__contents *c)
 
 static int print_summary(const char *path, const struct rnnd__contents *c)
 {
-    printf("%s: %lld sequences, %lld %s", path, (long long)rnnd__contents_sequences(c),
+    rnnd__plain_put(stdout, path);
+    printf(": %lld sequences, %lld %s", (long long)rnnd__contents_sequences(c),
            (long long)rnnd__contents_steps(c), c->vocab ? "tokens" : "steps");
     if (c->vocab)
         printf(", vocabulary %lld", (long long)c->vocab);

@@ -1,7 +1,7 @@
 /*
- * outputs.c - a command must not overwrite its inputs.
+ * outputs.c - a command must not overwrite its inputs, even where their kind is that of
+ * its output (base/output.h guards all other files).
  */
-#include <string.h>
 #include <sys/stat.h>
 
 #include "base/status.h"
@@ -17,12 +17,4 @@ int bin_refuse_same(const char *output, const char *input)
     return rnnd__fail(RNND_EUSAGE,
                       "%s is an input and would be overwritten; choose another output",
                       input);
-}
-
-int bin_refuse_twice(const char *output, const char *other)
-{
-    if (!output || !other || strcmp(output, other) != 0)
-        return 0;
-    return rnnd__fail(RNND_EUSAGE, "%s would be written twice; choose another output",
-                      output);
 }

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/output.h"
 #include "base/signals.h"
 #include "base/status.h"
 #include "bin.h"
@@ -244,13 +245,19 @@ done:
     return status;
 }
 
+/* Whether the command looks for signals itself, and ends in order. */
+static bool polls(const struct bin_command *command)
+{
+    return command->bit & (RNND_CMD_TRAIN | RNND_CMD_VERIFY);
+}
+
 static int run_in_world(const struct bin_command *command, struct rnnd_options *opt,
                         int argc, char **argv)
 {
     struct rnnd_comm *comm;
     bool mpi;
     int rank = launched_rank(&mpi);
-    if (command->bit == RNND_CMD_TRAIN) /* opening may wait long for other ranks */
+    if (polls(command)) /* opening may wait long for other ranks */
         rnnd__signals_install();
     int status = rnnd_comm_open(opt->comm_timeout, &comm);
     if (status < 0) {
@@ -290,6 +297,7 @@ int main(int argc, char **argv)
     struct rnnd_options opt;
     int operands;
     bool mpi, asks = false;
+    rnnd__signals_block();
     guard_streams();
     signal(SIGXFSZ, SIG_IGN); /* a file above the limit is one that cannot be written */
     int status = rnnd_options_init(&opt);
@@ -299,6 +307,8 @@ int main(int argc, char **argv)
         status = rnnd__options_parse(&opt, command->bit, argc, argv, &operands);
     if (status == 0 && !(asks = opt.help || opt.version))
         status = check_usage(command, &opt, operands, argv);
+    if (status == 0 && !polls(command)) /* what is not finished disappears */
+        status = rnnd__signals_end(rnnd__output_abandon);
     int rank = launched_rank(&mpi);
     if (status < 0 && rank == 0)
         rnnd__log_error("%s", rnnd_status_detail());

@@ -17,6 +17,10 @@ librnn_dist_a_SOURCES = \
 	lib/base/log.h \
 	lib/base/names.c \
 	lib/base/names.h \
+	lib/base/output.c \
+	lib/base/output.h \
+	lib/base/plain.c \
+	lib/base/plain.h \
 	lib/base/random.h \
 	lib/base/signals.c \
 	lib/base/signals.h \

@@ -47,6 +47,8 @@ struct rnnd_dataset_info {
     /* hash of contents and shape; of the names of features, tokens and classes that are
        in the file */
     uint64_t fingerprint, names_fingerprint;
+    /* the file ends with a checksum over all of it, which was verified */
+    bool has_checksum;
 };
 
 /* Opens a data file and checks all of it. EFILE: it cannot be opened; EDATA: objects,

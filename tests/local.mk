@@ -22,6 +22,7 @@ unit_tests = \
 	tests/unit/test_metrics \
 	tests/unit/test_optim \
 	tests/unit/test_options \
+	tests/unit/test_output \
 	tests/unit/test_plan \
 	tests/unit/test_predict \
 	tests/unit/test_progress \
@@ -60,6 +61,7 @@ tests_unit_test_export_SOURCES = \
 	tests/unit/testing.h
 tests_unit_test_figures_SOURCES = tests/unit/test_figures.c tests/unit/testing.h
 tests_unit_test_tensorboard_SOURCES = tests/unit/test_tensorboard.c tests/unit/testing.h
+tests_unit_test_output_SOURCES = tests/unit/test_output.c tests/unit/testing.h
 tests_unit_test_dataset_SOURCES = tests/unit/test_dataset.c tests/unit/testing.h
 tests_kernels_test_kernels_SOURCES = \
 	tests/kernels/kernels_ref.c \
@@ -94,6 +96,7 @@ program_tests = \
 	tests/accuracy/shakespeare.sh \
 	tests/cases/checkpoint.sh \
 	tests/cases/damage.sh \
+	tests/cases/ends.sh \
 	tests/cases/failure.sh \
 	tests/cases/gradient.sh \
 	tests/cases/labels.sh \
@@ -101,6 +104,7 @@ program_tests = \
 	tests/cases/lanes.sh \
 	tests/cases/memory.sh \
 	tests/cases/order.sh \
+	tests/cases/outputs.sh \
 	tests/cases/packing.sh \
 	tests/cases/progress.sh \
 	tests/cases/resume.sh \

@@ -1,11 +1,10 @@
 /*
- * file.c - reading whole files, atomic writing of text files, and file errors.
+ * file.c - reading whole files, writing text files, and file errors.
  */
 #include "base/file.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -18,46 +17,6 @@ static int fail_system(const char *path, int cause)
     return rnnd__fail(RNND_EFILE, "%s: %s", path, strerror(cause));
 }
 
-/* The target of the symbolic link `at`, relative to the directory of the link; NULL if
-   `at` is not a link. */
-static int read_link(const char *at, char **out)
-{
-    char text[PATH_MAX], *next;
-    ssize_t n = readlink(at, text, sizeof text - 1);
-    *out = NULL;
-    if (n < 0)
-        return 0;
-    text[n] = 0;
-    const char *slash = text[0] == '/' ? NULL : strrchr(at, '/');
-    int folder = slash ? (int)(slash + 1 - at) : 0;
-    if (asprintf(&next, "%.*s%s", folder, at, text) < 0)
-        return rnnd__fail_memory((size_t)n, "a file name");
-    *out = next;
-    return 0;
-}
-
-/* Follows a dangling link to the file it names, as a shell's redirection does. Renaming
-   to the link's own name would replace the link. */
-static int follow(const char *path, char **out)
-{
-    enum { MOST = 40 }; /* the kernel's limit */
-    char *at = strdup(path), *next;
-    if (!at)
-        return rnnd__fail_memory(strlen(path), "a file name");
-    for (int hop = 0; hop < MOST; hop++) {
-        int status = read_link(at, &next);
-        if (status == 0 && !next) {
-            *out = at;
-            return 0;
-        }
-        free(at);
-        RNND_TRY(status);
-        at = next;
-    }
-    free(at);
-    return fail_system(path, ELOOP);
-}
-
 int rnnd__file_fail(const char *verb, const char *path)
 {
     return rnnd__fail(RNND_EFILE, "cannot %s %s: %s", verb, path, strerror(errno));
@@ -65,11 +24,21 @@ int rnnd__file_fail(const char *verb, const char *path)
 
 int rnnd__file_append(int fd, const char *path, const void *data, size_t size)
 {
-    ssize_t written = write(fd, data, size);
-    if (written == (ssize_t)size)
+    struct stat info;
+    size_t done = 0;
+    errno = 0;
+    while (done < size) {
+        ssize_t n = write(fd, (const char *)data + done, size - done);
+        if (n <= 0 && errno != EINTR)
+            break;
+        done += n > 0 ? (size_t)n : 0;
+    }
+    if (done == size)
         return 0;
-    if (written >= 0)
-        errno = ENOSPC; /* the only cause of a short write to a file */
+    int cause = errno ? errno : ENOSPC;
+    if (done && fstat(fd, &info) == 0 && S_ISREG(info.st_mode))
+        (void)!ftruncate(fd, info.st_size - (off_t)done);
+    errno = cause;
     return rnnd__file_fail("write", path);
 }
 
@@ -131,56 +100,39 @@ int rnnd__file_read(const char *path, char **text, size_t *size)
     return 0;
 }
 
-int rnnd__file_target(const char *path, char **out)
-{
-    struct stat info;
-    bool there = stat(path, &info) == 0;
-    if (there && !S_ISREG(info.st_mode)) {
-        *out = NULL;
-        return 0;
-    }
-    char *target = there ? realpath(path, NULL) : NULL;
-    if (!target)
-        RNND_TRY(follow(path, &target));
-    *out = target;
-    return 0;
-}
-
 static void forget(struct rnnd__file *f)
 {
-    free(f->path);
-    free(f->target);
-    free(f->temp);
+    rnnd__output_drop(f->output);
     memset(f, 0, sizeof *f);
 }
 
-int rnnd__file_create(const char *path, struct rnnd__file *out)
+/* A stream of its own descriptor: the output keeps the other. */
+static FILE *stream_of(const struct rnnd__output *output)
 {
-    struct rnnd__file f = {.path = strdup(path)};
-    int status = f.path ? rnnd__file_target(path, &f.target)
-                        : rnnd__fail_memory(strlen(path), "a file name");
-    if (status == 0 && f.target &&
-        asprintf(&f.temp, "%s.tmp-%ld", f.target, (long)getpid()) < 0) {
-        f.temp = NULL;
-        status = rnnd__fail_memory(strlen(path), "a file name");
-    }
-    if (status == 0 && !(f.stream = fopen(f.temp ? f.temp : path, "we")))
-        status = fail_system(path, errno);
-    if (status < 0)
-        forget(&f);
-    else
-        *out = f;
-    return status;
+    if (!output->target)
+        return fopen(output->path, "we");
+    int fd = fcntl(output->fd, F_DUPFD_CLOEXEC, 0);
+    FILE *stream = fd < 0 ? NULL : fdopen(fd, "w");
+    int cause = errno;
+    if (!stream && fd >= 0)
+        close(fd);
+    errno = cause;
+    return stream;
 }
 
-/* Flushes, and syncs unless the file is a device or pipe. Returns 0 or an errno. */
-static int flush_to_disk(struct rnnd__file *f)
+int rnnd__file_create(const char *path, const struct rnnd__kind *kind,
+                      struct rnnd__file *out)
 {
-    errno = 0;
-    bool failed = fflush(f->stream) != 0 || ferror(f->stream);
-    if (failed) /* if an earlier write failed, its errno may be lost */
-        return errno ? errno : EIO;
-    return f->temp && fsync(fileno(f->stream)) != 0 ? errno : 0;
+    struct rnnd__file f = {.stream = NULL};
+    RNND_TRY(rnnd__output_open(path, kind, &f.output));
+    f.stream = stream_of(f.output);
+    if (!f.stream) {
+        int status = fail_system(path, errno);
+        forget(&f);
+        return status;
+    }
+    *out = f;
+    return 0;
 }
 
 int rnnd__file_sync_folder(const char *folder)
@@ -194,44 +146,31 @@ int rnnd__file_sync_folder(const char *folder)
     return status;
 }
 
+/* Returns 0 or an errno. */
+static int flush(FILE *stream)
+{
+    errno = 0;
+    bool failed = fflush(stream) != 0 || ferror(stream);
+    return !failed ? 0 : errno ? errno : EIO; /* of an earlier write, it may be lost */
+}
+
 int rnnd__file_commit(struct rnnd__file *f)
 {
-    int cause = flush_to_disk(f);
+    int cause = flush(f->stream);
     if (fclose(f->stream) != 0 && !cause)
         cause = errno;
-    f->stream = NULL;
-    if (!cause && f->temp && rename(f->temp, f->target) != 0)
-        cause = errno;
-    int status = cause ? fail_system(f->path, cause) : 0;
-    if (cause && f->temp)
-        unlink(f->temp);
+    int status = cause ? fail_system(f->output->path, cause) : 0;
+    if (!cause) {
+        status = rnnd__output_commit(f->output);
+        f->output = NULL;
+    }
     forget(f);
     return status;
 }
 
 void rnnd__file_drop(struct rnnd__file *f)
 {
-    if (f->stream) {
+    if (f->stream)
         fclose(f->stream);
-        if (f->temp)
-            unlink(f->temp);
-    }
     forget(f);
-}
-
-int rnnd__file_check(const char *path)
-{
-    struct rnnd__file f;
-    char *target;
-    RNND_TRY(rnnd__file_target(path, &target));
-    if (!target) { /* do not open it: a pipe may have no reader yet */
-        struct stat info;
-        if (stat(path, &info) == 0 && S_ISDIR(info.st_mode))
-            return fail_system(path, EISDIR);
-        return access(path, W_OK) == 0 ? 0 : fail_system(path, errno);
-    }
-    free(target);
-    RNND_TRY(rnnd__file_create(path, &f));
-    rnnd__file_drop(&f);
-    return 0;
 }

@@ -1,26 +1,19 @@
 /*
  * file.h - reading whole files, atomic writing of text files, and file errors.
  *
- * A file is written under a temporary name and renamed once all of it is on disk. A
- * device or pipe is written to directly: a new file must not replace it.
+ * A file is written under a temporary name and renamed once all of it is on disk
+ * (output.h). A device or pipe is written to directly: a new file must not replace it.
  */
 #ifndef RNND_FILE_H
 #define RNND_FILE_H
 
-#include "rnn_dist.h"
+#include "base/output.h"
 
 struct rnnd__file {
     FILE *stream;
-    /* as given, for messages; owned, as are the next two */
-    char *path;
-    /* NULL if the stream writes in place */
-    char *target, *temp;
+    struct rnnd__output *output;
 };
 
-/* The file that a new file called path would replace: path with links resolved,
-   including dangling ones; malloc'ed, owned by the caller. NULL if path is a device, a
-   pipe or a directory. */
-RNND_CHECKED int rnnd__file_target(const char *path, char **out);
 /* Opens a file for reading; *stream is NULL if it does not exist. EFILE if it is not a
    regular file: reading a pipe may block forever. */
 RNND_CHECKED int rnnd__file_open(const char *path, FILE **stream);
@@ -29,21 +22,20 @@ RNND_CHECKED int rnnd__file_open(const char *path, FILE **stream);
 RNND_CHECKED int rnnd__file_read(const char *path, char **text, size_t *size);
 /* EFILE: "cannot VERB PATH: " and the text of errno. */
 int rnnd__file_fail(const char *verb, const char *path);
-/* Writes all of it with one write(), so that a reader never sees half a record. */
+/* Appends all of it, with one write() where the file system can, so that a reader never
+   sees half a record; on failure, nothing of it. */
 RNND_CHECKED int rnnd__file_append(int fd, const char *path, const void *data,
                                    size_t size);
 /* Makes the new name of a file in a folder durable. A file system that cannot sync
    folders is no failure. */
 RNND_CHECKED int rnnd__file_sync_folder(const char *folder);
-/* Creates a text file next to path, under a temporary name. */
-RNND_CHECKED int rnnd__file_create(const char *path, struct rnnd__file *out);
+/* Creates a text file; kind: what it may replace, as in rnnd__output_open(). */
+RNND_CHECKED int rnnd__file_create(const char *path, const struct rnnd__kind *kind,
+                                   struct rnnd__file *out);
 /* Flushes, syncs, renames to path and closes; EFILE also if an earlier write failed.
    Closes in any case. */
 RNND_CHECKED int rnnd__file_commit(struct rnnd__file *file);
 /* Closes and removes a file that was created but not committed; accepts all zeros. */
 void rnnd__file_drop(struct rnnd__file *file);
-/* Checks, long before the file is written, whether rnnd__file_create() would succeed;
-   leaves nothing behind. */
-RNND_CHECKED int rnnd__file_check(const char *path);
 
 #endif

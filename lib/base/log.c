@@ -6,6 +6,8 @@
 #include <stdarg.h>
 #include <string.h>
 
+#include "base/plain.h"
+
 static int own_rank, world = 1;
 static bool mute;
 static void (*clear_line)(void);
@@ -31,8 +33,8 @@ void rnnd__log_mute(bool muted)
 static void mask_controls(char *text)
 {
     for (; *text; text++)
-        if ((unsigned char)*text < ' ' || *text == 0x7f)
-            *text = '?';
+        for (int bytes = rnnd__plain_control(text); bytes > 0; bytes--)
+            text[bytes - 1] = '?';
 }
 
 static void print(const char *kind, const char *format, va_list args)

@@ -10,6 +10,7 @@
  */
 #include "base/signals.h"
 
+#include <pthread.h>
 #include <signal.h>
 #include <string.h>
 #include <time.h>
@@ -34,14 +35,26 @@ static void fill(sigset_t *set)
         sigaddset(set, SIGHUP);
 }
 
+static bool is_ignored(int signal)
+{
+    struct sigaction action;
+    return sigaction(signal, NULL, &action) == 0 && action.sa_handler == SIG_IGN;
+}
+
+void rnnd__signals_block(void)
+{
+    sigset_t set;
+    hangup_ignored = is_ignored(SIGHUP);
+    fill(&set);
+    pthread_sigmask(SIG_BLOCK, &set, NULL);
+}
+
 void rnnd__signals_install(void)
 {
     sigset_t set;
     struct sigaction action;
-    hangup_ignored =
-        sigaction(SIGHUP, NULL, &action) == 0 && action.sa_handler == SIG_IGN;
+    rnnd__signals_block();
     fill(&set);
-    pthread_sigmask(SIG_BLOCK, &set, NULL);
     memset(&action, 0, sizeof action);
     action.sa_handler = mark;
     action.sa_flags = SA_RESTART;
@@ -61,6 +74,41 @@ int rnnd__signals_received(void)
         requested = signal;
     return requested;
 }
+
+/* ---- the end of a command that does not poll */
+
+static sigset_t fatal;
+static void (*before_end)(void);
+
+static void *stand_by(void *unused)
+{
+    int signal_number;
+    (void)unused;
+    if (sigwait(&fatal, &signal_number) != 0)
+        return NULL;
+    before_end();
+    signal(signal_number, SIG_DFL);
+    pthread_sigmask(SIG_UNBLOCK, &fatal, NULL);
+    raise(signal_number);
+    return NULL;
+}
+
+int rnnd__signals_end(void (*first)(void))
+{
+    pthread_t thread;
+    fill(&fatal);
+    for (int number = 1; number < NSIG; number++)
+        if (sigismember(&fatal, number) == 1 && is_ignored(number))
+            sigdelset(&fatal, number);
+    before_end = first;
+    int cause = pthread_create(&thread, NULL, stand_by, NULL);
+    if (cause)
+        return rnnd__fail(RNND_EDEVICE, "cannot start a thread: %s", strerror(cause));
+    pthread_detach(thread);
+    return 0;
+}
+
+/* ---- polling */
 
 int rnnd__signals_check(const char *path)
 {

@@ -7,10 +7,16 @@
 
 #include "base/status.h"
 
-/* Blocks these signals in this thread and in threads that it creates later; they stay
-   pending until polled. Call it before opening the back end; calling it again is
+/* Blocks these signals in this thread and in threads that it creates later: they stay
+   pending until one of the next two. To be called before anything else. */
+void rnnd__signals_block(void);
+/* For a command that polls. Call it before opening the back end; calling it again is
    harmless. */
 void rnnd__signals_install(void);
+/* For a command that does not: on a signal that is not ignored, calls `first` in a
+   thread of its own, and then lets the signal end the process. EDEVICE without a
+   thread. */
+RNND_CHECKED int rnnd__signals_end(void (*first)(void));
 /* The last signal received, 0 = none. */
 int rnnd__signals_received(void);
 /* STOPPED if one was received, while `path` is being read. */

@@ -18,6 +18,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "base/output.h"
 #include "base/status.h"
 #include "base/task.h"
 #include "checkpoint/statedict.h"
@@ -239,12 +240,16 @@ static int save_all(struct rnnd__hdf *f, struct rnnd_model *model,
     return rnnd__checkpoint_save_state(f, state);
 }
 
+static const struct rnnd__kind kind = {
+    "a checkpoint", {RNND_HDF_START}, checkpoint_format};
+
+/* With a state, the file is one of a run directory, and may be damaged. */
 int rnnd__checkpoint_save(const char *path, struct rnnd_model *model,
                           struct rnnd_optim *optim, const struct rnnd_options *opt,
                           const struct rnnd__train_state *state)
 {
     struct rnnd__hdf *f;
-    RNND_TRY(rnnd__hdf_create(path, &f));
+    RNND_TRY(rnnd__hdf_create_as(path, state ? NULL : &kind, &f));
     int status = save_all(f, model, optim, opt, state);
     if (status < 0) {
         rnnd__hdf_close(f);

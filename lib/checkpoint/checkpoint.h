@@ -41,6 +41,9 @@ RNND_CHECKED int rnnd__checkpoint_init(const char *path, struct rnnd_model *mode
    are skipped with a warning; one that cannot be opened is EFILE. *path is malloc'ed
    and freed by the caller. */
 RNND_CHECKED int rnnd__checkpoint_newest(const char *run_dir, char **path);
+/* Whether a run directory has checkpoints, intact or not; EFILE where it cannot be
+   read. */
+RNND_CHECKED int rnnd__checkpoint_any(const char *run_dir, bool *out);
 /* The newest intact checkpoints of a run directory, at most so many, the newest first:
    path [most] receives *count paths, malloc'ed and freed by the caller. */
 RNND_CHECKED int rnnd__checkpoint_last(const char *run_dir, int64_t most, char **path,

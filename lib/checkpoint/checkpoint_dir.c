@@ -7,13 +7,13 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/output.h"
 #include "base/status.h"
 #include "checkpoint/run_dir.h"
 #include "checkpoint/statedict.h"
@@ -71,6 +71,20 @@ static int list(const char *run_dir, struct found *found)
     closedir(d);
     if (found->count)
         qsort(found->update, found->count, sizeof *found->update, falling);
+    return status;
+}
+
+int rnnd__checkpoint_any(const char *run_dir, bool *out)
+{
+    struct found found;
+    struct stat info;
+    char *best;
+    RNND_TRY(rnnd__run_dir_file(run_dir, "best.h5", &best));
+    bool has_best = lstat(best, &info) == 0;
+    free(best);
+    int status = list(run_dir, &found);
+    *out = has_best || found.count > 0;
+    free(found.update);
     return status;
 }
 
@@ -188,23 +202,16 @@ int rnnd_checkpoint_find(const char *model_path, char **path)
 
 /* ---- removing old ones */
 
-/* A checkpoint that was being written when its process ended: PATH.tmp-PID. */
+/* A checkpoint that was being written when its process ended. */
 static bool is_leftover(const char *name)
 {
-    const char *mark = strstr(name, ".h5.tmp-");
+    char target[64];
+    size_t stem;
     int64_t update;
-    char target[64], *end;
-    if (!mark || (size_t)(mark - name) + sizeof ".h5" > sizeof target)
+    if (!rnnd__output_is_leftover(name, &stem) || stem >= sizeof target)
         return false;
-    snprintf(target, sizeof target, "%.*s.h5", (int)(mark - name), name);
-    if (strcmp(target, "best.h5") != 0 && !rnnd__checkpoint_name(target, &update))
-        return false;
-    const char *digits = mark + strlen(".h5.tmp-");
-    long pid = strtol(digits, &end, 10);
-    if (end == digits || *end || pid <= 0)
-        return false;
-    /* Another live process may still be writing. */
-    return pid == (long)getpid() || (kill((pid_t)pid, 0) != 0 && errno == ESRCH);
+    snprintf(target, sizeof target, "%.*s", (int)stem, name);
+    return strcmp(target, "best.h5") == 0 || rnnd__checkpoint_name(target, &update);
 }
 
 static int remove_file(char *path)

@@ -82,8 +82,25 @@ static int save_numbers(struct rnnd__hdf *file, const struct rnnd__train_state *
     const double seconds = 0;
     RNND_TRY(
         rnnd__hdf_write(file, "/state/seconds", RNND_F64, 1, &one, true, &seconds));
-    const char *launch = state->launch;
-    return rnnd__hdf_write_strings(file, "/state/launch", &launch, 1);
+    const char *launch = state->launch, *records = state->records;
+    RNND_TRY(rnnd__hdf_write_strings(file, "/state/launch", &launch, 1));
+    return records ? rnnd__hdf_write_strings(file, "/state/records", &records, 1) : 0;
+}
+
+/* What could not be written to metrics.jsonl; most files have none. */
+static int load_records(struct rnnd__hdf *file, struct rnnd__train_state *state)
+{
+    char **text = NULL;
+    int64_t count;
+    if (!rnnd__hdf_has(file, "/state/records"))
+        return 0;
+    RNND_TRY(rnnd__hdf_read_strings(file, "/state/records", &text, &count));
+    char *copy = count ? strdup(text[0]) : NULL;
+    free(text);
+    if (count && !copy)
+        return rnnd__fail_memory(0, "records");
+    state->records = copy;
+    return 0;
 }
 
 static int load_numbers(struct rnnd__hdf *file, struct rnnd__train_state *state)
@@ -101,7 +118,7 @@ static int load_numbers(struct rnnd__hdf *file, struct rnnd__train_state *state)
     RNND_TRY(rnnd__hdf_read_strings(file, "/state/launch", &launch, &count));
     snprintf(state->launch, sizeof state->launch, "%s", count ? launch[0] : "");
     free(launch);
-    return 0;
+    return load_records(file, state);
 }
 
 /* ---- carried states */
@@ -174,9 +191,11 @@ int rnnd__checkpoint_load_state(struct rnnd__hdf *file, int64_t width,
         status = load_carry(file, width, &read.carry);
     if (status < 0) {
         rnnd__carry_clear(&read.carry);
+        free(read.records);
         return status;
     }
     rnnd__carry_clear(&state->carry);
+    free(state->records);
     *state = read;
     return 0;
 }

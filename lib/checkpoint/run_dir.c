@@ -178,7 +178,7 @@ int rnnd__run_dir_write(const char *path, const char *name, const char *text)
     struct rnnd__file file;
     char *full;
     RNND_TRY(rnnd__run_dir_file(path, name, &full));
-    int status = rnnd__file_create(full, &file);
+    int status = rnnd__file_create(full, NULL, &file);
     free(full);
     RNND_TRY(status);
     fputs(text, file.stream);

@@ -92,13 +92,16 @@ static int write_file(FILE *f, struct rnnd_model *model, const char *header,
     return write_tensors(f, model, path);
 }
 
+static const struct rnnd__kind kind = {
+    "a safetensors file of rnn_dist", {NULL}, RNND_KEY_TASK};
+
 int rnnd__safetensors_write(const char *path, struct rnnd_model *model,
                             const struct rnnd_options *opt)
 {
     char *header;
     struct rnnd__file file = {.stream = NULL};
     RNND_TRY(make_header(model, opt, &header));
-    int status = rnnd__file_create(path, &file);
+    int status = rnnd__file_create(path, &kind, &file);
     if (status == 0)
         status = write_file(file.stream, model, header, path);
     if (status == 0)

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/output.h"
 #include "base/status.h"
 #include "checkpoint/statedict.h"
 #include "hdf/hdf.h"
@@ -90,11 +91,14 @@ done:
     return status;
 }
 
+static const struct rnnd__kind kind = {
+    "an HDF5 export of rnn_dist", {RNND_HDF_START}, RNND_KEY_TASK};
+
 int rnnd__statedict_hdf_write(const char *path, struct rnnd_model *model,
                               const struct rnnd_options *opt)
 {
     struct rnnd__hdf *f;
-    RNND_TRY(rnnd__hdf_create(path, &f));
+    RNND_TRY(rnnd__hdf_create_as(path, &kind, &f));
     int status = rnnd__statedict_describe(model, opt, put_text, f);
     if (status == 0)
         status = write_arrays(f, model);

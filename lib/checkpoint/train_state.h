@@ -62,6 +62,8 @@ struct rnnd__train_state {
     uint64_t fingerprint, valid_fingerprint;
     /* number of ranks and back end of the last start, as text */
     char launch[512];
+    /* records that could not be written yet, one a line; NULL = none; owned */
+    char *records;
     /* owned; empty unless an entry is in progress */
     struct rnnd__carry carry;
 };

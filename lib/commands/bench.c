@@ -10,7 +10,6 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
-#include "base/file.h"
 #include "base/status.h"
 #include "base/timeline.h"
 #include "commands/bench_probe.h"
@@ -194,7 +193,7 @@ int rnnd__bench(const struct rnnd_options *opt, struct rnnd_comm *comm,
         .at = {.plateau_factor = 1}, .opt = opt, .comm = comm, .out = &result};
     bool traces =
         opt->trace && rnnd_comm_rank(comm) == 0; /* fail now, not at the end */
-    int status = rnnd_comm_agree(comm, traces ? rnnd__file_check(opt->trace) : 0);
+    int status = rnnd_comm_agree(comm, traces ? rnnd__trace_check(opt->trace) : 0);
     if (status == 0)
         status = rnnd_comm_agree(comm, rnnd__setup_data(&b.setup, opt, comm, NULL));
     if (status == 0)

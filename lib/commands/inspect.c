@@ -16,6 +16,7 @@
 #include <sys/stat.h>
 
 #include "base/log.h"
+#include "base/plain.h"
 #include "base/status.h"
 #include "base/task.h"
 #include "checkpoint/checkpoint.h"
@@ -29,15 +30,25 @@ struct findings {
     char cause[1024];
 };
 
+/* Facts that were lost because memory was lacking: the description is then none. */
+static int lost;
+
 static void put(json_t *object, const char *key, json_t *value)
 {
-    json_object_set_new(object, key, value);
+    lost += json_object_set_new(object, key, value) != 0;
+}
+
+static void add(json_t *array, json_t *value)
+{
+    lost += json_array_append_new(array, value) != 0;
 }
 
 /* Strings in files may not be valid UTF-8, which JSON requires. */
 static json_t *text_fact(const char *text)
 {
+    errno = 0;
     json_t *value = json_string(text);
+    lost += !value && errno == ENOMEM;
     return value ? value : json_string("(not UTF-8)");
 }
 
@@ -83,7 +94,7 @@ static void add_names(json_t *facts, const char *key, const struct rnnd_dataset 
 {
     json_t *names = json_array();
     for (int64_t k = 0; name_of(data, k); k++)
-        json_array_append_new(names, text_fact(name_of(data, k)));
+        add(names, text_fact(name_of(data, k)));
     if (json_array_size(names))
         put(facts, key, json_incref(names));
     json_decref(names);
@@ -112,6 +123,7 @@ static int describe_data(json_t *facts, const struct rnnd_dataset *data)
     if (info->vocab)
         put(facts, "vocab", json_boolean(rnnd_dataset_token(data, 0)));
     put(facts, "fingerprint", json_string(print));
+    put(facts, "whole_file_checksum", json_boolean(info->has_checksum));
     return 0;
 }
 
@@ -150,15 +162,14 @@ static int add_model_array(void *context, const char *object)
     int64_t values = 1;
     int status = rnnd__hdf_shape(a->file, object, &shape);
     for (int d = 0; status == 0 && d < shape.rank; d++) {
-        json_array_append_new(dims, json_integer(shape.dim[d]));
+        add(dims, json_integer(shape.dim[d]));
         values *= shape.dim[d];
     }
     const char *name = object + strlen("/model/");
     if (strncmp(name, "input.", 6) != 0 &&
         !(a->tied && strcmp(name, "head.weight") == 0))
         a->parameters += values;
-    json_array_append_new(a->list,
-                          json_pack("{s:s, s:o}", "name", name, "shape", dims));
+    add(a->list, json_pack("{s:s, s:o}", "name", name, "shape", dims));
     return status;
 }
 
@@ -168,7 +179,7 @@ static int look_for_checksum(void *context, const char *object)
     bool has;
     RNND_TRY(rnnd__hdf_has_checksum(a->file, object, &has));
     if (!has)
-        json_array_append_new(a->bare, text_fact(object));
+        add(a->bare, text_fact(object));
     return 0;
 }
 
@@ -214,9 +225,10 @@ static int check_checkpoint(const char *path, json_t *facts, bool whole)
 
 static int inspect_checkpoint(const char *path, struct findings *f)
 {
-    if (check_checkpoint(path, f->facts, true) < 0)
+    int status = check_checkpoint(path, f->facts, true);
+    if (status < 0 && status != RNND_EDEVICE)
         condemn(f, RNND_EFILE);
-    return 0;
+    return status == RNND_EDEVICE ? status : 0;
 }
 
 /* ---- run directories */
@@ -235,7 +247,9 @@ static json_t *inspect_member(const char *folder, const char *name, bool *intact
     json_t *facts = json_pack("{s:s}", "file", name);
     *intact = false;
     if (rnnd__run_dir_file(folder, name, &path) == 0) {
-        *intact = check_checkpoint(path, facts, false) == 0;
+        int status = check_checkpoint(path, facts, false);
+        *intact = status == 0;
+        lost += status == RNND_EDEVICE;
         free(path);
     }
     put(facts, "intact", json_boolean(*intact));
@@ -256,8 +270,7 @@ static int inspect_checkpoints(const char *folder, struct findings *f, int64_t *
     json_t *list = json_array();
     for (int i = 0; i < n; i++) {
         bool intact;
-        json_array_append_new(list,
-                              inspect_member(folder, entry[i]->d_name, &intact, f));
+        add(list, inspect_member(folder, entry[i]->d_name, &intact, f));
         *valid += intact;
         free(entry[i]);
     }
@@ -330,7 +343,8 @@ static int kind_of_open(struct rnnd__hdf *file, enum kind *out)
     return status;
 }
 
-/* The kind of a path; that of a damaged file is guessed from its bytes. */
+/* The kind of a path; that of a damaged file is guessed from its bytes. EDATA where it
+   is no file of this program, EFILE where it cannot be opened. */
 static int kind_of(const char *path, enum kind *out)
 {
     struct stat info;
@@ -340,10 +354,11 @@ static int kind_of(const char *path, enum kind *out)
         return 0;
     }
     int status = rnnd__hdf_open(path, &file);
-    if (status == 0)
+    bool opened = status == 0;
+    if (opened)
         status = kind_of_open(file, out);
     rnnd__hdf_close(file);
-    if (status != RNND_EFILE)
+    if (status != RNND_EFILE && (opened || status != RNND_EDATA))
         return status;
     if (rnnd__hdf_mentions(path, "rnn_dist-checkpoint"))
         *out = CHECKPOINT;
@@ -362,7 +377,7 @@ static void print_value(FILE *out, const json_t *value)
     json_t *member;
     size_t i;
     if (json_is_string(value)) {
-        fputs(json_string_value(value), out);
+        rnnd__plain_put(out, json_string_value(value));
     } else if (json_is_array(value)) {
         fputs("[", out);
         json_array_foreach(value, i, member)
@@ -383,13 +398,29 @@ static void print_value(FILE *out, const json_t *value)
         fputs(json_is_true(value) ? "yes" : "no", out);
     } else {
         char *number = json_dumps(value, JSON_ENCODE_ANY | JSON_REAL_PRECISION(6));
+        lost += !number;
         fputs(number ? number : "?", out);
         free(number);
     }
 }
 
-/* One fact per line; lists of objects and strings of several lines follow below their
-   name, indented. */
+/* Each line indented. */
+static void print_lines(FILE *out, const char *text)
+{
+    while (*text) {
+        size_t n = strcspn(text, "\n");
+        char *line = strndup(text, n);
+        lost += !line;
+        fputs("  ", out);
+        rnnd__plain_put(out, line ? line : "?");
+        fputs("\n", out);
+        free(line);
+        text += n + (text[n] == '\n');
+    }
+}
+
+/* One fact per line; lists of objects and the options, which are lines themselves,
+   follow below their name, indented. Nothing else can begin a line. */
 static void print_facts(FILE *out, json_t *facts)
 {
     const char *key;
@@ -398,7 +429,8 @@ static void print_facts(FILE *out, json_t *facts)
     json_object_foreach(facts, key, value)
     {
         bool rows = json_is_array(value) && json_is_object(json_array_get(value, 0));
-        const char *text = json_string_value(value);
+        bool lines = strcmp(key, "config") == 0;
+        const char *text = lines ? json_string_value(value) : NULL;
         if (rows) {
             fprintf(out, "%s\n", key);
             json_array_foreach(value, i, member)
@@ -409,10 +441,7 @@ static void print_facts(FILE *out, json_t *facts)
             }
         } else if (text && strchr(text, '\n')) {
             fprintf(out, "%s\n", key);
-            for (size_t n; *text; text += n + (text[n] == '\n')) {
-                n = strcspn(text, "\n");
-                fprintf(out, "  %.*s\n", (int)n, text);
-            }
+            print_lines(out, text);
         } else {
             fprintf(out, "%-16s ", key);
             print_value(out, value);
@@ -428,13 +457,13 @@ static int to_text(json_t *facts, bool json, char **text)
     FILE *out = open_memstream(&all, &size);
     if (out) {
         if (json)
-            json_dumpf(facts, out, JSON_REAL_PRECISION(9));
+            lost += json_dumpf(facts, out, JSON_REAL_PRECISION(9)) != 0;
         else
             print_facts(out, facts);
         if (json)
             fputs("\n", out);
     }
-    if (!out || fclose(out) != 0) {
+    if (!out || fclose(out) != 0 || lost) {
         free(all);
         return rnnd__fail_memory(1, "the description");
     }
@@ -448,6 +477,7 @@ int rnnd__inspect(const char *path, bool json, char **text, int *verdict)
     static int (*const inspect[])(const char *, struct findings *) = {
         inspect_data, inspect_checkpoint, inspect_run};
     enum kind kind = DATA;
+    lost = 0;
     RNND_TRY(kind_of(path, &kind));
     struct findings f = {.facts =
                              json_pack("{s:s, s:b}", "kind", names[kind], "intact", 1)};

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "base/plain.h"
 #include "base/random.h"
 #include "base/status.h"
 
@@ -76,10 +77,12 @@ static void put_token(struct sampler *s, int32_t token)
 {
     const char *text = rnnd_model_class(s->model, token);
     bool ends_line = strcmp(text, s->words ? "<eos>" : "\n") == 0;
-    if (s->words && !ends_line)
-        fprintf(s->out, "%s%s", s->line_begins ? "" : " ", text);
-    else
+    if (s->words && !ends_line && !s->line_begins)
+        fputc(' ', s->out);
+    if (ends_line || strcmp(text, "\t") == 0)
         fputs(ends_line ? "\n" : text, s->out);
+    else
+        rnnd__plain_put(s->out, text);
     s->line_begins = ends_line;
 }
 

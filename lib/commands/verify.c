@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/signals.h"
 #include "base/status.h"
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/run_dir.h"
@@ -169,6 +170,8 @@ static int train(struct verifier *v, const char *where, const char *name,
     RNND_TRY_GOTO(
         rnnd__options_set(&opt, "max-updates", number, RNND_FROM_COMMAND_LINE));
     RNND_TRY_GOTO(rnnd__options_set(&opt, "progress", "none", RNND_FROM_COMMAND_LINE));
+    free(opt.trace); /* a file of the user's: only train and bench write it */
+    opt.trace = NULL;
     opt.resume = resume;
     RNND_TRY_GOTO(rnnd_train(&opt, v->comm, &result));
 done:
@@ -298,6 +301,13 @@ done:
     return status;
 }
 
+static int check_signals(struct verifier *v)
+{
+    return rnnd_comm_agree(
+        v->comm,
+        rnnd__signals_received() ? rnnd__fail(RNND_STOPPED, "stopped by a signal") : 0);
+}
+
 static int compare_all(struct verifier *v)
 {
     RNND_TRY(add_part(v, &whole));
@@ -305,7 +315,9 @@ static int compare_all(struct verifier *v)
     /* of all sequences, in the first window */
     int64_t steps = rnnd__shard_steps(v->setup.shard, 0, 1);
     RNND_TRY(compare_ranks(v));
+    RNND_TRY(check_signals(v));
     RNND_TRY(compare_device(v));
+    RNND_TRY(check_signals(v));
     RNND_TRY(compare_micro(v, "packed == one sequence at a time", 1));
     RNND_TRY(compare_micro(v, "micro-batches == whole", steps / 3 + 1));
     return compare_resumed(v);

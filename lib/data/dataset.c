@@ -214,10 +214,24 @@ static struct rnnd__dataset_place place_of(struct rnnd_dataset *data,
     return at;
 }
 
+/* A file cut exactly where HDF5's part ends opens, but is no longer protected. */
+static int check_protection(struct rnnd_dataset *data)
+{
+    data->info.has_checksum = rnnd__hdf_ends_with_checksum(data->file);
+    if (data->info.has_checksum || !rnnd__hdf_has_attribute(data->file, "checksum"))
+        return 0;
+    return rnnd__fail(RNND_EDATA,
+                      "%s: its checksum is missing: cut short, or changed by another "
+                      "program; where the change was meant, delete the attribute "
+                      "checksum",
+                      data->path);
+}
+
 static int read_contents(struct rnnd_dataset *data)
 {
     struct rnnd_dataset_info *info = &data->info;
     RNND_TRY(as_data(rnnd__hdf_check_format(data->file, data_format, VERSION)));
+    RNND_TRY(check_protection(data));
     RNND_TRY(read_task(data));
     RNND_TRY(read_inputs_shape(data));
     RNND_TRY(rnnd__dataset_offsets(data));

@@ -56,6 +56,10 @@ static int create_states(struct rnnd__predict_out *o)
     return 0;
 }
 
+static const char file_format[] = "rnn_dist-predictions";
+static const struct rnnd__kind file_kind = {
+    "a file of predictions", {RNND_HDF_START}, file_format};
+
 static int create_file(struct rnnd__predict_out *o, const char *path)
 {
     const struct rnnd__predict_layout *l = &o->layout;
@@ -63,8 +67,8 @@ static int create_file(struct rnnd__predict_out *o, const char *path)
     int64_t ragged[] = {l->stepwise ? o->offsets[o->sequences] : o->sequences,
                         l->outputs};
     int64_t padded[] = {o->sequences, l->pad, l->outputs};
-    RNND_TRY(rnnd__hdf_create(path, &o->file));
-    RNND_TRY(rnnd__hdf_set_string(o->file, "format", "rnn_dist-predictions"));
+    RNND_TRY(rnnd__hdf_create_as(path, &file_kind, &o->file));
+    RNND_TRY(rnnd__hdf_set_string(o->file, "format", file_format));
     RNND_TRY(rnnd__hdf_set_int(o->file, "version", 1));
     RNND_TRY(rnnd__hdf_set_string(o->file, "task",
                                   rnnd_task_name(rnnd_model_spec(o->model)->task)));
@@ -114,14 +118,31 @@ static int write_file(struct rnnd__predict_out *o, int64_t first, int64_t end,
 
 /* ---- CSV */
 
-/* Writes a text field, quoted as in RFC 4180. */
+static const struct rnnd__kind csv_kind = {
+    "a table of predictions",
+    {"sequence,prediction,", "sequence,step,prediction,", "sequence,output0",
+     "sequence,step,output0", "sequence,target0", "sequence,step,target0"},
+    NULL};
+
+/* Spreadsheets take such a cell as a formula, which may run commands. */
+static bool is_formula(const char *text)
+{
+    char *end;
+    if (!*text || !strchr("=+-@\t\r\n", *text))
+        return false;
+    (void)strtod(text, &end);
+    return *end || end == text; /* -1 is a number, -1+A1 is not */
+}
+
+/* Writes a text field, quoted as in RFC 4180; a formula becomes text by a "'". */
 static void put_text(FILE *f, const char *text)
 {
+    const char *guard = is_formula(text) ? "'" : "";
     if (!strpbrk(text, ",\"\r\n")) {
-        fputs(text, f);
+        fprintf(f, "%s%s", guard, text);
         return;
     }
-    fputc('"', f);
+    fprintf(f, "\"%s", guard);
     for (; *text; text++) {
         if (*text == '"')
             fputc('"', f);
@@ -266,7 +287,7 @@ int rnnd__predict_out_open(const struct rnnd_options *opt, struct rnnd_dataset *
         RNND_TRY_GOTO(create_file(o, opt->out));
     if (opt->csv) {
         RNND_TRY_GOTO(open_targets(o));
-        RNND_TRY_GOTO(rnnd__file_create(opt->csv, &o->csv));
+        RNND_TRY_GOTO(rnnd__file_create(opt->csv, &csv_kind, &o->csv));
         put_header(o);
     }
     *out = o;

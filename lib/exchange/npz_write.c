@@ -94,6 +94,9 @@ done:
     return status;
 }
 
+static const struct rnnd__kind kind = {
+    "an .npz file of rnn_dist", {"PK\3\4"}, RNND_KEY_TASK};
+
 /* Writes what the archive has become in memory. */
 static int write_out(zip_source_t *archive, const char *path)
 {
@@ -105,7 +108,7 @@ static int write_out(zip_source_t *archive, const char *path)
     if (!open)
         return rnnd__fail(RNND_EFILE, "%s: the archive cannot be read back", path);
     RNND_TRY_GOTO(RNND_NEW(&block, BLOCK, "a block of a file"));
-    RNND_TRY_GOTO(rnnd__file_create(path, &file));
+    RNND_TRY_GOTO(rnnd__file_create(path, &kind, &file));
     zip_int64_t n;
     while ((n = zip_source_read(archive, block, BLOCK)) > 0)
         if (fwrite(block, 1, (size_t)n, file.stream) != (size_t)n)

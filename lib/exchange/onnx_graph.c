@@ -144,6 +144,10 @@ static void append_bytes(ProtobufCBuffer *buffer, size_t length, const uint8_t *
         sink->failed = true;
 }
 
+/* The first field is the version, the second the producer. */
+static const struct rnnd__kind kind = {
+    "an ONNX file of rnn_dist", {"\b"}, PACKAGE_NAME};
+
 int rnnd__onnx_write(struct rnnd__onnx *g, const char *path)
 {
     struct rnnd__file file = {.stream = NULL};
@@ -152,7 +156,7 @@ int rnnd__onnx_write(struct rnnd__onnx *g, const char *path)
     order_bytes(g->graph);
     size_t bytes = onnx__model_proto__get_packed_size(g->model);
     RNND_TRY(rnnd__onnx_check_size(path, (int64_t)(bytes / sizeof(float))));
-    RNND_TRY(rnnd__file_create(path, &file));
+    RNND_TRY(rnnd__file_create(path, &kind, &file));
     struct sink sink = {.base = {.append = append_bytes}, .stream = file.stream};
     onnx__model_proto__pack_to_buffer(g->model, &sink.base);
     if (sink.failed)

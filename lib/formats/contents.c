@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/output.h"
 #include "base/random.h"
 #include "formats/text.h"
 #include "hdf/hdf.h"
@@ -331,10 +332,13 @@ static int write_texts(struct rnnd__hdf *file, const char *object,
                                          texts->count);
 }
 
+static const char data_format[] = "rnn_dist-data";
+
 static int write_head(struct rnnd__hdf *file, const struct rnnd__contents *c)
 {
-    RNND_TRY(rnnd__hdf_set_string(file, "format", "rnn_dist-data"));
+    RNND_TRY(rnnd__hdf_set_string(file, "format", data_format));
     RNND_TRY(rnnd__hdf_set_int(file, "version", 1));
+    RNND_TRY(rnnd__hdf_set_int(file, "checksum", 1)); /* that commit() appends one */
     RNND_TRY(rnnd__hdf_set_string(file, "task", rnnd_task_name(c->task)));
     if (c->vocab)
         RNND_TRY(rnnd__hdf_set_int(file, "vocab_size", c->vocab));
@@ -367,6 +371,14 @@ static int write_contents(struct rnnd__hdf *file, const struct rnnd__contents *c
     return write_texts(file, "/vocab", &c->token);
 }
 
+static const struct rnnd__kind kind = {
+    "a data file of rnn_dist", {RNND_HDF_START}, data_format};
+
+int rnnd__contents_check(const char *path)
+{
+    return rnnd__output_check(path, &kind);
+}
+
 int rnnd__contents_write(const struct rnnd__contents *const *contents,
                          const char *const *paths, int count)
 {
@@ -375,7 +387,7 @@ int rnnd__contents_write(const struct rnnd__contents *const *contents,
     if (count > 2)
         return rnnd__fail(RNND_EUSAGE, "at most two files can be written");
     for (int i = 0; i < count && status == 0; i++) {
-        RNND_TRY_GOTO(rnnd__hdf_create(paths[i], &file[i]));
+        RNND_TRY_GOTO(rnnd__hdf_create_as(paths[i], &kind, &file[i]));
         RNND_TRY_GOTO(write_contents(file[i], contents[i]));
     }
     while (done < count) {

@@ -79,7 +79,11 @@ RNND_CHECKED int rnnd__format_read(const struct rnnd__format *format,
    seed selects them; both parts keep the order. EDATA with fewer than two sequences. */
 RNND_CHECKED int rnnd__contents_split(struct rnnd__contents *contents, double fraction,
                                       uint64_t seed, struct rnnd__contents *rest);
-/* Writes contents[i] to paths[i]: all files or, unless a rename fails, none. */
+/* Whether a data file can be written to path: EUSAGE where it would replace a file of
+   another kind, EFILE where it cannot be created. */
+RNND_CHECKED int rnnd__contents_check(const char *path);
+/* Writes contents[i] to paths[i]: all files or, unless a rename fails, none. Fails as
+   rnnd__contents_check(). */
 RNND_CHECKED int rnnd__contents_write(const struct rnnd__contents *const *contents,
                                       const char *const *paths, int count);
 

@@ -14,6 +14,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/output.h"
+
 /* ---- one caller at a time, no error printing */
 
 static pthread_mutex_t library = PTHREAD_MUTEX_INITIALIZER;
@@ -29,6 +31,7 @@ struct rnnd__hdf_guard rnnd__hdf_enter(void)
     if (!started)
         H5dont_atexit();
     started = true;
+    errno = 0; /* see rnnd__hdf_lacks_memory() */
     H5Eget_auto2(H5E_DEFAULT, &guard.print, &guard.data);
     H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
     return guard;
@@ -62,21 +65,29 @@ struct reason {
     enum rnnd_status status;
 };
 
+/* The library reports lack of memory in many words, or not at all, or as an object that
+   is not there; but malloc() leaves its mark. */
+bool rnnd__hdf_lacks_memory(struct rnnd__hdf *file)
+{
+    file->starved = file->starved || errno == ENOMEM;
+    return file->starved;
+}
+
 static herr_t take_innermost(unsigned n, const H5E_error2_t *error, void *context)
 {
     struct reason *why = context;
     if (n == 0 && error->desc)
         snprintf(why->text, REASON, "%s", error->desc);
-    if (n == 0 && error->maj_num == H5E_RESOURCE && error->min_num == H5E_NOSPACE)
-        why->status = RNND_EDEVICE;
     return n == 0;
 }
 
 /* The library's message, on one line; where it quotes the system, only the quote. */
-static struct reason library_reason(void)
+static struct reason library_reason(struct rnnd__hdf *file)
 {
     struct reason why = {"HDF5 gives no reason", RNND_EFILE};
     char *text = why.text;
+    if (rnnd__hdf_lacks_memory(file))
+        return (struct reason){"out of memory", RNND_EDEVICE};
     H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, take_innermost, &why);
     for (char *c = text; *c; c++)
         if ((unsigned char)*c < ' ')
@@ -90,24 +101,24 @@ static struct reason library_reason(void)
     return why;
 }
 
-int rnnd__hdf_fail(const struct rnnd__hdf *file, const char *problem)
+int rnnd__hdf_fail(struct rnnd__hdf *file, const char *problem)
 {
-    struct reason why = library_reason();
+    struct reason why = library_reason(file);
     return rnnd__fail(why.status, "%s: %s: %s", file->path, problem, why.text);
 }
 
-int rnnd__hdf_fail_object(const struct rnnd__hdf *file, const char *object,
+int rnnd__hdf_fail_object(struct rnnd__hdf *file, const char *object,
                           const char *problem)
 {
-    struct reason why = library_reason();
+    struct reason why = library_reason(file);
     return rnnd__fail(why.status, "%s: %s%s: %s: %s", file->path, AT(object), problem,
                       why.text);
 }
 
-int rnnd__hdf_fail_attribute(const struct rnnd__hdf *file, const char *name,
+int rnnd__hdf_fail_attribute(struct rnnd__hdf *file, const char *name,
                              const char *problem)
 {
-    struct reason why = library_reason();
+    struct reason why = library_reason(file);
     return rnnd__fail(why.status, "%s: attribute %s: %s: %s", file->path, name, problem,
                       why.text);
 }
@@ -161,24 +172,18 @@ static int open_readable(const char *path, int *fd, off_t *size)
     if (!S_ISREG(info.st_mode))
         return rnnd__fail(RNND_EFILE, "%s: not a regular file", path);
     if (info.st_size == 0)
-        return rnnd__fail(RNND_EFILE, "%s: is empty, not an HDF5 file", path);
+        return rnnd__fail(RNND_EDATA, "%s: is empty, not an HDF5 file", path);
     *size = info.st_size;
     return 0;
 }
 
 bool rnnd__hdf_mentions(const char *path, const char *text)
 {
-    enum { PART = 1 << 20 };
-    OWNED char *part = malloc(PART);
     int fd;
     off_t size;
-    bool found = false;
-    if (part && open_readable(path, &fd, &size) == 0)
-        for (int last = 0; last < 2 && !found; last++) {
-            ssize_t n = pread(fd, part, PART, last && size > PART ? size - PART : 0);
-            found = n > 0 && memmem(part, (size_t)n, text, strlen(text));
-        }
-    if (part && fd >= 0)
+    bool found =
+        open_readable(path, &fd, &size) == 0 && rnnd__output_mentions(fd, size, text);
+    if (fd >= 0)
         close(fd);
     return found;
 }
@@ -192,7 +197,7 @@ static int open_file(struct rnnd__hdf *file)
         return rnnd__hdf_fail(file, "cannot be opened");
     htri_t is_hdf5 = access < 0 ? -1 : H5Fis_hdf5(file->path);
     if (is_hdf5 == 0)
-        return rnnd__fail(RNND_EFILE, "%s: not an HDF5 file", file->path);
+        return rnnd__fail(RNND_EDATA, "%s: not an HDF5 file", file->path);
     if (is_hdf5 > 0)
         file->id = H5Fopen(file->path, H5F_ACC_RDONLY, access);
     return file->id < 0 ? rnnd__hdf_fail(file, "cannot be opened") : 0;
@@ -244,10 +249,7 @@ void rnnd__hdf_close(struct rnnd__hdf *file)
         GUARD;
         H5Fclose(file->id);
     }
-    if (file->temp)
-        unlink(file->temp);
-    free(file->temp);
-    free(file->target);
+    rnnd__output_drop(file->output);
     free(file->path);
     free(file);
 }
@@ -344,10 +346,10 @@ static int lacking_filter(hid_t array, char *name, size_t size)
     return 0;
 }
 
-int rnnd__hdf_fail_values(const struct rnnd__hdf *file, const char *object, hid_t array)
+int rnnd__hdf_fail_values(struct rnnd__hdf *file, const char *object, hid_t array)
 {
     char name[64] = "";
-    struct reason why = library_reason();
+    struct reason why = library_reason(file);
     int filter = lacking_filter(array, name, sizeof name);
     if (filter)
         return FAIL_OBJECT(

@@ -49,8 +49,8 @@ size_t rnnd__hdf_size_of(enum rnnd__hdf_type type);
    is too damaged to be opened. False if the file cannot be read. */
 bool rnnd__hdf_mentions(const char *path, const char *text);
 
-/* EFILE: missing, unreadable, a folder, not HDF5, truncated, damaged. *out is freed by
-   rnnd__hdf_close. */
+/* EFILE: missing, unreadable, a folder, truncated, damaged; EDATA: not HDF5. *out is
+   freed by rnnd__hdf_close. */
 RNND_CHECKED int rnnd__hdf_open(const char *path, struct rnnd__hdf **out);
 /* The same for a file that was written here: EFILE also where it has no checksum over
    the whole file. */
@@ -118,7 +118,16 @@ RNND_CHECKED int rnnd__hdf_check_format(struct rnnd__hdf *file, const char *form
 
 /* ---- writing: EFILE on failure */
 
-/* Starts a file that is to become path, under the temporary name PATH.tmp-PID. */
+/* How an HDF5 file begins. */
+#define RNND_HDF_START "\211HDF\r\n\032\n"
+
+struct rnnd__kind;
+
+/* Starts a file that is to become path, under the temporary name PATH.tmp-PID. kind:
+   what it may replace, as in rnnd__output_open(). */
+RNND_CHECKED int rnnd__hdf_create_as(const char *path, const struct rnnd__kind *kind,
+                                     struct rnnd__hdf **out);
+/* The same, whatever it replaces: in folders that belong to the program. */
 RNND_CHECKED int rnnd__hdf_create(const char *path, struct rnnd__hdf **out);
 /* Flushes, appends the checksum, syncs, renames to path, syncs the folder. Frees the
    handle in any case. Fails also where an earlier write to the file failed. */

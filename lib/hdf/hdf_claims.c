@@ -32,8 +32,7 @@ static int64_t most_for(const struct rnnd__hdf *file, hid_t made)
                : most + ROOM;
 }
 
-int rnnd__hdf_check_storage(const struct rnnd__hdf *file, const char *object,
-                            hid_t array)
+int rnnd__hdf_check_storage(struct rnnd__hdf *file, const char *object, hid_t array)
 {
     HELD made = H5Dget_create_plist(array);
     if (made < 0)
@@ -60,7 +59,7 @@ static int64_t bytes_of(int rank, const hsize_t *dim, size_t element)
     return bytes;
 }
 
-int rnnd__hdf_check_claim(const struct rnnd__hdf *file, const char *object,
+int rnnd__hdf_check_claim(struct rnnd__hdf *file, const char *object,
                           const struct rnnd__hdf_array *a)
 {
     hsize_t dim[RNND_HDF_MAX_RANK], chunk[RNND_HDF_MAX_RANK];
@@ -122,8 +121,10 @@ int rnnd__hdf_is_there(struct rnnd__hdf *file, const char *object, bool *out)
     OWNED char *name = strdup(object);
     HELD access = rnnd__hdf_link_access();
     htri_t there = access < 0 ? -1 : 1;
-    if (!name)
+    if (!name) {
+        file->starved = true;
         return rnnd__fail_memory(strlen(object), "an object name");
+    }
     for (char *slash = name; there > 0 && slash;) {
         slash = strchr(slash + 1, '/');
         if (slash)
@@ -134,7 +135,7 @@ int rnnd__hdf_is_there(struct rnnd__hdf *file, const char *object, bool *out)
         if (slash)
             *slash = '/';
     }
-    if (there < 0)
+    if (there < 0 || (there == 0 && rnnd__hdf_lacks_memory(file)))
         return rnnd__hdf_fail_object(file, object, "cannot be looked up");
     *out = there > 0;
     return 0;

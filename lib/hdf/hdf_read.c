@@ -397,7 +397,8 @@ int rnnd__hdf_read_strings(struct rnnd__hdf *file, const char *object, char ***o
 bool rnnd__hdf_has_attribute(struct rnnd__hdf *file, const char *name)
 {
     GUARD;
-    return H5Aexists(file->id, name) != 0;
+    htri_t there = H5Aexists(file->id, name);
+    return rnnd__hdf_lacks_memory(file) || there != 0;
 }
 
 /* Opens an attribute that holds one value. The caller HELDs all three. */
@@ -405,9 +406,9 @@ static int open_attribute(struct rnnd__hdf *file, const char *name, hid_t *attri
                           hid_t *type, hid_t *space)
 {
     htri_t there = H5Aexists(file->id, name);
-    if (there == 0)
+    if (there == 0 && !rnnd__hdf_lacks_memory(file))
         return FAIL_ATTRIBUTE(file, name, "missing");
-    *attribute = there < 0 ? -1 : H5Aopen(file->id, name, H5P_DEFAULT);
+    *attribute = there <= 0 ? -1 : H5Aopen(file->id, name, H5P_DEFAULT);
     *type = *attribute < 0 ? -1 : H5Aget_type(*attribute);
     *space = *type < 0 ? -1 : H5Aget_space(*attribute);
     if (*space < 0)

@@ -22,14 +22,14 @@ struct rnnd__hdf {
     char *path;
     /* bytes of the file that is read; 0 when writing */
     int64_t size;
-    /* final name, with links followed; NULL when reading */
-    char *target;
-    /* name until commit; NULL when reading */
-    char *temp;
+    /* NULL when reading */
+    struct rnnd__output *output;
     /* the file that was opened ends with a checksum */
     bool has_checksum;
     /* a write failed: commit must fail too */
     bool failed;
+    /* memory was lacking: what was not found may be there */
+    bool starved;
 };
 
 /* ---- one caller at a time, no error printing, release at end of scope */
@@ -70,15 +70,18 @@ static inline hid_t rnnd__hdf_take(hid_t *held)
     rnnd__fail(RNND_EDATA, "%s: attribute %s: " format, (file)->path, name, \
                ##__VA_ARGS__)
 
+/* Whether memory was lacking since the file was opened. To be called right after the
+   call that failed. */
+bool rnnd__hdf_lacks_memory(struct rnnd__hdf *file);
 /* EFILE, or EDEVICE where it lacks memory, with the reason that the library gives. To
    be called before any other call of the library, which would clear it. */
-RNND_CHECKED int rnnd__hdf_fail(const struct rnnd__hdf *file, const char *problem);
-RNND_CHECKED int rnnd__hdf_fail_object(const struct rnnd__hdf *file, const char *object,
+RNND_CHECKED int rnnd__hdf_fail(struct rnnd__hdf *file, const char *problem);
+RNND_CHECKED int rnnd__hdf_fail_object(struct rnnd__hdf *file, const char *object,
                                        const char *problem);
-RNND_CHECKED int rnnd__hdf_fail_attribute(const struct rnnd__hdf *file,
-                                          const char *name, const char *problem);
+RNND_CHECKED int rnnd__hdf_fail_attribute(struct rnnd__hdf *file, const char *name,
+                                          const char *problem);
 /* The values of an array cannot be read: EDATA where the library lacks a filter. */
-RNND_CHECKED int rnnd__hdf_fail_values(const struct rnnd__hdf *file, const char *object,
+RNND_CHECKED int rnnd__hdf_fail_values(struct rnnd__hdf *file, const char *object,
                                        hid_t array);
 
 /* ---- files and arrays */
@@ -118,10 +121,10 @@ hid_t rnnd__hdf_memory_type(enum rnnd__hdf_type type);
 
 /* EDATA where the values of an array are not in the file itself. To be called before
    the library measures the array. */
-RNND_CHECKED int rnnd__hdf_check_storage(const struct rnnd__hdf *file,
-                                         const char *object, hid_t array);
+RNND_CHECKED int rnnd__hdf_check_storage(struct rnnd__hdf *file, const char *object,
+                                         hid_t array);
 /* EDATA where the array claims more than a file of this size can hold. */
-RNND_CHECKED int rnnd__hdf_check_claim(const struct rnnd__hdf *file, const char *object,
+RNND_CHECKED int rnnd__hdf_check_claim(struct rnnd__hdf *file, const char *object,
                                        const struct rnnd__hdf_array *array);
 /* The most bytes that anything in the file can take in memory, without compression. */
 int64_t rnnd__hdf_most_bytes(const struct rnnd__hdf *file);

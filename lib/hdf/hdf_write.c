@@ -5,24 +5,16 @@
  * HDF5 may fail to write and still close a file without error, so a failure is
  * remembered until commit.
  */
-#include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
-#include "base/file.h"
+#include "base/output.h"
 #include "hdf/hdf_room.h"
 
 static const char unwritten[] = "cannot be written";
 
 /* ---- create and commit */
-
-static int fail_system(const struct rnnd__hdf *file, const char *problem)
-{
-    return rnnd__fail(RNND_EFILE, "%s: %s: %s", file->path, problem, strerror(errno));
-}
 
 /* Creation properties without times: the same contents are the same bytes. */
 static hid_t timeless(hid_t class)
@@ -33,37 +25,29 @@ static hid_t timeless(hid_t class)
     return rnnd__hdf_take(&make);
 }
 
-static int create_file(struct rnnd__hdf *file)
+static int create_file(struct rnnd__hdf *file, const struct rnnd__kind *kind)
 {
     struct stat info;
-    RNND_TRY(rnnd__file_target(file->path, &file->target));
-    if (!file->target)
+    RNND_TRY(rnnd__output_open(file->path, kind, &file->output));
+    if (!file->output->target)
         return rnnd__fail(RNND_EFILE, "%s: %s: is %s", file->path, unwritten,
                           stat(file->path, &info) == 0 && S_ISDIR(info.st_mode)
                               ? "a folder"
                               : "not a regular file");
-    if (asprintf(&file->temp, "%s.tmp-%ld", file->target, (long)getpid()) < 0) {
-        file->temp = NULL;
-        return rnnd__fail_memory(strlen(file->path), "a file name");
-    }
-    /* The system's message about a path is clearer than HDF5's. */
-    int fd = open(file->temp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    if (fd < 0)
-        return fail_system(file, unwritten);
-    close(fd);
     GUARD;
     HELD access = rnnd__hdf_access();
     HELD make = timeless(H5P_FILE_CREATE);
     if (access >= 0 && make >= 0)
-        file->id = H5Fcreate(file->temp, H5F_ACC_TRUNC, make, access);
+        file->id = H5Fcreate(file->output->temp, H5F_ACC_TRUNC, make, access);
     return file->id < 0 ? rnnd__hdf_fail(file, unwritten) : 0;
 }
 
-int rnnd__hdf_create(const char *path, struct rnnd__hdf **out)
+int rnnd__hdf_create_as(const char *path, const struct rnnd__kind *kind,
+                        struct rnnd__hdf **out)
 {
     struct rnnd__hdf *file;
     RNND_TRY(rnnd__hdf_handle(path, &file));
-    int status = create_file(file);
+    int status = create_file(file, kind);
     if (status < 0) {
         rnnd__hdf_close(file);
         return status;
@@ -72,16 +56,9 @@ int rnnd__hdf_create(const char *path, struct rnnd__hdf **out)
     return 0;
 }
 
-/* Makes the new name durable. */
-static int sync_folder(const struct rnnd__hdf *file)
+int rnnd__hdf_create(const char *path, struct rnnd__hdf **out)
 {
-    OWNED char *folder = strdup(file->target);
-    if (!folder)
-        return rnnd__fail_memory(strlen(file->target), "a file name");
-    char *slash = strrchr(folder, '/');
-    if (slash)
-        slash[slash == folder] = 0;
-    return rnnd__file_sync_folder(slash ? folder : ".");
+    return rnnd__hdf_create_as(path, NULL, out);
 }
 
 static int finish_file(struct rnnd__hdf *file)
@@ -98,22 +75,13 @@ static int finish_file(struct rnnd__hdf *file)
 
 int rnnd__hdf_commit(struct rnnd__hdf *file)
 {
-    int status, fd = -1;
+    int status;
     RNND_TRY_GOTO(finish_file(file));
-    fd = open(file->temp, O_RDWR | O_CLOEXEC);
-    if (fd < 0)
-        RNND_TRY_GOTO(fail_system(file, unwritten));
-    RNND_TRY_GOTO(rnnd__hdf_write_checksum(fd, file->path));
-    if (fsync(fd) != 0)
-        RNND_TRY_GOTO(fail_system(file, "cannot be synced"));
-    if (rename(file->temp, file->target) != 0)
-        RNND_TRY_GOTO(fail_system(file, "cannot be renamed"));
-    free(file->temp);
-    file->temp = NULL;
-    RNND_TRY_GOTO(sync_folder(file));
+    RNND_TRY_GOTO(rnnd__hdf_write_checksum(file->output->fd, file->path));
+    struct rnnd__output *output = file->output;
+    file->output = NULL;
+    RNND_TRY_GOTO(rnnd__output_commit(output));
 done:
-    if (fd >= 0)
-        close(fd);
     rnnd__hdf_close(file);
     return status;
 }

@@ -237,6 +237,10 @@ int rnnd__options_read_file(struct rnnd_options *opt, const char *path)
 {
     char *text;
     size_t size;
+    FILE *file; /* all ranks read it, so that it cannot be a pipe */
+    RNND_TRY(rnnd__file_open(path, &file));
+    if (file)
+        fclose(file);
     RNND_TRY(rnnd__file_read(path, &text, &size));
     int status = strlen(text) == size
                      ? rnnd__options_read_text(opt, text, path, RNND_FROM_FILE)

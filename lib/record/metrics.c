@@ -25,6 +25,9 @@
 struct rnnd__metrics_log {
     int fd;
     char *path;
+    /* lines that could not be written yet; owned, 0-terminated */
+    char *pending;
+    size_t size;
 };
 
 /* ---- values */
@@ -72,11 +75,17 @@ void rnnd__metrics_close(struct rnnd__metrics_log *log)
     if (!log)
         return;
     close(log->fd);
+    free(log->pending);
     free(log->path);
     free(log);
 }
 
-/* Appends a record, and releases it. */
+const char *rnnd__metrics_unwritten(const struct rnnd__metrics_log *log)
+{
+    return log->size ? log->pending : NULL;
+}
+
+/* Appends a record, after those that could not be written before, and releases it. */
 static int append(struct rnnd__metrics_log *log, json_t *record)
 {
     char *line = record ? json_dumps(record, RNND_JSON_STYLE) : NULL;
@@ -84,8 +93,14 @@ static int append(struct rnnd__metrics_log *log, json_t *record)
     if (!line)
         return rnnd__fail_memory(0, "a metrics record");
     size_t length = strlen(line);
-    line[length] = '\n'; /* instead of the terminating 0 */
-    int status = rnnd__file_append(log->fd, log->path, line, length + 1);
+    int status = RNND_GROW(&log->pending, log->size + length + 2, "a metrics record");
+    if (status == 0) {
+        stpcpy(stpcpy(log->pending + log->size, line), "\n");
+        log->size += length + 1;
+        status = rnnd__file_append(log->fd, log->path, log->pending, log->size);
+    }
+    if (status == 0)
+        log->size = 0;
     free(line);
     return status;
 }
@@ -167,9 +182,10 @@ int rnnd__metrics_end(struct rnnd__metrics_log *log, int status, int64_t updates
 
 /* ---- removing records */
 
-/* What a checkpoint includes of a run. */
+/* What a checkpoint includes of a run; records: those it keeps itself. */
 struct known {
     int64_t update, validated;
+    const char *records;
 };
 
 /* Whether a line stays. Incomplete lines, as after a crash, do not. */
@@ -209,29 +225,53 @@ static int copy_lines(FILE *from, FILE *to, const char *path, const struct known
     return ferror(from) ? rnnd__file_fail("read", path) : 0;
 }
 
-static int rewrite(const char *run_dir, FILE *from, const char *path,
-                   const struct known *known)
+/* Whether the file, which is read from its beginning, has this line. */
+static bool has_line(FILE *file, const char *text, size_t length)
+{
+    char *line = NULL;
+    size_t room = 0;
+    ssize_t n;
+    bool found = false;
+    rewind(file);
+    while (!found && (n = getline(&line, &room, file)) > 0)
+        found = (size_t)n == length && memcmp(line, text, length) == 0;
+    free(line);
+    return found;
+}
+
+static void add_kept(FILE *from, FILE *to, const struct known *known)
+{
+    for (const char *line = known->records; line && *line;) {
+        size_t length = strcspn(line, "\n") + 1;
+        if (stays(line, length, known) && !has_line(from, line, length))
+            fwrite(line, 1, length, to);
+        line += length;
+    }
+}
+
+static int rewrite(FILE *from, const char *path, const struct known *known)
 {
     struct rnnd__file to;
-    RNND_TRY(rnnd__file_create(path, &to));
+    RNND_TRY(rnnd__file_create(path, NULL, &to));
     int status = copy_lines(from, to.stream, path, known);
+    add_kept(from, to.stream, known);
     if (status < 0) {
         rnnd__file_drop(&to);
         return status;
     }
-    RNND_TRY(rnnd__file_commit(&to));
-    return rnnd__file_sync_folder(run_dir);
+    return rnnd__file_commit(&to);
 }
 
-int rnnd__metrics_cut(const char *run_dir, int64_t update, int64_t validated)
+int rnnd__metrics_cut(const char *run_dir, int64_t update, int64_t validated,
+                      const char *records)
 {
-    struct known known = {update, validated};
+    struct known known = {update, validated, records};
     char *path;
     FILE *from = NULL;
     RNND_TRY(rnnd__run_dir_file(run_dir, "metrics.jsonl", &path));
     int status = rnnd__file_open(path, &from);
     if (status == 0 && from)
-        status = rewrite(run_dir, from, path, &known);
+        status = rewrite(from, path, &known);
     if (from)
         fclose(from);
     free(path);
@@ -347,7 +387,8 @@ static void keep_deciding(void *context, json_t *record)
             replace(&run->best, NULL);
         replace(&run->start, record);
     } else if (rnnd__metrics_is(record, "train")) {
-        run->train_loss = real_of(record, "loss");
+        double loss = real_of(record, "loss");
+        run->train_loss = isnan(loss) ? run->train_loss : loss;
     } else if (rnnd__metrics_is(record, "valid") &&
                rnnd__metrics_better(record, run->best,
                                     rnnd__metrics_judge(run->start))) {

@@ -22,10 +22,14 @@ RNND_CHECKED int rnnd__metrics_open(const char *run_dir,
 /* Before a run resumes: removes the records that its checkpoint, of `update`, does
    not include, since they will be written again: those after `update`, `valid`
    records after the update `validated`, and `train` records that were written only
-   because the run ended (partial). Atomic; a missing file is accepted. EFILE on
-   failure. */
+   because the run ended (partial). Adds the records that the checkpoint keeps because
+   they could not be written, one a line, NULL = none, unless the file has them.
+   Atomic; a missing file is accepted. EFILE on failure. */
 RNND_CHECKED int rnnd__metrics_cut(const char *run_dir, int64_t update,
-                                   int64_t validated);
+                                   int64_t validated, const char *records);
+/* The records that could not be written so far, one a line; NULL = none. Each call that
+   appends a record writes them first. Borrowed. */
+const char *rnnd__metrics_unwritten(const struct rnnd__metrics_log *log);
 /* NULL is accepted. */
 void rnnd__metrics_close(struct rnnd__metrics_log *log);
 

@@ -110,7 +110,10 @@ static int describe(const struct rnnd__meter *m, const struct rnnd__progress_poi
     short_number(at->steps_per_s, speed);
     duration(time_left(m, at), left);
     char part[WORDS][40];
-    snprintf(part[0], sizeof *part, "  loss %.4g", at->loss);
+    if (isnan(at->loss)) /* no targets since the last line */
+        strcpy(part[0], "  loss -");
+    else
+        snprintf(part[0], sizeof *part, "  loss %.4g", at->loss);
     snprintf(part[1], sizeof *part, "  %s steps/s", speed);
     snprintf(part[2], sizeof *part, "  ETA %s", left);
     snprintf(part[3], sizeof *part, "  update %" PRId64, at->update);

@@ -389,6 +389,10 @@ static int put_page(FILE *out, const struct history *h, int count)
     return 0;
 }
 
+static const struct rnnd__kind kind = {"a report of rnn_dist",
+                                       {"<!doctype html>\n"},
+                                       "<h1>Training runs of rnn_dist</h1>"};
+
 int rnnd__report(const char *const *run, int count, const char *out)
 {
     struct history *h = NULL;
@@ -400,7 +404,7 @@ int rnnd__report(const char *const *run, int count, const char *out)
         read++;
     }
     if (status == 0)
-        status = rnnd__file_create(out, &file);
+        status = rnnd__file_create(out, &kind, &file);
     if (status == 0) {
         status = put_page(file.stream, h, count);
         if (status == 0)

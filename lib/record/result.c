@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/plain.h"
 #include "base/status.h"
 #include "options/options.h"
 
@@ -122,15 +123,6 @@ static void put_line(FILE *out, const char *name, double value)
     fprintf(out, "%s %s\n", name, text);
 }
 
-/* Columns of a terminal that a text takes: one for each character of UTF-8. */
-static int width_of(const char *text)
-{
-    int width = 0;
-    for (; *text; text++)
-        width += ((unsigned char)*text & 0xc0) != 0x80;
-    return width;
-}
-
 /* The name of class k, or its number in number[24]. */
 static const char *name_of(const struct rnnd_class_table *t, int64_t k, char *number)
 {
@@ -140,20 +132,19 @@ static const char *name_of(const struct rnnd_class_table *t, int64_t k, char *nu
     return number;
 }
 
-/* A name, padded to a width; one line whatever it holds. */
+/* A name, padded to a width. */
 static void put_name(FILE *out, const char *name, int width)
 {
-    for (const char *c = name; *c; c++)
-        putc((unsigned char)*c < ' ' ? '?' : *c, out);
-    fprintf(out, "%*s", width - width_of(name), "");
+    int columns = rnnd__plain_put(out, name);
+    fprintf(out, "%*s", width - columns, "");
 }
 
 static int widest_name(const struct rnnd_class_table *t)
 {
-    int widest = width_of("class");
+    int widest = (int)strlen("class");
     for (int64_t k = 0; k < t->classes; k++) {
         char number[24];
-        int width = width_of(name_of(t, k, number));
+        int width = rnnd__plain_put(NULL, name_of(t, k, number));
         widest = width > widest ? width : widest;
     }
     return widest;

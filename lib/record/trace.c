@@ -16,6 +16,16 @@
 #include "base/timeline.h"
 #include "comm/comm.h"
 
+static const struct rnnd__kind kind = {
+    "a trace of rnn_dist",
+    {"[\n{\"name\":\"process_name\",\"ph\":\"M\",\"pid\":0,"},
+    NULL};
+
+int rnnd__trace_check(const char *path)
+{
+    return rnnd__output_check(path, &kind);
+}
+
 /* The threads that a rank is shown as. */
 enum lane { COMPUTE, COMMUNICATION, INPUT, LANES };
 
@@ -78,7 +88,7 @@ static int write_all(struct rnnd_comm *comm, const struct rnnd__span *all,
     for (int r = 0; r < ranks; r++)
         total += (int64_t)(size[r] / sizeof *all);
     double first = earliest(all, total);
-    RNND_TRY(rnnd__file_create(path, &file));
+    RNND_TRY(rnnd__file_create(path, &kind, &file));
     fputs("[\n", file.stream);
     for (int r = 0; r < ranks; r++) {
         put_names(file.stream, r, rnnd__comm_host(comm, r));

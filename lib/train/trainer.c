@@ -244,6 +244,13 @@ static void fail_with(struct rnnd__failure *end, int status)
     rnnd__failure_keep(end, status);
 }
 
+/* Adds to a text that was kept. */
+static void add_text(struct rnnd__failure *end, const char *more)
+{
+    size_t used = strlen(end->text);
+    snprintf(end->text + used, sizeof end->text - used, "%s", more);
+}
+
 /* Writes the trace, the last record and the last checkpoint. */
 static void write_results(struct rnnd__trainer *t, struct rnnd__failure *end)
 {
@@ -253,16 +260,23 @@ static void write_results(struct rnnd__trainer *t, struct rnnd__failure *end)
         rnnd__trainer_report_train(t, true);
     int saved = rnnd__trainer_save(t);
     fail_with(end, saved);
-    size_t used = strlen(end->text);
     if (saved == 0 && end->status == RNND_ENONFINITE)
-        snprintf(end->text + used, sizeof end->text - used,
-                 "; the state before it is saved");
+        add_text(end, "; the state before it is saved");
+    else if (saved == 0 && t->record_lost)
+        add_text(end, "; the model is saved");
 }
 
-/* Ends the run with the first failure of, in this order: the run itself (status), the
-   trace, the last checkpoint, a signal, a lost record. Results are written only if the
-   state is valid: after success, and after an update that was not finite, which leaves
-   the state as it was before. */
+/* Rank 0's first record that could not be written. Collective. */
+static int lost_record(struct rnnd__trainer *t)
+{
+    return rnnd_comm_agree(t->comm, rnnd__failure_restore(&t->lost));
+}
+
+/* Ends the run with its first failure, in the order in which they came: the run itself
+   (status), a lost record that ended it, the trace, the last checkpoint, a signal, a
+   record that was lost since. Results are written only if the state is valid: after
+   success, and after an update that was not finite, which leaves the state as it was
+   before. */
 static int leave(struct rnnd__trainer *t, int status)
 {
     struct rnnd__failure end = {0};
@@ -270,6 +284,8 @@ static int leave(struct rnnd__trainer *t, int status)
         status = rnnd__fail(RNND_ENONFINITE, "update %lld: %s", (long long)t->at.update,
                             rnnd_status_detail());
     fail_with(&end, status);
+    if (status == 0 && t->record_lost)
+        fail_with(&end, lost_record(t));
     if (status == 0 || status == RNND_ENONFINITE)
         write_results(t, &end);
     if (end.status == 0 && t->stopping)
@@ -278,10 +294,13 @@ static int leave(struct rnnd__trainer *t, int status)
                                    "with --resume",
                                    (long long)t->at.update));
     rnnd__trainer_report_end(t, end.status);
-    if (end.status == 0)
-        fail_with(&end, rnnd_comm_agree(t->comm, rnnd__trainer_report_lost(t)));
-    else if (t->lost.status < 0)
+    if (end.status == 0) {
+        fail_with(&end, lost_record(t));
+        if (end.status < 0)
+            add_text(&end, "; the model is saved");
+    } else if (t->lost.status < 0 && !(status == 0 && t->record_lost)) {
         rnnd__log_warn("%s", t->lost.text);
+    }
     return rnnd__failure_restore(&end);
 }
 

@@ -110,7 +110,5 @@ void rnnd__trainer_report_epoch(struct rnnd__trainer *t,
 void rnnd__trainer_report_skip(struct rnnd__trainer *t, const char *reason);
 void rnnd__trainer_report_save(struct rnnd__trainer *t, const char *path);
 void rnnd__trainer_report_end(struct rnnd__trainer *t, int status);
-/* Fails with the first failure to write; 0 if there was none. */
-RNND_CHECKED int rnnd__trainer_report_lost(const struct rnnd__trainer *t);
 
 #endif

@@ -10,7 +10,6 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/file.h"
 #include "base/log.h"
 #include "base/signals.h"
 #include "base/status.h"
@@ -18,6 +17,7 @@
 #include "checkpoint/checkpoint.h"
 #include "data/dataset_names.h"
 #include "options/options.h"
+#include "record/trace.h"
 #include "train/trainer.h"
 
 /* ---- options */
@@ -35,8 +35,9 @@ static int broadcast_text(struct rnnd_comm *comm, char **text)
     return rnnd_comm_broadcast(comm, *text, (size_t)size);
 }
 
-/* Rank 0: best.h5, used if no other checkpoint is intact; NULL if it is not intact
-   either. */
+/* Rank 0: best.h5, used if no other checkpoint is intact; NULL if there is none, as
+   where a run was killed before it saved. If there are some and none is intact,
+   starting from the beginning would lose the run silently: EFILE. */
 static int find_best(const char *run_dir, char **checkpoint)
 {
     char *best;
@@ -49,8 +50,15 @@ static int find_best(const char *run_dir, char **checkpoint)
     }
     free(best);
     RNND_TRY(status);
+    bool any;
+    RNND_TRY(rnnd__checkpoint_any(run_dir, &any));
+    if (any)
+        return rnnd__fail(RNND_EFILE,
+                          "%s: no checkpoint is intact; to start from the beginning, "
+                          "move it away or use another --run-dir",
+                          run_dir);
     if (rnnd__run_dir_unused(run_dir) < 0)
-        rnnd__log_warn("%s: no checkpoint is intact; starting from the beginning",
+        rnnd__log_warn("%s: has no checkpoint yet; starting from the beginning",
                        run_dir);
     return 0;
 }
@@ -345,7 +353,7 @@ static int check_trace(const struct rnnd_options *opt, bool exists)
                           "--trace %s: the run uses that file itself; choose "
                           "another",
                           opt->trace);
-    return rnnd__file_check(opt->trace);
+    return rnnd__trace_check(opt->trace);
 }
 
 /* Rank 0: opens the run directory, config.ini, metrics and curves. What can fail comes
@@ -368,7 +376,9 @@ static int open_folder(struct rnnd__trainer *t)
     RNND_TRY(status);
     RNND_TRY(rnnd__checkpoint_prune(path, 0, 0));
     /* needed too if no checkpoint was intact and the run starts from the beginning */
-    RNND_TRY(rnnd__metrics_cut(path, t->at.update, t->at.validated));
+    RNND_TRY(rnnd__metrics_cut(path, t->at.update, t->at.validated, t->at.records));
+    free(t->at.records);
+    t->at.records = NULL;
     return rnnd__metrics_open(path, &t->log);
 }
 
@@ -401,6 +411,7 @@ void rnnd__trainer_close(struct rnnd__trainer *t)
     rnnd__run_dir_close(t->dir);
     rnnd__stepper_close(&t->step);
     rnnd__carry_clear(&t->at.carry);
+    free(t->at.records);
     rnnd_dataset_close(t->valid);
     rnnd__setup_close(&t->setup);
     rnnd_options_clear(&t->merged);

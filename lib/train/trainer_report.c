@@ -92,10 +92,10 @@ void rnnd__trainer_report_start(struct rnnd__trainer *t)
         begin_meter(t);
 }
 
-/* 0 without targets. */
+/* NaN without targets. */
 static double mean_loss(const struct rnnd__trainer *t)
 {
-    return t->at.log_targets > 0 ? t->at.log_loss / t->at.log_targets : 0;
+    return t->at.log_targets > 0 ? t->at.log_loss / t->at.log_targets : NAN;
 }
 
 static double speed(const struct rnnd__trainer *t)
@@ -234,12 +234,4 @@ void rnnd__trainer_report_end(struct rnnd__trainer *t, int status)
     if (t->lead)
         rnnd__failure_keep(&t->lost, rnnd__metrics_end(t->log, -status, t->at.update,
                                                        rnnd__clock() - t->started));
-}
-
-int rnnd__trainer_report_lost(const struct rnnd__trainer *t)
-{
-    if (t->lost.status == 0)
-        return 0;
-    return rnnd__fail((enum rnnd_status)t->lost.status, "%s; the model is saved",
-                      t->lost.text);
 }

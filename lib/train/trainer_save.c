@@ -29,10 +29,23 @@ static int gather_carry(struct rnnd__trainer *t)
 
 /* ---- saving */
 
+/* Records that could not be written, so that a resumed run can. */
+static int take_records(struct rnnd__trainer *t)
+{
+    const char *text = rnnd__metrics_unwritten(t->log);
+    char *copy = text ? strdup(text) : NULL;
+    if (text && !copy)
+        return rnnd__fail_memory(strlen(text), "records");
+    free(t->at.records);
+    t->at.records = copy;
+    return 0;
+}
+
 static int write_newest(struct rnnd__trainer *t)
 {
     char *path = NULL;
     RNND_TRY(rnnd__run_dir_check(t->dir));
+    RNND_TRY(take_records(t));
     RNND_TRY(rnnd__checkpoint_path(t->opt->run_dir, t->at.update, &path));
     int status =
         rnnd__checkpoint_save(path, t->setup.model, t->setup.optim, t->opt, &t->at);
@@ -122,8 +135,10 @@ int rnnd__trainer_restore(struct rnnd__trainer *t, const char *path)
                 : 0;
     RNND_TRY(rnnd_comm_agree(t->comm, status));
     struct rnnd__carry own = t->at.carry;
+    char *records = t->at.records;
     RNND_TRY(rnnd_comm_broadcast(t->comm, &t->at, sizeof t->at));
     t->at.carry = own; /* its pointers are this rank's */
+    t->at.records = records;
     RNND_TRY(rnnd__carry_broadcast(&t->at.carry, t->comm));
     RNND_TRY(rnnd__trainer_broadcast(t));
     int64_t steps = rnnd__optim_step_count(t->setup.optim);

@@ -64,4 +64,20 @@ for bytes in 32 100 3000; do
     said "tail.h5: damaged"
     expect 3 1 train --data "$work/tail.h5" --run-dir "$work/none"
 done
+# One that is cut exactly where HDF5's part ends says itself that it had more; one that was
+# never protected is accepted.
+printf '%s\n' '@problemName a' '@univariate true' '@classLabel true x y' @data 1,2:x 4,5:y \
+    >"$work/a.ts"
+expect 0 1 pack ts "$work/a.ts" "$work/a.h5"
+expect 0 1 inspect "$work/a.h5"
+grep -q '^whole_file_checksum  *yes$' "$work/out" || fault "inspect: $(cat "$work/out")"
+truncate -s -32 "$work/a.h5"
+expect 3 1 inspect "$work/a.h5"
+said "a.h5: its checksum is missing: cut short"
+expect 3 2 train --data "$work/a.h5" --run-dir "$work/none"
+said "a.h5: its checksum is missing: cut short"
+cp "$work/many.h5" "$work/bare.h5"
+truncate -s -32 "$work/bare.h5"
+expect 0 1 inspect "$work/bare.h5" --json
+grep -q '"whole_file_checksum": false' "$work/out" || fault "inspect: $(cat "$work/out")"
 done_testing

@@ -5,12 +5,14 @@
 . "$(dirname "$0")/lib.sh"
 
 # CASE 40: a batch where the labels of one rank's sequence are all ignored counts the others';
-# one without any label gives loss 0, changes nothing and leaves a skip record.
+# one without any label has no loss, changes nothing and leaves a skip record.
 data some task=tag outputs=2 lengths=3,3,2,2 targets=1,0,1,-1,-1,-1,-1,-1,-1,-1
 for n in 1 2; do
     train "some$n" "$n" --data "$work/some.h5" --batch 2 --shuffle none --hidden 5 --epochs 2 \
         --optimizer adamw --weight-decay 0.1
     equal "targets" "$(table "some$n" train targets | grep -vx 0 | tr '\n' ' ')" "3 3 "
+    equal "losses without targets" \
+        "$(table "some$n" train targets loss | grep '^0 ' | tr '\n' ' ')" "0 null 0 null "
     equal "skipped" "$(table "some$n" skip update | tr '\n' ' ')" "2 4 "
     grep -qi nan "$work/some$n/metrics.jsonl" && fault "NaN in the metrics"
 done

@@ -129,4 +129,27 @@ ts 5 "low mid high" >"$work/valid.ts"
 pack ts valid.ts
 train watched 1 --resume --epochs 5
 said 'warning' 'validation data' 'anew'
+
+# Names that are not harmless: neither a terminal nor a reader takes them for anything else,
+# and a spreadsheet takes none for a formula; -1 and +5 are numbers.
+esc=$(printf '\033')
+printf '%s\n' 'name,x,class' '=s,1,-1' 's1,0,+5' 's2,3,=1+2' 's3,2,-1+A1' 's4,5,@x' \
+    "s5,1,re${esc}[31md" '"s6",2,"a' 'intact           no"' 's7,1,c1'"$(printf '\302\233')" \
+    >"$work/odd.csv"
+expect 0 1 pack csv --sequence name --features x --label class "$work/odd.csv" "$work/odd.h5"
+printed 'a\nintact           no' 're\x1b[31md' 'c1\x9b'
+for command in pack inspect; do
+    [ $command = pack ] || expect 0 1 inspect "$work/odd.h5"
+    ! LC_ALL=C grep -q "[$esc$(printf '\302')]" "$work/out" || fault "$command prints ESC or CSI"
+    ! grep -q '^intact  *no' "$work/out" || fault "$command lets a name forge a line"
+done
+printed 'a\nintact           no' 're\x1b[31md' 'c1\x9b'
+train odd 1 --data "$work/odd.h5" --hidden 3 --epochs 1
+expect 0 1 eval "$work/odd" --data "$work/odd.h5"
+printed 'a\nintact           no  ' 're\x1b[31md' 'c1\x9b'
+! LC_ALL=C grep -q "[$esc$(printf '\302')]" "$work/out" || fault "eval prints ESC or CSI"
+expect 0 1 predict "$work/odd" --data "$work/odd.h5" --csv "$work/odd-out.csv"
+grep -q "^sequence,prediction,target,+5,-1,'-1+A1,'=1+2,'@x,\"a\$" "$work/odd-out.csv" ||
+    fault "the header is $(head -n 2 "$work/odd-out.csv")"
+grep -q "^'=s," "$work/odd-out.csv" || fault "=s is not guarded"
 done_testing

@@ -68,7 +68,7 @@ got=0
         --data "$work/many.h5" --batch 3 --hidden 4 --epochs 1000
 ) >"$work/out" 2>"$work/err" || got=$?
 equal "a record that cannot be written" "$got" 4
-said metrics.jsonl "the model is saved"
+said metrics.jsonl ": File too large; the model is saved"
 updates=$(last full | sed 's/.*ckpt-0*\([0-9]*\)\.h5/\1/')
 [ "${updates:-0}" -gt 200 ] || fault "not saved but at update $updates"
 expect 0 1 train --resume --run-dir "$work/full" --max-updates $((updates + 3))
@@ -106,7 +106,8 @@ expect 0 1 train --resume --run-dir "$work/broken"
 said "$(basename "$newest")"
 identical broken unbroken
 
-# Where the best is all that is intact, it is that; where nothing is, the run says so.
+# Where the best is all that is intact, it is that; where nothing is, the run does not start
+# from the beginning by itself, unless it had not saved yet.
 train judged 1 --data "$work/many.h5" --valid "$work/other.h5" --batch 3 --hidden 12 --epochs 3 \
     --dropout-head 0.2 --lr 0.05 --valid-every 5
 cp -r "$work/judged" "$work/best"
@@ -130,7 +131,11 @@ mv "$work/kept.h5" "$work/best/best.h5"
 for file in "$work/best"/*.h5; do
     truncate -s -1 "$file"
 done
+expect 4 1 train --resume --run-dir "$work/best"
+said "$work/best: no checkpoint is intact; to start from the beginning, move it away"
+cmp "$work/best/metrics.jsonl" "$work/before" || fault "a refused run changes its metrics"
+rm "$work/best"/*.h5
 expect 0 1 train --resume --run-dir "$work/best"
-said "no checkpoint is intact; starting from the beginning"
+said "$work/best: has no checkpoint yet; starting from the beginning"
 identical best judged
 done_testing

@@ -117,8 +117,8 @@ expect 0 1 pack csv --sequence name --label class "$work/named.csv" "$work/named
 expect 0 1 import "$work/normal-export.h5" "$work/mean.h5" --pool mean \
     --classes-from "$work/named.h5"
 printed "pool mean"
-expect 0 1 predict "$work/mean.h5" --data "$work/series.h5" --csv "$work/named.csv"
-grep -q grey "$work/named.csv" || fault "no class names in $(head -n 2 "$work/named.csv")"
+expect 0 1 predict "$work/mean.h5" --data "$work/series.h5" --csv "$work/with-names.csv"
+grep -q grey "$work/with-names.csv" || fault "no class names: $(head -n 2 "$work/with-names.csv")"
 bare="rnn.weight_ih_l0=15x3:0.1 rnn.weight_hh_l0=15x5:0.2 rnn.bias_ih_l0=15:0
       rnn.bias_hh_l0=15:0 head.bias=4:0.5"
 # shellcheck disable=SC2086 # a list

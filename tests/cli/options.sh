@@ -98,6 +98,8 @@ refuses 2 "$work/a.ini:3: lr is already set on line 1" --config "$work/a.ini"
 printf 'config = b.ini\n' >"$work/a.ini"
 refuses 2 "$work/a.ini:1: config cannot be set in a configuration file" \
     --config="$work/a.ini"
+mkfifo "$work/pipe.ini"
+refuses 4 "$work/pipe.ini: not a regular file" --config "$work/pipe.ini"
 refuses 4 "$work/none.ini: No such file or directory" --config "$work/none.ini"
 printf '# batch comes from here\npatience = 2\ndata = none\n' >"$work/a.ini"
 refuses 2 "--patience needs --valid: it counts validations" --config "$work/a.ini"

@@ -184,7 +184,11 @@ with h5py.File("t.h5", "r+") as f:
     f.attrs["note"] = "changed by another program"
     f["targets"][0] = 1
 END
+    expect 3 1 inspect t.h5
+    said "t.h5: its checksum is missing" "delete the attribute checksum"
+    ${PYTHON:-python3} -c 'import h5py; del h5py.File("t.h5", "r+").attrs["checksum"]'
     expect 0 1 inspect t.h5
+    grep -q "^whole_file_checksum  *no$" "$work/out" || fault "t.h5 still has a checksum"
     equal "changed target" "$(values t.h5 targets)" "1 1"
 fi
 if ${PYTHON:-python3} -c 'import numpy' 2>/dev/null; then

@@ -154,7 +154,7 @@ predicts 0 --out "$work/far.h5"
 [ -h "$work/far.h5" ] && [ -s "$work/new.h5" ] || fault "a link to no HDF5 was not followed"
 ln -s round.csv "$work/round.csv"
 predicts 4 --csv "$work/round.csv"
-said "$work/round.csv: Too many levels of symbolic links"
+said "$work/round.csv: cannot be written: Too many levels of symbolic links"
 
 # Nor over what the run keeps itself.
 for name in metrics.jsonl config.ini best.h5 .lock; do
@@ -168,7 +168,7 @@ expect 4 1 bench --data "$work/good.h5" --hidden 3 --max-updates 1 --trace "$wor
 
 # A trace that cannot be written is found out before the run, not after it.
 expect 4 1 train --data "$work/good.h5" --run-dir "$work/none" --trace "$work/no/such/file"
-said "$work/no/such/file: No such file or directory"
+said "$work/no/such/file: cannot be written: No such file or directory"
 [ ! -e "$work/none" ] || fault "a run directory was made"
 expect 0 1 train --data "$work/good.h5" --run-dir "$work/traced" --max-updates 1 --hidden 3 \
     --trace "$work/traced/trace.json" --progress none

@@ -318,12 +318,17 @@ static void one_array(const char *name)
     must(rnnd__hdf_commit(file));
 }
 
-static void refused(const char *name, const char *why)
+static void refused_as(int status, const char *name, const char *why)
 {
     struct rnnd__hdf *file = NULL;
-    must_fail(RNND_EFILE, rnnd__hdf_open(in_folder(name), &file));
+    must_fail(status, rnnd__hdf_open(in_folder(name), &file));
     ck_assert_ptr_null(file);
     ck_assert_str_eq(rest_of_detail(), why);
+}
+
+static void refused(const char *name, const char *why)
+{
+    refused_as(RNND_EFILE, name, why);
 }
 
 START_TEST(unreadable_files)
@@ -333,9 +338,9 @@ START_TEST(unreadable_files)
     refused("missing.h5", "missing.h5: No such file or directory");
     refused(".", ".: is a folder, not an HDF5 file");
     write_bytes("text.h5", "Lorem ipsum\n", 12);
-    refused("text.h5", "text.h5: not an HDF5 file");
+    refused_as(RNND_EDATA, "text.h5", "text.h5: not an HDF5 file");
     write_bytes("empty.h5", "", 0);
-    refused("empty.h5", "empty.h5: is empty, not an HDF5 file");
+    refused_as(RNND_EDATA, "empty.h5", "empty.h5: is empty, not an HDF5 file");
     ck_assert_int_eq(mkfifo(in_folder("pipe"), 0600), 0);
     refused("pipe", "pipe: not a regular file");
     one_array("cut.h5");
@@ -685,6 +690,123 @@ START_TEST(damage_is_named)
 }
 END_TEST
 
+/* ---- lack of memory */
+
+#if defined __GLIBC__ && !defined __SANITIZE_ADDRESS__
+
+extern void *__libc_malloc(size_t size);
+extern void *__libc_calloc(size_t count, size_t size);
+extern void *__libc_realloc(void *old, size_t size);
+
+/* The allocation that fails, counted down; 0 = none. */
+static long countdown;
+
+static bool fails(void)
+{
+    if (countdown == 0 || --countdown > 0)
+        return false;
+    errno = ENOMEM;
+    return true;
+}
+
+void *malloc(size_t size)
+{
+    return fails() ? NULL : __libc_malloc(size);
+}
+
+void *calloc(size_t count, size_t size)
+{
+    return fails() ? NULL : __libc_calloc(count, size);
+}
+
+void *realloc(void *old, size_t size)
+{
+    return fails() ? NULL : __libc_realloc(old, size);
+}
+
+enum { RIGHT, WRONG_VALUES, WRONG_STATUS, STARVED, NOT_REACHED, RESULTS };
+
+/* What a reader of a data set or checkpoint does. */
+static int read_some(void)
+{
+    struct rnnd__hdf *file = NULL;
+    float x[FLOATS] = {0};
+    char *text = NULL, **names = NULL;
+    int64_t count = 0;
+    bool has = false, attribute = false, absent = true;
+    int status = rnnd__hdf_open(in_folder("d.h5"), &file);
+    if (status == 0) {
+        attribute = rnnd__hdf_has_attribute(file, "note");
+        status = rnnd__hdf_get_string(file, "note", &text);
+    }
+    if (status == 0) {
+        has = rnnd__hdf_has(file, "/model/rnn.weight");
+        status = rnnd__hdf_read(file, "/model/rnn.weight", 0, 30, RNND_F32, x);
+    }
+    if (status == 0) {
+        absent = !rnnd__hdf_has(file, "/none");
+        status = absent ? 0 : rnnd__hdf_read(file, "/none", 0, 1, RNND_F32, x);
+    }
+    if (status == 0)
+        status = rnnd__hdf_read_strings(file, "/names", &names, &count);
+    bool reached = countdown == 0;
+    countdown = 0;
+    bool right = has && attribute && absent && count == 2 && x[50] == 50.0f / 7;
+    rnnd__hdf_close(file);
+    free(text);
+    free(names);
+    return !reached                 ? NOT_REACHED
+           : status == 0            ? (right ? RIGHT : WRONG_VALUES)
+           : status == RNND_EDEVICE ? STARVED
+                                    : WRONG_STATUS;
+}
+
+/* Whatever allocation fails, a look-up neither takes for missing or damaged what is
+   there, nor goes on with what it did not read. The library itself may crash, or exit
+   with -1. */
+START_TEST(lack_of_memory_is_no_damage)
+{
+    enum { MOST = 5000 };
+    int64_t dim[2] = {30, 10};
+    float x[FLOATS];
+    int seen[RESULTS] = {0}, crashes = 0;
+    for (int k = 0; k < FLOATS; k++)
+        x[k] = (float)k / 7;
+    struct rnnd__hdf *file = created("d.h5");
+    must(rnnd__hdf_set_string(file, "note", "text"));
+    must(rnnd__hdf_write(file, "/model/rnn.weight", RNND_F32, 2, dim, true, x));
+    must(rnnd__hdf_write_strings(file, "/names", (const char *[]){"a", "b"}, 2));
+    must(rnnd__hdf_commit(file));
+    fflush(NULL);
+    for (long n = 1; n < MOST && !seen[NOT_REACHED]; n++) {
+        int end;
+        pid_t child = fork();
+        if (child == 0) {
+            countdown = n;
+            int result = read_some();
+            if (result == WRONG_STATUS)
+                fprintf(stderr, "allocation %ld: %s\n", n, rnnd_status_detail());
+            _exit(result);
+        }
+        ck_assert_int_eq(waitpid(child, &end, 0), child);
+        int result = WIFEXITED(end) ? WEXITSTATUS(end) : UINT8_MAX;
+        if (result == UINT8_MAX) {
+            crashes++;
+            continue;
+        }
+        ck_assert_int_lt(result, RESULTS);
+        seen[result]++;
+    }
+    printf("lack of memory: %d reported, %d without effect, %d ends of HDF5\n",
+           seen[STARVED], seen[RIGHT], crashes);
+    ck_assert_int_eq(seen[WRONG_VALUES] + seen[WRONG_STATUS], 0);
+    ck_assert_int_eq(seen[NOT_REACHED], 1);
+    ck_assert_int_gt(seen[STARVED], 100);
+}
+END_TEST
+
+#endif
+
 int main(void)
 {
     Suite *s = suite_create("hdf");
@@ -709,6 +831,9 @@ int main(void)
     tcase_add_test(t, flips_without_whole_file_checksum);
     tcase_add_test(t, no_time_in_the_file);
     tcase_add_test(t, damage_is_named);
+#if defined __GLIBC__ && !defined __SANITIZE_ADDRESS__
+    tcase_add_test(t, lack_of_memory_is_no_damage);
+#endif
     suite_add_tcase(s, t);
     return run_suite(s);
 }

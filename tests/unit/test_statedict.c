@@ -835,6 +835,7 @@ START_TEST(moments_make_sense)
 
     struct rnnd_model *odd;
     must(rnnd_model_new(be, rnnd_model_spec(m), &odd));
+    unlink(in_folder("a"));
     const float bad[][2] = {{NAN, 1}, {INFINITY, 1}, {0, NAN}, {0, INFINITY}, {0, -1}};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         rnnd_model_mean(odd)[1] = bad[i][0];

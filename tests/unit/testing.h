@@ -55,7 +55,7 @@ static inline void remove_folder(void)
 /* A path in the folder; eight of them last at a time. */
 static inline const char *in_folder(const char *name)
 {
-    static char path[8][512];
+    static char path[8][1024];
     static int next;
     next = (next + 1) % 8;
     snprintf(path[next], sizeof path[next], "%s/%s", test_folder, name);
