@@ -52,6 +52,12 @@ struct Settings {
     size_t stack;
     /* RNND_SIMT_CAPTURES: 0 = every capture fails (1) */
     bool captures;
+    /* RNND_SIMT_NCCL: 0 = there is no libnccl (1) */
+    bool nccl;
+    /* RNND_SIMT_DIES=RANK:CALL:N: this rank is killed as it enters the call for the
+       N-th time; N 0: never */
+    char dies_in[64];
+    long dies_at;
 };
 const Settings &settings();
 
