@@ -275,18 +275,25 @@ done:
     return status;
 }
 
-/* A larger code means a lower failing rank; 0 means that none failed. */
+/* A larger code means a lower failing rank; 0 means that none failed. A rank that only
+   knows of another's failure comes behind all that have one of their own, whose message
+   says more. */
 int rnnd_comm_agree(struct rnnd_comm *comm, int status)
 {
+    const int64_t own = (int64_t)1 << 40;
+    struct rnnd__failure last;
     int64_t code = 0;
+    rnnd__failure_save(&last, status);
     if (status < 0)
-        code = ((int64_t)(INT32_MAX - comm->rank) << 8) | (-status & 255);
+        code = (last.elsewhere ? 0 : own) | ((int64_t)(INT32_MAX - comm->rank) << 8) |
+               (-status & 255);
     if (comm->broken.status < 0 && status < 0)
         return status;
     RNND_TRY(rnnd_comm_max(comm, &code, 1));
     if (code == 0)
         return 0;
-    int failed = INT32_MAX - (int)(code >> 8), common = -(int)(code & 255);
+    int failed = INT32_MAX - (int)((code & (own - 1)) >> 8);
+    int common = -(int)(code & 255);
     if (failed == comm->rank)
         return status;
     return rnnd__fail_elsewhere((enum rnnd_status)common, failed);

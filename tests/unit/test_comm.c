@@ -265,6 +265,20 @@ START_TEST(agrees_on_the_lowest_failing_rank)
 }
 END_TEST
 
+/* Agreed on once more, a failure is still that of the rank that knows its cause. */
+START_TEST(agrees_again_on_the_cause)
+{
+    char text[32] = "the cause";
+    int status = rank == size - 1 ? rnnd__fail(RNND_EDATA, "the cause") : 0;
+    for (int i = 0; i < 3; i++)
+        status = fail_as(status);
+    ck_assert_int_eq(status, RNND_EDATA);
+    if (rank != size - 1)
+        snprintf(text, sizeof text, "rank %d failed", size - 1);
+    ck_assert_str_eq(rnnd_status_detail(), text);
+}
+END_TEST
+
 /* ---- sums of floats */
 
 /* Around the lengths where the way of summing and the cut into pieces change. */
@@ -541,6 +555,7 @@ static Suite *comm_suite(void)
     tcase_add_test(t, all_know_all_records);
     tcase_add_test(t, hosts_and_cores);
     tcase_add_test(t, agrees_on_the_lowest_failing_rank);
+    tcase_add_test(t, agrees_again_on_the_cause);
     tcase_add_loop_test(t, sums_of_floats, 0, LENGTHS);
     tcase_add_test(t, sums_of_device_floats);
     tcase_add_loop_test(t, all_ranks_get_the_same_bits, 0, LENGTHS);
