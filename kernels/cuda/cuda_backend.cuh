@@ -25,7 +25,7 @@ enum {
     RNND__SUM_BLOCKS = 1024,
     RNND__STAGES = 2,
     /* multiprocessors that a sum over ranks may hold */
-    RNND__NCCL_CHANNELS = 8,
+    RNND__NCCL_CHANNELS = 4,
     /* words */
     RNND__GRAPH_KEY = 24
 };

@@ -391,7 +391,7 @@ void rnnd__cuda_rnn_forward(struct rnnd_backend *be, const struct rnnd__rnn *r)
     for (const struct rnnd__rnn *d = r; d; d = d->other)
         begin_states(be, d, d->h0, d->c0);
     if (p.path == RNND_PATH_PERSISTENT)
-        rnnd__persistent_forward(be, r, p.persistent);
+        rnnd__persistent_forward(be, r, p.forward);
     else
         for (const struct rnnd__rnn *d = r; d; d = d->other)
             stepwise(be, d, false);
@@ -405,7 +405,7 @@ static void states_backward(struct rnnd_backend *be, const struct rnnd__rnn *r,
     for (const struct rnnd__rnn *d = r; d; d = d->other)
         begin_states(be, d, d->dhn, d->dcn);
     if (p.path == RNND_PATH_PERSISTENT)
-        rnnd__persistent_backward(be, r, p.persistent);
+        rnnd__persistent_backward(be, r, p.backward);
     else
         for (const struct rnnd__rnn *d = r; d; d = d->other)
             stepwise(be, d, true);

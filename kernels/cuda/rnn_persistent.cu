@@ -65,14 +65,17 @@ static int64_t blocks_at_once(const struct rnnd__cuda *cuda, persistent_kernel *
     return blocks > 0 ? cuda->multiprocessors : 0;
 }
 
-/* Of both passes, beside a sum under way that may hold processors: blocks that wait for
-   each other need theirs. */
-static int blocks_for(const struct rnnd__cuda *cuda, enum rnnd_cell cell, size_t shared)
+/* Of a pass. Beside the backward pass sums over ranks may hold processors, and blocks
+   that wait for each other need theirs; before it, the sums of the last update are
+   done. */
+static int blocks_for(const struct rnnd__cuda *cuda, enum rnnd_cell cell, bool back,
+                      size_t shared)
 {
-    int64_t forward = blocks_at_once(cuda, kernel_for(cuda, cell, false), shared);
-    int64_t backward = blocks_at_once(cuda, kernel_for(cuda, cell, true), shared);
-    int64_t reserve = cuda->base.nccl ? RNND__NCCL_CHANNELS : 0;
-    return (int)rnnd__most(0, rnnd__least(forward, backward) - reserve);
+    int64_t blocks = blocks_at_once(cuda, kernel_for(cuda, cell, back), shared);
+    bool beside = cuda->base.nccl && back &&
+                  !PLANTED(21, "blocks take the multiprocessors of sums under way");
+    int64_t reserve = beside ? RNND__NCCL_CHANNELS : 0;
+    return (int)rnnd__most(0, blocks - reserve);
 }
 
 /* Two directions share the processors where each gets a group: a launch then waits at
@@ -108,7 +111,7 @@ static void plan_gates(rnnd__persistent_plan *plan, const struct rnnd__cuda *cud
 
 rnnd__persistent_plan rnnd__persistent_plan_for(const struct rnnd__cuda *cuda,
                                                 enum rnnd_cell cell, int64_t H,
-                                                int64_t N, int directions)
+                                                int64_t N, int directions, bool back)
 {
     rnnd__persistent_plan plan = {(int)rnnd__ratio_up(H, UNITS), 0, 1, false, ""};
     int64_t tiles = rnnd__ratio_up(N, ROWS);
@@ -124,11 +127,11 @@ rnnd__persistent_plan rnnd__persistent_plan_for(const struct rnnd__cuda *cuda,
                  "a block has %zu",
                  (long long)H, shared >> 10, cuda->shared >> 10);
     } else {
-        int blocks = blocks_for(cuda, cell, shared);
+        int blocks = blocks_for(cuda, cell, back, shared);
         plan_groups(&plan, blocks, tiles, directions);
-        if (plan.groups > 0)
+        if (plan.groups > 0 && back)
             plan_gates(&plan, cuda, blocks, tiles, G, words);
-        else
+        if (plan.groups == 0)
             snprintf(plan.why, sizeof plan.why,
                      "%lld units need %d blocks at once, there "
                      "are %d",

@@ -193,6 +193,12 @@ int current_device();
 /* Whether a device of this kind would take the launch. */
 cudaError_t check_launch(const Launch &launch);
 
+/* ---- nccl.cc */
+
+/* Multiprocessors of the device that collectives under way may hold, at worst: no two
+   free ones are neighbours, as a cluster of blocks needs them. */
+int held_by_collectives(int device);
+
 /* ---- queue.cc */
 
 /* Work of a stream: called until it returns true. */

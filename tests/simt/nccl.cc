@@ -52,6 +52,8 @@ struct State {
     bool aborted;
     /* calls wait for their peers */
     bool blocking;
+    /* multiprocessors that a collective may hold */
+    int holds;
     /* what the last call still does: true once it is through; empty: nothing */
     std::function<bool()> pending;
     /* of it */
@@ -93,6 +95,7 @@ int group_depth;
 /* MPI may still write to them */
 std::vector<std::shared_ptr<Collective>> given_up;
 std::vector<std::shared_ptr<State>> left_open;
+std::vector<std::weak_ptr<State>> opened;
 std::vector<std::function<void()>> grouped;
 
 size_t size_of(int type)
@@ -415,7 +418,31 @@ void close_comm(ncclComm_t comm)
     delete comm;
 }
 
+/* What NCCL takes where it is not told: up to 32 blocks, in clusters of 4 from sm_90
+   on. */
+int blocks_of(const ncclConfig_t *config)
+{
+    bool counted = config && config->maxCTAs != NCCL_CONFIG_UNDEF_INT;
+    bool shaped = config && config->cgaClusterSize != NCCL_CONFIG_UNDEF_INT;
+    int cluster = shaped                  ? std::max(1, config->cgaClusterSize)
+                  : settings().arch >= 90 ? 4
+                                          : 1;
+    return (counted ? config->maxCTAs : 32) * cluster;
+}
+
 } // namespace
+
+int held_by_collectives(int device)
+{
+    int blocks = 0;
+    for (const auto &weak : opened) {
+        std::shared_ptr<State> s = weak.lock();
+        if (s && s->device == device && !s->aborted && s->done < s->asked)
+            blocks += s->holds;
+    }
+    return blocks;
+}
+
 } // namespace simt
 
 using namespace simt;
@@ -457,6 +484,8 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t *comm, int size, ncclUniqueId id,
     state->device = current_device();
     state->blocking = !config || config->blocking != 0;
     state->failed = ncclSuccess;
+    state->holds = blocks_of(config);
+    opened.push_back(state);
     ncclResult_t status = state->alone ? ncclSuccess : join(state.get(), id);
     if (status == ncclSuccess || status == ncclInProgress)
         *comm = new ncclComm{state};
