@@ -240,7 +240,7 @@ static void launch_persistent(struct rnnd_backend *be, const struct rnnd__rnn *r
 static void persistent_loop(struct rnnd_backend *be, const struct rnnd__rnn *r,
                             const rnnd__persistent_plan &plan, bool back)
 {
-    if (r->batch->R == 0)
+    if (r->batch->T == 0)
         return;
     launch_persistent(be, r, plan, back);
     if (r->other && plan.directions == 1)
