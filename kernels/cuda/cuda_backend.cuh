@@ -48,6 +48,8 @@ struct rnnd__cuda {
     enum rnnd_rnn_path path;
     /* RNND_CUDA_GATES: of the persistent path, NULL = as it pays */
     const char *gates;
+    /* a persistent launch was refused: there are no more */
+    bool refused;
     cudaStream_t stream;
     cublasHandle_t blas;
     cublasComputeType_t compute;

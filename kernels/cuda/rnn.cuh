@@ -105,11 +105,14 @@ rnnd__persistent_plan rnnd__persistent_plan_for(const struct rnnd__cuda *cuda,
                                                 int64_t N, int directions, bool back);
 /* Bytes. */
 size_t rnnd__persistent_scratch(enum rnnd_cell cell, int64_t H, int64_t N);
-/* The loop, the other direction's too, on running states that have begun. */
-void rnnd__persistent_forward(struct rnnd_backend *, const struct rnnd__rnn *,
-                              const rnnd__persistent_plan &);
-void rnnd__persistent_backward(struct rnnd_backend *, const struct rnnd__rnn *,
-                               const rnnd__persistent_plan &);
+/* The loop, the other direction's too, on running states that have begun. NULL, or the
+   direction from which on it was not launched, since CUDA refused to. */
+const struct rnnd__rnn *rnnd__persistent_forward(struct rnnd_backend *,
+                                                 const struct rnnd__rnn *,
+                                                 const rnnd__persistent_plan &);
+const struct rnnd__rnn *rnnd__persistent_backward(struct rnnd_backend *,
+                                                  const struct rnnd__rnn *,
+                                                  const rnnd__persistent_plan &);
 
 /* ---- rnn_plan.cu: which path a layer takes */
 

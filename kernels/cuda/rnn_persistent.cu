@@ -213,8 +213,23 @@ static void begin_exchange(struct rnnd_backend *be, const rnnd__persistent &p,
                       "states");
 }
 
-/* As many directions as the plan has in a launch, from r on. */
-static void launch_persistent(struct rnnd_backend *be, const struct rnnd__rnn *r,
+/* Not of the occupancy that CUDA told: MPS or another process may have taken of it. What
+   is wrong with the device itself fails on the next path, too. */
+static bool keep_refusal(struct rnnd__cuda *cuda, cudaError_t status)
+{
+    if (status == cudaSuccess)
+        return true;
+    (void)cudaGetLastError();
+    cuda->refused = true;
+    snprintf(cuda->base.warning, sizeof cuda->base.warning,
+             "cuda %d: blocks that wait for each other cannot be launched (%s): "
+             "recurrent layers run step by step from now on",
+             cuda->device, cudaGetErrorString(status));
+    return false;
+}
+
+/* As many directions as the plan has in a launch, from r on; false: refused. */
+static bool launch_persistent(struct rnnd_backend *be, const struct rnnd__rnn *r,
                               const rnnd__persistent_plan &plan, bool back)
 {
     struct rnnd__cuda *cuda = rnnd__cuda_of(be);
@@ -227,34 +242,40 @@ static void launch_persistent(struct rnnd_backend *be, const struct rnnd__rnn *r
         both.other = p.d;
     }
     if (!rnnd__cuda_sound(cuda))
-        return;
+        return true;
     dim3 grid((unsigned)(plan.members * plan.groups), (unsigned)plan.directions);
     size_t shared = shared_bytes(rnnd__cell_gates(r->cell), both.loop.words);
     cuda->watches = true;
-    rnnd__cuda_ok(cuda,
-                  launch_cooperative(kernel_for(cuda, r->cell, back), grid,
-                                     dim3(THREADS), shared, cuda->stream, both),
-                  "a persistent recurrent layer");
+    return keep_refusal(cuda,
+                        launch_cooperative(kernel_for(cuda, r->cell, back), grid,
+                                           dim3(THREADS), shared, cuda->stream, both));
 }
 
-static void persistent_loop(struct rnnd_backend *be, const struct rnnd__rnn *r,
-                            const rnnd__persistent_plan &plan, bool back)
+static const struct rnnd__rnn *persistent_loop(struct rnnd_backend *be,
+                                               const struct rnnd__rnn *r,
+                                               const rnnd__persistent_plan &plan,
+                                               bool back)
 {
     if (r->batch->T == 0)
-        return;
-    launch_persistent(be, r, plan, back);
-    if (r->other && plan.directions == 1)
-        launch_persistent(be, r->other, plan, back);
+        return NULL;
+    if (!launch_persistent(be, r, plan, back))
+        return r;
+    if (r->other && plan.directions == 1 &&
+        !launch_persistent(be, r->other, plan, back))
+        return r->other;
+    return NULL;
 }
 
-void rnnd__persistent_forward(struct rnnd_backend *be, const struct rnnd__rnn *r,
-                              const rnnd__persistent_plan &plan)
+const struct rnnd__rnn *rnnd__persistent_forward(struct rnnd_backend *be,
+                                                 const struct rnnd__rnn *r,
+                                                 const rnnd__persistent_plan &plan)
 {
-    persistent_loop(be, r, plan, false);
+    return persistent_loop(be, r, plan, false);
 }
 
-void rnnd__persistent_backward(struct rnnd_backend *be, const struct rnnd__rnn *r,
-                               const rnnd__persistent_plan &plan)
+const struct rnnd__rnn *rnnd__persistent_backward(struct rnnd_backend *be,
+                                                  const struct rnnd__rnn *r,
+                                                  const rnnd__persistent_plan &plan)
 {
-    persistent_loop(be, r, plan, true);
+    return persistent_loop(be, r, plan, true);
 }

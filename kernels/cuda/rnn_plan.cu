@@ -64,6 +64,8 @@ rnnd__loop_plan rnnd__loop_plan_for(const struct rnnd__cuda *cuda, enum rnnd_cel
              (long long)H, (long long)rnnd__small_units(cell));
     if (cuda->path == RNND_PATH_SMALL)
         return stepwise_plan(why);
+    if (cuda->refused)
+        return stepwise_plan("blocks that wait for each other cannot be launched");
     rnnd__persistent_plan forward, backward;
     forward = rnnd__persistent_plan_for(cuda, cell, H, N, directions, false);
     backward = rnnd__persistent_plan_for(cuda, cell, H, N, directions, true);

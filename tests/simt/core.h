@@ -52,6 +52,8 @@ struct Settings {
     size_t stack;
     /* RNND_SIMT_CAPTURES: 0 = every capture fails (1) */
     bool captures;
+    /* RNND_SIMT_REFUSES: cooperative launches from this one on fail (0 = none) */
+    long refuses;
     /* RNND_SIMT_NCCL: 0 = there is no libnccl (1) */
     bool nccl;
     /* RNND_SIMT_DIES=RANK:CALL:N: this rank is killed as it enters the call for the

@@ -178,6 +178,9 @@ cudaError_t check_launch(const Launch &launch)
     uint64_t grid = (uint64_t)g.x * g.y * g.z;
     if (launch.cooperative && grid > together)
         return cudaErrorCooperativeLaunchTooLarge;
+    static long cooperative;
+    if (launch.cooperative && settings().refuses && ++cooperative >= settings().refuses)
+        return cudaErrorCooperativeLaunchTooLarge;
     int held = held_by_collectives(device);
     if (launch.cooperative && grid + (unsigned)held > together)
         error("%s: %llu blocks that wait for each other beside collectives, which may "

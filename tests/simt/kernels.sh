@@ -47,6 +47,12 @@ else
     same "$$ inorder" RNND_TEST_TARGETS="cuda, persistent, bf16" RNND_SIMT_SMS=6
 fi
 
+# Where a persistent launch is refused, the layer is computed step by step: forward, backward.
+for launch in 1 2; do
+    run RNND_SIMT_REFUSES=$launch RNND_SIMT_SMS=16 RNND_TEST_TARGETS="cuda, persistent" \
+        CK_RUN_CASE=tiles RNND_TEST_BRIEF=1
+done
+
 # Layers of usual sizes, where a group of blocks has several tiles of rows.
 for sms in 16 132; do
     run RNND_SIMT_SEED=inorder RNND_SIMT_SMS=$sms RNND_TEST_TARGETS="cuda, persistent" \

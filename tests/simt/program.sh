@@ -125,6 +125,13 @@ train beside 2 --device cuda --precision tf32 --rnn-path persistent --bucket-mb 
     --data "$work/many.h5" --batch 20 --hidden 150 --layers 2 --max-updates 1
 said "10 blocks hold the weights of 150 units, 1 group of rows (2 forward)"
 unset RNND_SIMT_SMS RNND_SIMT_ARCH
+# Where such a launch is refused, the layer goes on step by step.
+bound=1e-2 precision=bf16 RNND_SIMT_REFUSES=4
+export RNND_SIMT_REFUSES
+compare refused 2 --data "$work/tags.h5" --batch 4 --hidden 17 --layers 2 --bidirectional \
+    --rnn-path persistent
+said "cannot be launched (too many blocks in cooperative launch)" "step by step from now on"
+unset RNND_SIMT_REFUSES
 plan 1 1024 "1024 units, 2 groups of rows, gates apart; of two directions at once 1 group each"
 plan 2 1024 "1024 units, 2 groups of rows, gates apart; of two directions at once 1 group each"
 plan 1 704 "704 units, 3 groups of rows,"

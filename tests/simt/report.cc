@@ -62,6 +62,7 @@ Settings read_settings()
     s.stack = (size_t)number("RNND_SIMT_STACK", stack, 16, 8192) << 10;
     s.digest = number("RNND_SIMT_DIGEST", 0, 0, 1) == 1;
     s.captures = number("RNND_SIMT_CAPTURES", 1, 0, 1) == 1;
+    s.refuses = number("RNND_SIMT_REFUSES", 0, 0, INT32_MAX);
     s.nccl = number("RNND_SIMT_NCCL", 1, 0, 1) == 1;
     read_death(&s);
     return s;
