@@ -213,7 +213,7 @@ static void begin_exchange(struct rnnd_backend *be, const rnnd__persistent &p,
                       "states");
 }
 
-/* Not of the occupancy that CUDA told: MPS or another process may have taken of it. What
+/* CUDA told that there was room, but MPS or another process may have taken of it. What
    is wrong with the device itself fails on the next path, too. */
 static bool keep_refusal(struct rnnd__cuda *cuda, cudaError_t status)
 {

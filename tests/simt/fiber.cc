@@ -70,8 +70,8 @@ void enter_fiber()
     abort();
 }
 
-/* Each with a guard is two of the 65530 mappings that a process may have; without, those
-   beside each other are one. So the last of very many have none. */
+/* Each with a guard is two of the 65530 mappings that a process may have; those without
+   that lie side by side are one. So the last of very many have none. */
 void map_stack(Fiber *fiber)
 {
     const size_t guarded = 24000;
