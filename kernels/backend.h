@@ -284,6 +284,9 @@ struct rnnd_backend {
     int status;
     /* and its text */
     char error[256];
+    /* what the user should know of a way that failed where another was taken; empty:
+       nothing. Whoever tells it empties it */
+    char warning[256];
     /* whose NCCL sums gradients over ranks, NULL = the communicator does; set by who
        opened it */
     const struct rnnd__cuda_plugin *nccl;

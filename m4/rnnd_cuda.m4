@@ -23,7 +23,7 @@ AC_DEFUN([RNND_CUDA], [
   AS_IF([test $rnnd_have_nvcc = yes], [_RNND_CUDA_ARCH])
   AS_IF([test $with_cuda = yes && test $rnnd_have_nvcc = no],
     [AC_MSG_ERROR([--with-cuda=yes: nvcc, CUDA's and NCCL's headers, and the libraries
-cudart, cublas and nccl are needed; set PATH or CUDA_HOME, and see config.log.])])
+cudart and cublas are needed; set PATH or CUDA_HOME, and see config.log.])])
   AC_SUBST([CUDA_CFLAGS])
   AC_SUBST([CUDA_LIBS])
   AC_SUBST([NVCC_ARCH])
@@ -54,16 +54,17 @@ AC_DEFUN([_RNND_CUDA_HEADERS], [
   AC_LANG_POP([C++])
 ])
 
-dnl Never -lcuda: it would need a driver to start.
+dnl Never -lcuda: it would need a driver to start. NCCL is loaded by programs of several ranks,
+dnl by the name libnccl.so.2, also from the folder of the toolkit.
 AC_DEFUN([_RNND_CUDA_LIBRARIES], [
   rnnd_save_LIBS=$LIBS rnnd_lib=$rnnd_home/lib64
   AS_IF([test -d "$rnnd_lib"], [], [rnnd_lib=$rnnd_home/lib])
-  CUDA_LIBS="-L$rnnd_lib -Wl,-rpath,$rnnd_lib -lcublas -lnccl -lcudart"
-  AC_MSG_CHECKING([for cudart, cublas and nccl])
+  CUDA_LIBS="-L$rnnd_lib -Wl,-rpath,$rnnd_lib -lcublas -lcudart -ldl"
+  AC_MSG_CHECKING([for cudart and cublas])
   LIBS="$CUDA_LIBS $LIBS"
   AC_LINK_IFELSE([AC_LANG_PROGRAM(
-    [[char cudaGetDeviceCount(), cublasCreate_v2(), ncclGetUniqueId();]],
-    [[return cudaGetDeviceCount() + cublasCreate_v2() + ncclGetUniqueId();]])],
+    [[char cudaGetDeviceCount(), cublasCreate_v2();]],
+    [[return cudaGetDeviceCount() + cublasCreate_v2();]])],
     [rnnd_have_nvcc=yes], [CUDA_LIBS=])
   AC_MSG_RESULT([$rnnd_have_nvcc])
   LIBS=$rnnd_save_LIBS

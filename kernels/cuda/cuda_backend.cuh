@@ -25,7 +25,7 @@ enum {
     RNND__SUM_BLOCKS = 1024,
     RNND__STAGES = 2,
     /* multiprocessors that a sum over ranks may hold */
-    RNND__NCCL_CHANNELS = 8,
+    RNND__NCCL_CHANNELS = 4,
     /* words */
     RNND__GRAPH_KEY = 24
 };
@@ -48,6 +48,8 @@ struct rnnd__cuda {
     enum rnnd_rnn_path path;
     /* RNND_CUDA_GATES: of the persistent path, NULL = as it pays */
     const char *gates;
+    /* a persistent launch was refused: there are no more */
+    bool refused;
     cudaStream_t stream;
     cublasHandle_t blas;
     cublasComputeType_t compute;

@@ -15,7 +15,7 @@
 #include "backend.h"
 
 /* Grows with every change of this file or of backend.h. */
-enum { RNND_CUDA_PLUGIN_ABI = 3 };
+enum { RNND_CUDA_PLUGIN_ABI = 4 };
 
 #define RNND_CUDA_PLUGIN_SYMBOL "rnnd__cuda_plugin"
 
@@ -47,19 +47,27 @@ struct rnnd__cuda_plugin {
     int (*open)(const struct rnnd__backend_config *config, struct rnnd_backend **out,
                 char *error);
 
-    /* One rank draws the id [RNND_NCCL_ID_BYTES] and hands it to all; they open
-       together. */
+    /* Nothing of NCCL waits for other ranks, so that the caller can keep a deadline.
+
+       open: what this rank can do alone. One rank draws the id [RNND_NCCL_ID_BYTES] and
+       hands it to all; they join together. */
+    int (*nccl_open)(struct rnnd_backend *be, struct rnnd__nccl **out, char *error);
     int (*nccl_id)(void *id, char *error);
-    int (*nccl_open)(struct rnnd_backend *be, const void *id, int rank, int size,
-                     struct rnnd__nccl **out, char *error);
+    int (*nccl_join)(struct rnnd__nccl *, const void *id, int rank, int size,
+                     char *error);
+    /* 1: join, the latest sum_begin or leave is through, and the next one of them may
+       be called. 0: not yet. */
+    int (*nccl_poll)(struct rnnd__nccl *, char *error);
     /* Starts the sum over all ranks of buf [count] floats, in place, after what the
        back end's stream was given so far; same order and counts on all ranks. */
     int (*nccl_sum_begin)(struct rnnd__nccl *, struct rnnd__buf buf, int64_t count,
                           char *error);
-    /* 1: all sums are done, and the back end's stream sees them. 0: not yet. Never
-       waits, so that the caller can keep a deadline. */
+    /* 1: all sums are done, and the back end's stream sees them. 0: not yet. */
     int (*nccl_sum_poll)(struct rnnd__nccl *, char *error);
-    /* Instead of close, where a peer is lost. */
+    /* All ranks, before close, with no sums begun. */
+    int (*nccl_leave)(struct rnnd__nccl *, char *error);
+    /* Instead of leave, where a peer is lost: ends the sums that wait for it. Until
+       then whatever waits for the device may wait for the peer. */
     void (*nccl_abort)(struct rnnd__nccl *);
     void (*nccl_close)(struct rnnd__nccl *);
 };

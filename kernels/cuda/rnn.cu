@@ -390,11 +390,11 @@ void rnnd__cuda_rnn_forward(struct rnnd_backend *be, const struct rnnd__rnn *r)
     }
     for (const struct rnnd__rnn *d = r; d; d = d->other)
         begin_states(be, d, d->h0, d->c0);
+    const struct rnnd__rnn *rest = r;
     if (p.path == RNND_PATH_PERSISTENT)
-        rnnd__persistent_forward(be, r, p.persistent);
-    else
-        for (const struct rnnd__rnn *d = r; d; d = d->other)
-            stepwise(be, d, false);
+        rest = rnnd__persistent_forward(be, r, p.forward);
+    for (; rest; rest = rest->other)
+        stepwise(be, rest, false);
     for (const struct rnnd__rnn *d = r; d; d = d->other)
         end_states(be, d, d->hn, d->cn);
 }
@@ -404,11 +404,11 @@ static void states_backward(struct rnnd_backend *be, const struct rnnd__rnn *r,
 {
     for (const struct rnnd__rnn *d = r; d; d = d->other)
         begin_states(be, d, d->dhn, d->dcn);
+    const struct rnnd__rnn *rest = r;
     if (p.path == RNND_PATH_PERSISTENT)
-        rnnd__persistent_backward(be, r, p.persistent);
-    else
-        for (const struct rnnd__rnn *d = r; d; d = d->other)
-            stepwise(be, d, true);
+        rest = rnnd__persistent_backward(be, r, p.backward);
+    for (; rest; rest = rest->other)
+        stepwise(be, rest, true);
     for (const struct rnnd__rnn *d = r; d; d = d->other)
         end_states(be, d, d->dh0, d->dc0);
 }

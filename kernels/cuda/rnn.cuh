@@ -98,24 +98,27 @@ struct rnnd__persistent_plan {
     char why[128];
 };
 
-/* For a layer of so many directions: in one launch if there is room for a group of
-   each. */
+/* For a pass of a layer of so many directions: in one launch if there is room for a
+   group of each. */
 rnnd__persistent_plan rnnd__persistent_plan_for(const struct rnnd__cuda *cuda,
                                                 enum rnnd_cell cell, int64_t H,
-                                                int64_t N, int directions);
+                                                int64_t N, int directions, bool back);
 /* Bytes. */
 size_t rnnd__persistent_scratch(enum rnnd_cell cell, int64_t H, int64_t N);
-/* The loop, the other direction's too, on running states that have begun. */
-void rnnd__persistent_forward(struct rnnd_backend *, const struct rnnd__rnn *,
-                              const rnnd__persistent_plan &);
-void rnnd__persistent_backward(struct rnnd_backend *, const struct rnnd__rnn *,
-                               const rnnd__persistent_plan &);
+/* The loop, the other direction's too, on running states that have begun. NULL, or the
+   direction from which on it was not launched, since CUDA refused to. */
+const struct rnnd__rnn *rnnd__persistent_forward(struct rnnd_backend *,
+                                                 const struct rnnd__rnn *,
+                                                 const rnnd__persistent_plan &);
+const struct rnnd__rnn *rnnd__persistent_backward(struct rnnd_backend *,
+                                                  const struct rnnd__rnn *,
+                                                  const rnnd__persistent_plan &);
 
 /* ---- rnn_plan.cu: which path a layer takes */
 
 struct rnnd__loop_plan {
     enum rnnd_rnn_path path;
-    rnnd__persistent_plan persistent;
+    rnnd__persistent_plan forward, backward;
     /* in words */
     char why[160];
 };

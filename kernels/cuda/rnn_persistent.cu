@@ -65,14 +65,17 @@ static int64_t blocks_at_once(const struct rnnd__cuda *cuda, persistent_kernel *
     return blocks > 0 ? cuda->multiprocessors : 0;
 }
 
-/* Of both passes, beside a sum under way that may hold processors: blocks that wait for
-   each other need theirs. */
-static int blocks_for(const struct rnnd__cuda *cuda, enum rnnd_cell cell, size_t shared)
+/* Of a pass. Beside the backward pass sums over ranks may hold processors, and blocks
+   that wait for each other need theirs; before it, the sums of the last update are
+   done. */
+static int blocks_for(const struct rnnd__cuda *cuda, enum rnnd_cell cell, bool back,
+                      size_t shared)
 {
-    int64_t forward = blocks_at_once(cuda, kernel_for(cuda, cell, false), shared);
-    int64_t backward = blocks_at_once(cuda, kernel_for(cuda, cell, true), shared);
-    int64_t reserve = cuda->base.nccl ? RNND__NCCL_CHANNELS : 0;
-    return (int)rnnd__most(0, rnnd__least(forward, backward) - reserve);
+    int64_t blocks = blocks_at_once(cuda, kernel_for(cuda, cell, back), shared);
+    bool beside = cuda->base.nccl && back &&
+                  !PLANTED(21, "blocks take the multiprocessors of sums under way");
+    int64_t reserve = beside ? RNND__NCCL_CHANNELS : 0;
+    return (int)rnnd__most(0, blocks - reserve);
 }
 
 /* Two directions share the processors where each gets a group: a launch then waits at
@@ -108,7 +111,7 @@ static void plan_gates(rnnd__persistent_plan *plan, const struct rnnd__cuda *cud
 
 rnnd__persistent_plan rnnd__persistent_plan_for(const struct rnnd__cuda *cuda,
                                                 enum rnnd_cell cell, int64_t H,
-                                                int64_t N, int directions)
+                                                int64_t N, int directions, bool back)
 {
     rnnd__persistent_plan plan = {(int)rnnd__ratio_up(H, UNITS), 0, 1, false, ""};
     int64_t tiles = rnnd__ratio_up(N, ROWS);
@@ -124,11 +127,11 @@ rnnd__persistent_plan rnnd__persistent_plan_for(const struct rnnd__cuda *cuda,
                  "a block has %zu",
                  (long long)H, shared >> 10, cuda->shared >> 10);
     } else {
-        int blocks = blocks_for(cuda, cell, shared);
+        int blocks = blocks_for(cuda, cell, back, shared);
         plan_groups(&plan, blocks, tiles, directions);
-        if (plan.groups > 0)
+        if (plan.groups > 0 && back)
             plan_gates(&plan, cuda, blocks, tiles, G, words);
-        else
+        if (plan.groups == 0)
             snprintf(plan.why, sizeof plan.why,
                      "%lld units need %d blocks at once, there "
                      "are %d",
@@ -210,8 +213,23 @@ static void begin_exchange(struct rnnd_backend *be, const rnnd__persistent &p,
                       "states");
 }
 
-/* As many directions as the plan has in a launch, from r on. */
-static void launch_persistent(struct rnnd_backend *be, const struct rnnd__rnn *r,
+/* CUDA told that there was room, but MPS or another process may have taken of it. What
+   is wrong with the device itself fails on the next path, too. */
+static bool keep_refusal(struct rnnd__cuda *cuda, cudaError_t status)
+{
+    if (status == cudaSuccess)
+        return true;
+    (void)cudaGetLastError();
+    cuda->refused = true;
+    snprintf(cuda->base.warning, sizeof cuda->base.warning,
+             "cuda %d: blocks that wait for each other cannot be launched (%s): "
+             "recurrent layers run step by step from now on",
+             cuda->device, cudaGetErrorString(status));
+    return false;
+}
+
+/* As many directions as the plan has in a launch, from r on; false: refused. */
+static bool launch_persistent(struct rnnd_backend *be, const struct rnnd__rnn *r,
                               const rnnd__persistent_plan &plan, bool back)
 {
     struct rnnd__cuda *cuda = rnnd__cuda_of(be);
@@ -224,34 +242,40 @@ static void launch_persistent(struct rnnd_backend *be, const struct rnnd__rnn *r
         both.other = p.d;
     }
     if (!rnnd__cuda_sound(cuda))
-        return;
+        return true;
     dim3 grid((unsigned)(plan.members * plan.groups), (unsigned)plan.directions);
     size_t shared = shared_bytes(rnnd__cell_gates(r->cell), both.loop.words);
     cuda->watches = true;
-    rnnd__cuda_ok(cuda,
-                  launch_cooperative(kernel_for(cuda, r->cell, back), grid,
-                                     dim3(THREADS), shared, cuda->stream, both),
-                  "a persistent recurrent layer");
+    return keep_refusal(cuda,
+                        launch_cooperative(kernel_for(cuda, r->cell, back), grid,
+                                           dim3(THREADS), shared, cuda->stream, both));
 }
 
-static void persistent_loop(struct rnnd_backend *be, const struct rnnd__rnn *r,
-                            const rnnd__persistent_plan &plan, bool back)
+static const struct rnnd__rnn *persistent_loop(struct rnnd_backend *be,
+                                               const struct rnnd__rnn *r,
+                                               const rnnd__persistent_plan &plan,
+                                               bool back)
 {
-    if (r->batch->R == 0)
-        return;
-    launch_persistent(be, r, plan, back);
-    if (r->other && plan.directions == 1)
-        launch_persistent(be, r->other, plan, back);
+    if (r->batch->T == 0)
+        return NULL;
+    if (!launch_persistent(be, r, plan, back))
+        return r;
+    if (r->other && plan.directions == 1 &&
+        !launch_persistent(be, r->other, plan, back))
+        return r->other;
+    return NULL;
 }
 
-void rnnd__persistent_forward(struct rnnd_backend *be, const struct rnnd__rnn *r,
-                              const rnnd__persistent_plan &plan)
+const struct rnnd__rnn *rnnd__persistent_forward(struct rnnd_backend *be,
+                                                 const struct rnnd__rnn *r,
+                                                 const rnnd__persistent_plan &plan)
 {
-    persistent_loop(be, r, plan, false);
+    return persistent_loop(be, r, plan, false);
 }
 
-void rnnd__persistent_backward(struct rnnd_backend *be, const struct rnnd__rnn *r,
-                               const rnnd__persistent_plan &plan)
+const struct rnnd__rnn *rnnd__persistent_backward(struct rnnd_backend *be,
+                                                  const struct rnnd__rnn *r,
+                                                  const rnnd__persistent_plan &plan)
 {
-    persistent_loop(be, r, plan, true);
+    return persistent_loop(be, r, plan, true);
 }

@@ -338,12 +338,14 @@ __device__ __forceinline__ rnnd__cell_backward step_back_of(const rnnd__persiste
     int64_t row = __ldg(p.off + t), from = step_before(p.d.reverse, t);
     bool first = from < 0 || from >= p.T;
     int64_t old = first ? 0 : p.d.reverse ? __ldg(p.n + from) : rows;
-    int64_t before = first ? 0 : __ldg(p.off + from);
+    int64_t before = first ? 0 : __ldg(p.off + from), gate = row * G * p.H;
+    if (PLANTED(22, "an index of the backward pass is cut to 32 bits"))
+        gate = (int32_t)gate;
     return {rows,
             p.H,
             p.ldy,
             old,
-            p.d.gates + row * G * p.H,
+            p.d.gates + gate,
             p.d.keep ? p.d.keep + row * p.H : nullptr,
             p.d.y + row * p.ldy,
             p.d.dy ? p.d.dy + row * p.ldy : nullptr,

@@ -18,6 +18,7 @@ void rnnd__failure_save(struct rnnd__failure *out, int status)
 {
     *out = last;
     out->status = status;
+    out->elsewhere = last.elsewhere && last.status == status;
 }
 
 int rnnd__failure_restore(const struct rnnd__failure *failure)

@@ -80,6 +80,11 @@ static void self_ask(struct rnnd_comm *comm, const char *what, char *text, size_
     snprintf(text, size, "there is no other rank");
 }
 
+static void self_answer(struct rnnd_comm *comm, const char *what)
+{
+    (void)comm, (void)what;
+}
+
 static const struct rnnd__comm_ops self_ops = {
     .overlaps = false,
     .close = self_close,
@@ -92,6 +97,7 @@ static const struct rnnd__comm_ops self_ops = {
     .sum_begin = self_sum_begin,
     .sum_wait = self_sum_wait,
     .ask = self_ask,
+    .answer = self_answer,
 };
 
 static int self_open(struct rnnd_comm **out)
@@ -275,18 +281,25 @@ done:
     return status;
 }
 
-/* A larger code means a lower failing rank; 0 means that none failed. */
+/* A larger code means a lower failing rank; 0 means that none failed. A rank that only
+   knows of another's failure comes behind all that have one of their own, whose message
+   says more. */
 int rnnd_comm_agree(struct rnnd_comm *comm, int status)
 {
+    const int64_t own = (int64_t)1 << 40;
+    struct rnnd__failure last;
     int64_t code = 0;
+    rnnd__failure_save(&last, status);
     if (status < 0)
-        code = ((int64_t)(INT32_MAX - comm->rank) << 8) | (-status & 255);
+        code = (last.elsewhere ? 0 : own) | ((int64_t)(INT32_MAX - comm->rank) << 8) |
+               (-status & 255);
     if (comm->broken.status < 0 && status < 0)
         return status;
     RNND_TRY(rnnd_comm_max(comm, &code, 1));
     if (code == 0)
         return 0;
-    int failed = INT32_MAX - (int)(code >> 8), common = -(int)(code & 255);
+    int failed = INT32_MAX - (int)((code & (own - 1)) >> 8);
+    int common = -(int)(code & 255);
     if (failed == comm->rank)
         return status;
     return rnnd__fail_elsewhere((enum rnnd_status)common, failed);
@@ -304,11 +317,13 @@ struct rnnd__comm_wait rnnd__comm_wait_begin(void)
 int rnnd__comm_wait_on(struct rnnd_comm *comm, struct rnnd__comm_wait *wait,
                        const char *what)
 {
-    const double longest_step = 1.0;
+    const double longest_step = 1.0, suspicious = 0.1;
     double now = rnnd__clock(), step = now - wait->last;
     char when[48] = "before the first update", missing[700];
     wait->seconds += step < longest_step ? step : longest_step;
     wait->last = now;
+    if (wait->seconds > suspicious)
+        comm->ops->answer(comm, what);
     if (wait->seconds <= comm->timeout)
         return 0;
     if (comm->update >= 0)

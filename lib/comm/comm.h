@@ -43,6 +43,8 @@ struct rnnd__comm_ops {
     /* asks all ranks, after a wait in vain for `what`, where they are, and writes down
        which do not answer, or which wait for something else */
     void (*ask)(struct rnnd_comm *, const char *what, char *text, size_t size);
+    /* answers a rank that asks, if any, while this one waits for `what` itself */
+    void (*answer)(struct rnnd_comm *, const char *what);
 };
 
 /* The first member of the struct of every communicator. */
@@ -118,8 +120,9 @@ struct rnnd__comm_wait {
 };
 
 struct rnnd__comm_wait rnnd__comm_wait_begin(void);
-/* Adds the time since the last call. ECOMM if comm->timeout has passed; the message
-   names the operation, `what`, and the ranks that are missing. */
+/* Adds the time since the last call, and answers ranks that ask. ECOMM if comm->timeout
+   has passed; the message names the operation, `what`, and the ranks that are
+   missing. */
 RNND_CHECKED int rnnd__comm_wait_on(struct rnnd_comm *comm,
                                     struct rnnd__comm_wait *wait, const char *what);
 

@@ -91,8 +91,6 @@ int rnnd__mpi_wait(struct rnnd_comm *comm, int count, MPI_Request *request,
         if (done)
             return 0;
         RNND_TRY(rnnd__comm_wait_on(comm, &wait, what));
-        if (wait.seconds > 0.1) /* something may be wrong */
-            rnnd__mpi_answer(rnnd__mpi_of(comm), what);
         pause_after(wait.seconds);
     }
 }
@@ -315,6 +313,7 @@ static const struct rnnd__comm_ops mpi_ops = {
     .sum_begin = rnnd__mpi_sum_begin,
     .sum_wait = rnnd__mpi_sum_wait,
     .ask = rnnd__mpi_ask,
+    .answer = rnnd__mpi_answer,
 };
 
 static int initialize(double timeout, bool *owned)

@@ -94,10 +94,9 @@ enum rnnd__mpi_kind {
 RNND_CHECKED int rnnd__mpi_same(struct rnnd_comm *comm, const char *what,
                                 enum rnnd__mpi_kind kind, int64_t amount);
 
-/* Operation `ask` of comm.h. */
+/* Operations `ask` and `answer` of comm.h. */
 void rnnd__mpi_ask(struct rnnd_comm *comm, const char *what, char *text, size_t size);
-/* Answers a rank that asks, if any, while this one waits for `what` itself. */
-void rnnd__mpi_answer(struct rnnd__mpi *mc, const char *what);
+void rnnd__mpi_answer(struct rnnd_comm *comm, const char *what);
 /* ECOMM: other ranks have begun another operation than this one, `what` of an amount;
    the message names one and its operation. All ranks call it. */
 RNND_CHECKED int rnnd__mpi_out_of_step(struct rnnd_comm *comm, const char *what,

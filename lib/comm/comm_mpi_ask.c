@@ -28,8 +28,9 @@ static void tell(struct rnnd__mpi *mc, int rank, const char *what)
               &mc->roll_request[2 * rank + 1]);
 }
 
-void rnnd__mpi_answer(struct rnnd__mpi *mc, const char *what)
+void rnnd__mpi_answer(struct rnnd_comm *comm, const char *what)
 {
+    struct rnnd__mpi *mc = rnnd__mpi_of(comm);
     MPI_Status asked;
     int yes = 0;
     if (common(mc) == MPI_COMM_NULL ||

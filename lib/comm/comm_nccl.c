@@ -3,13 +3,17 @@
  * forwarded to an underlying communicator.
  *
  * A sum runs on the device as soon as its bucket is final, during the rest of the
- * backward pass. The host polls until all sums are done or the timeout passes. A
- * failure breaks the underlying communicator too, because ranks are then out of step.
+ * backward pass. Opening, sums and the end go on in the background; the host polls
+ * until they are through or the timeout passes. A failure breaks the underlying
+ * communicator too, because ranks are then out of step. NCCL is aborted at once then: a
+ * sum that waits for a lost rank never ends, and freeing memory, or anything else that
+ * waits for the device, would wait for it.
  */
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
+#include "base/log.h"
 #include "base/status.h"
 #include "comm/comm.h"
 #include "cuda/plugin.h"
@@ -21,6 +25,8 @@ struct nccl_comm {
     struct rnnd__nccl *nccl;
     /* label of the latest sum */
     const char *label;
+    /* sums were begun and not waited for */
+    bool summing;
 };
 
 static struct nccl_comm *own(struct rnnd_comm *comm)
@@ -30,6 +36,14 @@ static struct nccl_comm *own(struct rnnd_comm *comm)
 
 /* ---- forwarded operations */
 
+/* Where ranks are lost, the sums in progress are, too. */
+static int after(struct nccl_comm *n, int status)
+{
+    if (n->under->broken.status < 0)
+        n->plugin->nccl_abort(n->nccl);
+    return status;
+}
+
 static void nccl_abort(struct rnnd_comm *comm, int code)
 {
     rnnd__comm_abort(own(comm)->under, code);
@@ -37,30 +51,32 @@ static void nccl_abort(struct rnnd_comm *comm, int code)
 
 static int nccl_sum(struct rnnd_comm *comm, double *value, int count)
 {
-    return rnnd_comm_sum(own(comm)->under, value, count);
+    return after(own(comm), rnnd_comm_sum(own(comm)->under, value, count));
 }
 
 static int nccl_max(struct rnnd_comm *comm, int64_t *value, int count)
 {
-    return rnnd_comm_max(own(comm)->under, value, count);
+    return after(own(comm), rnnd_comm_max(own(comm)->under, value, count));
 }
 
 static int nccl_broadcast(struct rnnd_comm *comm, void *data, size_t bytes)
 {
-    return rnnd_comm_broadcast(own(comm)->under, data, bytes);
+    return after(own(comm), rnnd_comm_broadcast(own(comm)->under, data, bytes));
 }
 
 static int nccl_allgather(struct rnnd_comm *comm, const void *record, size_t bytes,
                           void *all)
 {
-    return rnnd__comm_allgather(own(comm)->under, record, bytes, all);
+    return after(own(comm), rnnd__comm_allgather(own(comm)->under, record, bytes, all));
 }
 
 static int nccl_gather(struct rnnd_comm *comm, const void *data, const size_t *size,
                        void *all)
 {
     struct rnnd_comm *under = own(comm)->under;
-    return under->ops->gather(under, data, size, all);
+    int status = under->ops->gather(under, data, size, all);
+    rnnd__failure_keep(&under->broken, status);
+    return after(own(comm), status);
 }
 
 static void nccl_ask(struct rnnd_comm *comm, const char *what, char *text, size_t size)
@@ -69,13 +85,48 @@ static void nccl_ask(struct rnnd_comm *comm, const char *what, char *text, size_
     under->ops->ask(under, what, text, size);
 }
 
-/* ---- sums of gradients */
+static void nccl_answer(struct rnnd_comm *comm, const char *what)
+{
+    struct rnnd_comm *under = own(comm)->under;
+    under->ops->answer(under, what);
+}
 
+/* ---- waiting */
+
+/* At once, before anything else touches the device. */
 static int give_up(struct nccl_comm *n, int status)
 {
     rnnd__failure_keep(&n->under->broken, status);
-    return status;
+    return after(n, status);
 }
+
+static int result_of(struct nccl_comm *n, int status, const char *error)
+{
+    return status < 0 ? give_up(n, rnnd__fail(status, "%s", error)) : 0;
+}
+
+typedef int poll_function(struct rnnd__nccl *, char *error);
+
+/* Until poll says that it is through; `what` is for the message of a timeout. */
+static int wait_for(struct nccl_comm *n, poll_function *poll, const char *what)
+{
+    const double busy = 200e-6;
+    const struct timespec nap = {0, 20000};
+    struct rnnd__comm_wait wait = rnnd__comm_wait_begin();
+    char error[256];
+    for (;;) {
+        int status = poll(n->nccl, error);
+        if (status != 0)
+            return result_of(n, status, error);
+        status = rnnd__comm_wait_on(n->under, &wait, what);
+        if (status < 0)
+            return give_up(n, status);
+        if (wait.seconds > busy)
+            nanosleep(&nap, NULL);
+    }
+}
+
+/* ---- sums of gradients */
 
 static int nccl_sum_begin(struct rnnd_comm *comm, struct rnnd_backend *be,
                           struct rnnd__buf buf, int64_t count, const char *label)
@@ -86,41 +137,40 @@ static int nccl_sum_begin(struct rnnd_comm *comm, struct rnnd_backend *be,
     RNND_TRY(rnnd__comm_intact(n->under));
     if (count <= 0)
         return 0;
+    RNND_TRY(wait_for(n, n->plugin->nccl_poll, label));
     n->label = label;
-    int status = n->plugin->nccl_sum_begin(n->nccl, buf, count, error);
-    return status < 0 ? give_up(n, rnnd__fail(status, "%s", error)) : 0;
+    n->summing = true;
+    return result_of(n, n->plugin->nccl_sum_begin(n->nccl, buf, count, error), error);
 }
 
 static int nccl_sum_wait(struct rnnd_comm *comm)
 {
-    const double busy = 200e-6;
-    const struct timespec nap = {0, 20000};
     struct nccl_comm *n = own(comm);
-    struct rnnd__comm_wait wait = rnnd__comm_wait_begin();
-    char error[256];
     RNND_TRY(rnnd__comm_intact(n->under));
-    for (;;) {
-        int status = n->plugin->nccl_sum_poll(n->nccl, error);
-        if (status < 0)
-            return give_up(n, rnnd__fail(status, "%s", error));
-        if (status > 0)
-            return 0;
-        RNND_TRY(give_up(
-            n, rnnd__comm_wait_on(n->under, &wait, n->label ? n->label : "sum")));
-        if (wait.seconds > busy)
-            nanosleep(&nap, NULL);
-    }
+    RNND_TRY(wait_for(n, n->plugin->nccl_sum_poll, n->label ? n->label : "sum"));
+    n->summing = false;
+    return 0;
 }
 
 /* ---- open and close */
 
+/* All ranks leave together; one that had begun sums and did not wait for them is not
+   with the others. */
+static int leave(struct nccl_comm *n)
+{
+    char error[256];
+    if (n->summing)
+        RNND_TRY(wait_for(n, n->plugin->nccl_sum_poll, n->label));
+    RNND_TRY(result_of(n, n->plugin->nccl_leave(n->nccl, error), error));
+    return wait_for(n, n->plugin->nccl_poll, "end of NCCL");
+}
+
 static void nccl_close(struct rnnd_comm *comm)
 {
     struct nccl_comm *n = own(comm);
-    if (n->under->broken.status < 0)
-        n->plugin->nccl_abort(n->nccl);
-    else
-        n->plugin->nccl_close(n->nccl);
+    if (after(n, n->under->broken.status) == 0 && leave(n) < 0)
+        rnnd__log_error("%s", rnnd_status_detail());
+    n->plugin->nccl_close(n->nccl);
     free(n);
 }
 
@@ -136,6 +186,7 @@ static const struct rnnd__comm_ops nccl_ops = {
     .sum_begin = nccl_sum_begin,
     .sum_wait = nccl_sum_wait,
     .ask = nccl_ask,
+    .answer = nccl_answer,
 };
 
 /* Rank 0 creates the id of the NCCL communicator and broadcasts it. */
@@ -151,13 +202,19 @@ static int share_id(struct nccl_comm *n, void *id)
     return rnnd_comm_broadcast(n->under, id, RNND_NCCL_ID_BYTES);
 }
 
+/* Where a rank cannot do its own part, all know before they wait for each other inside
+   NCCL. There the others would wait for a rank that fails: it ends the job. */
 static int join(struct nccl_comm *n, struct rnnd_backend *be)
 {
     char id[RNND_NCCL_ID_BYTES] = "", error[256];
+    int status = n->plugin->nccl_open(be, &n->nccl, error);
+    if (status < 0)
+        status = rnnd__fail(status, "%s", error);
+    RNND_TRY(rnnd_comm_agree(n->under, status));
     RNND_TRY(share_id(n, id));
-    int status =
-        n->plugin->nccl_open(be, id, n->base.rank, n->base.size, &n->nccl, error);
-    return rnnd_comm_agree(n->under, status < 0 ? rnnd__fail(status, "%s", error) : 0);
+    status = n->plugin->nccl_join(n->nccl, id, n->base.rank, n->base.size, error);
+    RNND_TRY(result_of(n, status, error));
+    return wait_for(n, n->plugin->nccl_poll, "start of NCCL");
 }
 
 int rnnd__comm_open_sums(struct rnnd_comm *comm, struct rnnd_backend *be,
@@ -178,8 +235,8 @@ int rnnd__comm_open_sums(struct rnnd_comm *comm, struct rnnd_backend *be,
     *out = &n->base;
     return 0;
 done:
-    if (n && n->nccl)
-        n->plugin->nccl_abort(n->nccl);
+    if (n)
+        be->nccl->nccl_close(n->nccl);
     free(n);
     return status;
 }

@@ -14,6 +14,9 @@
 
 int rnnd__device_status(struct rnnd_backend *be, int status)
 {
+    if (be->warning[0])
+        rnnd__log_warn("%s", be->warning);
+    be->warning[0] = '\0';
     return status < 0 ? rnnd__fail(status, "%s", be->error) : 0;
 }
 

@@ -19,7 +19,8 @@ RNND_CHECKED int rnnd__device_download(struct rnnd_backend *be, void *dst,
                                        struct rnnd__buf src, size_t bytes);
 /* Waits for the device. */
 RNND_CHECKED int rnnd__device_sync(struct rnnd_backend *be);
-/* Passes on a status that an operation of the back end returned, with its message. */
+/* Passes on a status that an operation of the back end returned, with its message;
+   logs what it warns of. */
 RNND_CHECKED int rnnd__device_status(struct rnnd_backend *be, int status);
 
 #endif

@@ -37,14 +37,19 @@ void rnnd__recurrent_forward(const struct rnnd__recurrent *layer,
                              const struct rnnd__packed *batch, struct rnnd__buf x,
                              const struct rnnd__layer_state *state,
                              const struct rnnd__buf scratch[2]);
-/* Adds the parameter gradients that follow from dy [R,D*H], and computes dx [R,in]
-   unless it is NULL. x, state and scratch as in the forward pass. */
+/* Adds the gradients of all parameters but w_ih that follow from dy [R,D*H]. state and
+   scratch as in the forward pass. */
 void rnnd__recurrent_backward(const struct rnnd__recurrent *layer,
                               const struct rnnd__params *par,
-                              const struct rnnd__packed *batch, struct rnnd__buf dx,
-                              struct rnnd__buf dy, struct rnnd__buf x,
+                              const struct rnnd__packed *batch, struct rnnd__buf dy,
                               const struct rnnd__layer_state *state,
                               const struct rnnd__buf scratch[2]);
+/* Then: adds those of w_ih, and computes dx [R,in] unless it is NULL. x as in the
+   forward pass. */
+void rnnd__recurrent_input(const struct rnnd__recurrent *layer,
+                           const struct rnnd__params *par,
+                           const struct rnnd__packed *batch, struct rnnd__buf dx,
+                           struct rnnd__buf x);
 
 /* The linear layer and the loss, computed in chunks of rows to bound the scores. */
 struct rnnd__head {

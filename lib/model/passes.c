@@ -164,16 +164,35 @@ static int64_t layer_end(const struct rnnd_model *m, int l)
     return rnnd__model_reads_tokens(m) ? m->embed_weight : m->params.count;
 }
 
+/* What a layer's time loop gives: all but w_ih. */
+static int announce_loop(struct rnnd_model *m, bool last, int l)
+{
+    const struct rnnd__recurrent *r = &m->layer[l];
+    for (int d = 0; d < r->D; d++) {
+        int64_t end = d + 1 < r->D ? r->w_ih[d + 1] : layer_end(m, l);
+        RNND_TRY(announce(m, last, r->w_hh[d], end));
+    }
+    return 0;
+}
+
+static int announce_input(struct rnnd_model *m, bool last, int l)
+{
+    const struct rnnd__recurrent *r = &m->layer[l];
+    for (int d = 0; d < r->D; d++)
+        RNND_TRY(announce(m, last, r->w_ih[d], r->w_hh[d]));
+    return 0;
+}
+
+/* As the backward pass does. */
 int rnnd_model_announce(struct rnnd_model *m)
 {
-    int64_t from = 0, to = m->layer[m->spec.layers - 1].w_ih[0];
-    RNND_TRY(announce(m, true, from, to));
+    int64_t end = layer_end(m, 0);
+    RNND_TRY(announce(m, true, 0, m->layer[m->spec.layers - 1].w_ih[0]));
     for (int l = (int)m->spec.layers - 1; l >= 0; l--) {
-        from = to;
-        to = layer_end(m, l);
-        RNND_TRY(announce(m, true, from, to));
+        RNND_TRY(announce_loop(m, true, l));
+        RNND_TRY(announce_input(m, true, l));
     }
-    return to < m->params.count ? announce(m, true, to, m->params.count) : 0;
+    return end < m->params.count ? announce(m, true, end, m->params.count) : 0;
 }
 
 /* Adds the loss, and computes the gradient of the top layer's output in dy. */
@@ -213,16 +232,21 @@ static int embedding_backward(struct rnnd_model *m, struct rnnd_batch *batch,
     return announce(m, pass->last, m->embed_weight, m->params.count);
 }
 
-/* Replaces dy, the gradient of the output of layer l, by that of its input. */
-static void layer_backward(struct rnnd_model *m, struct rnnd_batch *batch,
-                           const struct rnnd_pass *pass, int l)
+/* Replaces dy, the gradient of the output of layer l, by that of its input. Gradients
+   of the time loop are announced before those of the input's weights are computed: a
+   sum of the ones can run beside the others. */
+static int layer_backward(struct rnnd_model *m, struct rnnd_batch *batch,
+                          const struct rnnd_pass *pass, int l)
 {
     double mark = rnnd__timeline_now();
     struct rnnd__layer_state state = layer_state(m, pass, l);
     bool below = l > 0 || rnnd__model_reads_tokens(m);
-    rnnd__recurrent_backward(&m->layer[l], &m->params, &batch->packed,
-                             below ? m->dx : none, m->dy,
-                             layer_input(m, batch, l, true), &state, m->scratch);
+    rnnd__recurrent_backward(&m->layer[l], &m->params, &batch->packed, m->dy, &state,
+                             m->scratch);
+    RNND_TRY(announce_loop(m, pass->last, l));
+    rnnd__recurrent_input(&m->layer[l], &m->params, &batch->packed,
+                          below ? m->dx : none, layer_input(m, batch, l, true));
+    RNND_TRY(announce_input(m, pass->last, l));
     struct rnnd__buf swap = m->dy;
     m->dy = m->dx;
     m->dx = swap;
@@ -231,6 +255,7 @@ static void layer_backward(struct rnnd_model *m, struct rnnd_batch *batch,
         drop(m, &mask, m->dy, m->dy);
     }
     rnnd__timeline_mark(RNND_WORK_RECURRENT, true, l, mark);
+    return 0;
 }
 
 static int backward(struct rnnd_model *m, struct rnnd_batch *batch,
@@ -240,10 +265,8 @@ static int backward(struct rnnd_model *m, struct rnnd_batch *batch,
     head_backward(m, batch, pass, loss);
     rnnd__timeline_mark(RNND_WORK_HEAD, false, -1, mark);
     RNND_TRY(announce(m, pass->last, 0, m->layer[m->spec.layers - 1].w_ih[0]));
-    for (int l = (int)m->spec.layers - 1; l >= 0; l--) {
-        layer_backward(m, batch, pass, l);
-        RNND_TRY(announce(m, pass->last, m->layer[l].w_ih[0], layer_end(m, l)));
-    }
+    for (int l = (int)m->spec.layers - 1; l >= 0; l--)
+        RNND_TRY(layer_backward(m, batch, pass, l));
     return rnnd__model_reads_tokens(m) ? embedding_backward(m, batch, pass) : 0;
 }
 

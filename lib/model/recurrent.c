@@ -64,10 +64,26 @@ void rnnd__recurrent_forward(const struct rnnd__recurrent *l,
 
 void rnnd__recurrent_backward(const struct rnnd__recurrent *l,
                               const struct rnnd__params *par,
-                              const struct rnnd__packed *batch, struct rnnd__buf dx,
-                              struct rnnd__buf dy, struct rnnd__buf x,
+                              const struct rnnd__packed *batch, struct rnnd__buf dy,
                               const struct rnnd__layer_state *state,
                               const struct rnnd__buf scratch[2])
+{
+    struct rnnd__rnn rnn[2];
+    for (int d = 0; d < l->D; d++) {
+        rnn[d] = direction(l, par, batch, state, d);
+        rnn[d].hn = rnn[d].cn = (struct rnnd__buf){NULL};
+        rnn[d].dy = rnnd__at(dy, d * l->H);
+        rnn[d].scratch = scratch[d];
+    }
+    if (l->D == 2)
+        rnn[0].other = &rnn[1];
+    par->be->ops->rnn_backward(par->be, rnn);
+}
+
+void rnnd__recurrent_input(const struct rnnd__recurrent *l,
+                           const struct rnnd__params *par,
+                           const struct rnnd__packed *batch, struct rnnd__buf dx,
+                           struct rnnd__buf x)
 {
     const struct rnnd__backend_ops *op = par->be->ops;
     int64_t GH = rnnd__cell_gates(l->cell) * l->H;
@@ -87,16 +103,6 @@ void rnnd__recurrent_backward(const struct rnnd__recurrent *l,
                                   .lda = GH,
                                   .ldb = l->in,
                                   .ldc = l->in};
-    struct rnnd__rnn rnn[2];
-    for (int d = 0; d < l->D; d++) {
-        rnn[d] = direction(l, par, batch, state, d);
-        rnn[d].hn = rnn[d].cn = (struct rnnd__buf){NULL};
-        rnn[d].dy = rnnd__at(dy, d * l->H);
-        rnn[d].scratch = scratch[d];
-    }
-    if (l->D == 2)
-        rnn[0].other = &rnn[1];
-    op->rnn_backward(par->be, rnn);
     for (int d = 0; d < l->D; d++) {
         op->matmul(par->be, &weights, rnnd__at(par->grad, l->w_ih[d]), l->gates[d], x);
         if (rnnd__buf_is_null(dx))

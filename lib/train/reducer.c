@@ -3,7 +3,8 @@
  *
  * Takes the ranges that the model announces as final, joins adjacent ones into buckets,
  * and passes these to the communicator. Where sums progress in the background (NCCL) a
- * bucket starts as soon as it is full, during the rest of the backward pass. Where they
+ * bucket starts as soon as it is full, or as nothing can fill it any more, during the
+ * rest of the backward pass: nothing is left to start in finish. Where they
  * do not (MPI makes no progress during the time loop) all sums start in finish, once
  * all ranks have arrived. Sees the gradients as one flat array, no layers.
  */
@@ -20,17 +21,23 @@ struct range {
     int64_t begin, end;
 };
 
+/* Ranges that wait side by side: of a layer in two directions, and of the one above. */
+enum { PIECES = 4 };
+
 struct rnnd_reducer {
     struct rnnd_model *model;
     const struct rnnd__params *params;
     /* the communicator in use; `own` is the same if it was opened here, else NULL */
     struct rnnd_comm *comm, *own;
-    /* size of a bucket in floats */
-    int64_t bucket;
+    /* size of a bucket in floats, and of the least that is worth a sum of its own */
+    int64_t bucket, least;
     /* whether sums start during the backward pass */
     bool early;
-    /* announced, but not yet passed on; empty if begin == end */
-    struct range pending;
+    /* announced, but not yet passed on: piece [pieces], not adjacent, and their
+       floats */
+    struct range piece[PIECES];
+    int pieces;
+    int64_t pending;
     /* ranges announced in this update: seen [room], seen_count of them, and their
        floats */
     struct range *seen;
@@ -54,11 +61,19 @@ static int begin(struct rnnd_reducer *r, struct range range)
     return 0;
 }
 
+static void forget(struct rnnd_reducer *r)
+{
+    r->pieces = 0;
+    r->pending = 0;
+}
+
 static int flush(struct rnnd_reducer *r)
 {
-    struct range range = r->pending;
-    r->pending.begin = r->pending.end = 0;
-    return begin(r, range);
+    int status = 0;
+    for (int i = 0; i < r->pieces && status >= 0; i++)
+        status = begin(r, r->piece[i]);
+    forget(r);
+    return status;
 }
 
 static int64_t length(struct range range)
@@ -75,6 +90,31 @@ static bool join(struct range *to, struct range range)
     else
         return false;
     return true;
+}
+
+/* Joins it with what it is adjacent to. */
+static int add(struct rnnd_reducer *r, struct range range)
+{
+    int64_t floats = length(range);
+    if (r->pending + floats > r->bucket || r->pieces == PIECES)
+        RNND_TRY(flush(r));
+    for (int i = 0; i < r->pieces; i++)
+        if (join(&range, r->piece[i])) {
+            r->piece[i] = r->piece[--r->pieces];
+            i = -1; /* the longer one may be adjacent to others */
+        }
+    r->piece[r->pieces++] = range;
+    r->pending += floats;
+    return 0;
+}
+
+/* Whether what is pending is passed on: a full bucket, or the last one. Once the rest
+   fills none, what is worth a sum does not wait for it. */
+static bool is_due(const struct rnnd_reducer *r)
+{
+    int64_t rest = r->params->count - r->seen_floats;
+    return r->pending >= r->bucket || rest == 0 ||
+           (rest < r->bucket && r->pending >= r->least);
 }
 
 static bool was_seen(const struct rnnd_reducer *r, struct range range)
@@ -107,14 +147,8 @@ static int ready(void *context, int64_t offset, int64_t count)
     if (was_seen(r, range))
         return 0;
     RNND_TRY(remember(r, range));
-    bool fits = length(r->pending) + count <= r->bucket;
-    if (length(r->pending) == 0) {
-        r->pending = range;
-    } else if (!fits || !join(&r->pending, range)) {
-        RNND_TRY(flush(r));
-        r->pending = range;
-    }
-    return length(r->pending) >= r->bucket ? flush(r) : 0;
+    RNND_TRY(add(r, range));
+    return is_due(r) ? flush(r) : 0;
 }
 
 /* ---- the end of an update */
@@ -155,8 +189,6 @@ static int finish_early(struct rnnd_reducer *r, struct shared *s)
     if (r->seen_floats < r->params->count)
         begun = rnnd_model_announce(r->model);
     if (begun >= 0)
-        begun = flush(r);
-    if (begun >= 0)
         begun = rnnd__comm_sum_wait(r->comm);
     if (s->status >= 0)
         s->status = begun;
@@ -191,7 +223,7 @@ int rnnd_reducer_finish(struct rnnd_reducer *r, int status, unsigned *flags,
         return status;
     struct shared s = {.status = status, .flags = flags ? *flags : 0, .loss = *loss};
     status = r->early ? finish_early(r, &s) : finish_late(r, &s);
-    r->pending.begin = r->pending.end = 0;
+    forget(r);
     r->seen_count = 0;
     r->seen_floats = 0;
     RNND_TRY(status);
@@ -228,6 +260,7 @@ int rnnd_reducer_new(struct rnnd_model *model, struct rnnd_comm *comm, double bu
     r->comm = r->own ? r->own : comm;
     double floats = bucket_mb * 1e6 / sizeof(float);
     r->bucket = floats < 1 ? 1 : floats < 1e15 ? (int64_t)floats : (int64_t)1e15;
+    r->least = (r->bucket + 15) / 16; /* at 25 MB, what a link moves in 20 us or so */
     r->early = rnnd__comm_overlaps(r->comm) && rnnd_comm_size(r->comm) > 1;
     if (r->early)
         rnnd_model_on_ready(model, ready, r);

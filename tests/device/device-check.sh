@@ -35,7 +35,7 @@ for source in kernels/cuda/*.cu; do
 done
 wait
 # shellcheck disable=SC2086 # a list
-nvcc -shared -o "$out/plugin.so" $objects -lcublas -lnccl || { cat "$out"/*.log; exit 1; }
+nvcc -shared -o "$out/plugin.so" $objects -lcublas -ldl || { cat "$out"/*.log; exit 1; }
 gcc -std=gnu11 -O1 -D_GNU_SOURCE -Itests/device -Ilib -Ikernels -o "$out/test_kernels" \
     tests/kernels/*.c tests/device/check.c -lm -ldl &&
     gcc -std=gnu11 -O1 -D_GNU_SOURCE -Ilib -Ikernels -o "$out/bench" tests/device/bench.c -ldl ||

@@ -448,6 +448,51 @@ START_TEST(gates_apart_match)
 }
 END_TEST
 
+/* The groups of blocks that a target gives to the rows of a layer; 0: it has none. */
+static int groups_of(struct rig *rig, enum rnnd_cell cell, int64_t H, int64_t N)
+{
+    char text[160];
+    int groups = 0;
+    rig->op->rnn_explain(rig->be, cell, H, N, text);
+    const char *at = strstr(text, " units, ");
+    if (strncmp(text, "persistent", 10) == 0 && at)
+        sscanf(at, " units, %d group", &groups);
+    return groups;
+}
+
+/* Layers of usual sizes, on targets where a group of blocks has several tiles of 8
+   rows: which those are depends on the multiprocessors that the emulated GPU has. */
+START_TEST(groups_with_several_tiles_match)
+{
+    enum { N = 29 };
+    static const int64_t H[] = {256, 512, 704, 1024};
+    int32_t len[N];
+    for (int j = 0; j < N; j++)
+        len[j] = j < 3 ? 3 : j < 27 ? 2 : 1;
+    struct rigs rigs = rigs_open();
+    int met = 0;
+    for (int c = 2; c < 4; c++)
+        for (int h = 0; h < 4; h++)
+            for (int i = 0; i < kernels_targets_count; i++) {
+                bool open = rigs.open[i];
+                int groups = open ? groups_of(&rigs.rig[i], cells[c], H[h], N) : 0;
+                if (groups == 0 || groups >= (N + 7) / 8 || (brief() && met))
+                    continue;
+                bool *alone = calloc((size_t)kernels_targets_count, sizeof *alone);
+                struct rigs one = {rigs.rig, alone};
+                alone[i] = true;
+                struct setup s = {
+                    cells[c], h % 2, H[h], len, N, H0 | DY | DN, 1 / sqrt((double)H[h]),
+                    0};
+                check_setup(&s, &one);
+                free(alone);
+                met++;
+            }
+    printf("groups with several tiles: %d layers\n", met);
+    rigs_close(&rigs);
+}
+END_TEST
+
 START_TEST(small_batches_match)
 {
     static const int32_t one[] = {6}, single[] = {1}, empty[] = {0, 0, 0};
@@ -493,6 +538,22 @@ START_TEST(all_sizes_match)
 }
 END_TEST
 
+/* The layer's backward pass with its rows far away. The batch has steps but says that
+   it has no rows: what goes over all rows at once would begin at the first of those
+   that are not there. Not on the CPU, which does not begin without rows. */
+static void backward_far(struct rig *rig, const struct rnnd__rnn *f,
+                         struct rnnd__packed *away, int64_t far)
+{
+    struct rnnd__rnn g = *f;
+    away->R = 0;
+    g.batch = away;
+    g.gates = rnnd__at(f->gates, -far * rnnd__cell_gates(f->cell) * f->H);
+    g.y = rnnd__at(f->y, -far * f->ldy);
+    g.dy = rnnd__at(f->dy, -far * f->ldy);
+    g.keep = rnnd__at(f->keep, -far * f->H);
+    rig->op->rnn_backward(rig->be, &g);
+}
+
 /* Rows at the end of 2^27 that are not there: of 80 gates and 160 columns each, so that
    places pass 2^32 elements. A place that is cut to 32 bits is no memory, or
    another's. */
@@ -504,7 +565,8 @@ START_TEST(places_pass_32_bits)
         struct rig rig;
         if (!rig_open(&rig, _i))
             return;
-        struct setup s = {cells[c / 2], c % 2, 20, len, 4, H0 | WIDE, 0.2, _i};
+        struct setup s = {cells[c / 2],        c % 2, 20, len, 4,
+                          H0 | WIDE | DY | DN, 0.2,   _i};
         struct rnnd__packed near, away;
         struct inputs in;
         packed_make(&near, &rig, len, 4);
@@ -528,6 +590,14 @@ START_TEST(places_pass_32_bits)
         get_forward(&b, &rig, &f);
         ck_assert_mem_eq(a.y, b.y, (size_t)(near.R * s.H) * 4);
         ck_assert_mem_eq(a.hn, b.hn, (size_t)(4 * s.H) * 4);
+        if (kernels_targets[_i].threads == 0) {
+            rig.op->rnn_backward(rig.be, &r);
+            get_backward(&a, &rig, &r);
+            backward_far(&rig, &f, &away, far);
+            get_backward(&b, &rig, &f);
+            ck_assert_mem_eq(a.dx, b.dx, (size_t)(near.R * GH) * 4);
+            ck_assert_mem_eq(a.dh0, b.dh0, (size_t)(4 * s.H) * 4);
+        }
         outputs_free(&a);
         outputs_free(&b);
         inputs_free(&in);
@@ -977,6 +1047,14 @@ START_TEST(runs_repeat_bit_for_bit)
     }
 }
 END_TEST
+
+TCase *kernels_tiles_tests(void)
+{
+    TCase *t = tcase_create("tiles");
+    tcase_set_timeout(t, 240);
+    tcase_add_test(t, groups_with_several_tiles_match);
+    return t;
+}
 
 TCase *kernels_rnn_tests(void)
 {

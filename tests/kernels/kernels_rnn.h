@@ -7,5 +7,6 @@
 #include <check.h>
 
 TCase *kernels_rnn_tests(void);
+TCase *kernels_tiles_tests(void);
 
 #endif

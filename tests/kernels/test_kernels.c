@@ -783,5 +783,6 @@ int main(void)
     Suite *suite = suite_create("kernels");
     suite_add_tcase(suite, operations());
     suite_add_tcase(suite, kernels_rnn_tests());
+    suite_add_tcase(suite, kernels_tiles_tests());
     return run_suite(suite);
 }

@@ -52,6 +52,14 @@ struct Settings {
     size_t stack;
     /* RNND_SIMT_CAPTURES: 0 = every capture fails (1) */
     bool captures;
+    /* RNND_SIMT_REFUSES: cooperative launches from this one on fail (0 = none) */
+    long refuses;
+    /* RNND_SIMT_NCCL: 0 = there is no libnccl (1) */
+    bool nccl;
+    /* RNND_SIMT_DIES=RANK:CALL:N: this rank is killed as it enters the call for the
+       N-th time; N 0: never */
+    char dies_in[64];
+    long dies_at;
 };
 const Settings &settings();
 
@@ -186,6 +194,12 @@ bool is_pinned(const void *p, size_t bytes);
 int current_device();
 /* Whether a device of this kind would take the launch. */
 cudaError_t check_launch(const Launch &launch);
+
+/* ---- nccl.cc */
+
+/* Multiprocessors of the device that collectives under way may hold, at worst: no two
+   free ones are neighbours, as a cluster of blocks needs them. */
+int held_by_collectives(int device);
 
 /* ---- queue.cc */
 

@@ -175,8 +175,17 @@ cudaError_t check_launch(const Launch &launch)
     uint64_t together =
         (uint64_t)multiprocessors() *
         (unsigned)occupancy(launch.kernel.function, (int)threads, launch.shared);
-    if (launch.cooperative && (uint64_t)g.x * g.y * g.z > together)
+    uint64_t grid = (uint64_t)g.x * g.y * g.z;
+    if (launch.cooperative && grid > together)
         return cudaErrorCooperativeLaunchTooLarge;
+    static long cooperative;
+    if (launch.cooperative && settings().refuses && ++cooperative >= settings().refuses)
+        return cudaErrorCooperativeLaunchTooLarge;
+    int held = held_by_collectives(device);
+    if (launch.cooperative && grid + (unsigned)held > together)
+        error("%s: %llu blocks that wait for each other beside collectives, which may "
+              "hold %d of %d multiprocessors: one waits for the other's end",
+              launch.name, (unsigned long long)grid, held, multiprocessors());
     return cudaSuccess;
 }
 

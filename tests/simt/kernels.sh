@@ -47,6 +47,22 @@ else
     same "$$ inorder" RNND_TEST_TARGETS="cuda, persistent, bf16" RNND_SIMT_SMS=6
 fi
 
+# Where a persistent launch is refused, the layer is computed step by step: forward, backward.
+for launch in 1 2; do
+    run RNND_SIMT_REFUSES=$launch RNND_SIMT_SMS=16 RNND_TEST_TARGETS="cuda, persistent" \
+        CK_RUN_CASE=tiles RNND_TEST_BRIEF=1
+done
+
+# Layers of usual sizes, where a group of blocks has several tiles of rows.
+for sms in 16 132; do
+    run RNND_SIMT_SEED=inorder RNND_SIMT_SMS=$sms RNND_TEST_TARGETS="cuda, persistent" \
+        CK_RUN_CASE=tiles
+    grep -q "several tiles: [1-9]" "$log" || {
+        echo "no layer on $sms multiprocessors"
+        faults=$((faults + 1))
+    }
+done
+
 # plan UNITS TEXT: what the planner says of two directions on six multiprocessors.
 plan() {
     text=$(RNND_SIMT_SMS=6 bin/rnn_dist info --plan --device cuda --precision bf16 --batch 19 \

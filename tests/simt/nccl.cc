@@ -3,9 +3,14 @@
  *
  * Takes collectives on streams. When one runs, the arguments of all ranks are compared
  * first; then each rank gathers the data of all and sums in rank order, so that all
- * have the same bits. Nothing blocks: work that waits for a peer stays at the head of
- * its stream. A peer whose program waits elsewhere does not run its streams: ranks must
- * wait for collectives in the same places.
+ * have the same bits. Work that waits for a peer stays at the head of its stream, and
+ * whoever waits for that stream waits for the peer. A peer whose program waits
+ * elsewhere does not run its streams: ranks must wait for collectives in the same
+ * places.
+ *
+ * Opening, the first collective (which connects the ranks) and the end need all ranks.
+ * A communicator that blocks waits for them; one that does not says ncclInProgress, and
+ * its work reaches the stream while the program asks ncclCommGetAsyncError.
  */
 #include <cstdio>
 #define OMPI_SKIP_MPICXX  1
@@ -45,6 +50,20 @@ struct State {
     int rank, size, device;
     int asked, done;
     bool aborted;
+    /* calls wait for their peers */
+    bool blocking;
+    /* multiprocessors that a collective may hold */
+    int holds;
+    /* what the last call still does: true once it is through; empty: nothing */
+    std::function<bool()> pending;
+    /* of it */
+    const char *call;
+    MPI_Request request;
+    ncclResult_t failed;
+    bool connected, finalized;
+    /* of opening */
+    Peer me;
+    std::vector<Peer> peer;
 };
 
 struct Collective {
@@ -73,7 +92,10 @@ namespace
 {
 
 int group_depth;
-std::vector<std::shared_ptr<Collective>> given_up; /* MPI may still write to them */
+/* MPI may still write to them */
+std::vector<std::shared_ptr<Collective>> given_up;
+std::vector<std::shared_ptr<State>> left_open;
+std::vector<std::weak_ptr<State>> opened;
 std::vector<std::function<void()>> grouped;
 
 size_t size_of(int type)
@@ -223,46 +245,110 @@ bool go_on(const std::shared_ptr<Collective> &shared)
     return true;
 }
 
+/* ---- what a call does after it has returned */
+
+/* Where the last call is. */
+ncclResult_t state_of(State *s)
+{
+    if (s->aborted)
+        return ncclInternalError;
+    if (s->pending && s->pending())
+        s->pending = nullptr;
+    return s->pending ? ncclInProgress : s->failed;
+}
+
+/* The rest of a call: now, where calls block. */
+ncclResult_t do_rest(State *s, const char *call, std::function<bool()> rest)
+{
+    s->call = call;
+    s->pending = std::move(rest);
+    while (s->blocking && state_of(s) == ncclInProgress)
+        usleep(50);
+    return s->blocking ? s->failed : ncclInProgress;
+}
+
+bool answered(State *s)
+{
+    int done = 1;
+    if (!s->alone)
+        MPI_Test(&s->request, &done, MPI_STATUS_IGNORE);
+    return done;
+}
+
+void check_idle(State *s, const char *what)
+{
+    if (state_of(s) == ncclInProgress)
+        error("%s while %s is in progress: ncclCommGetAsyncError tells when it ends",
+              what, s->call);
+}
+
+void begin_meeting(State *s)
+{
+    if (!s->alone)
+        MPI_Ibarrier(s->comm, &s->request);
+}
+
+/* The work goes to its stream some questions later, and the first one once the ranks
+   are connected. */
+ncclResult_t give_later(State *s, const char *what, std::function<void()> give)
+{
+    size_t questions = below(4);
+    if (!s->connected)
+        begin_meeting(s);
+    return do_rest(s, what, [=]() mutable {
+        if (!s->connected && !answered(s))
+            return false;
+        s->connected = true;
+        if (questions-- > 0)
+            return false;
+        give();
+        return true;
+    });
+}
+
 ncclResult_t ask(ncclComm_t comm, Arguments mine, const void *send, void *receive,
                  cudaStream_t stream, const char *what)
 {
     enter(what);
     if (!comm)
         return ncclInvalidArgument;
+    State *s = comm->state.get();
     check_stream(stream, what);
     if (is_capturing(stream))
         error("%s in a capture is not emulated", what);
-    if (stream_device(stream) != comm->state->device)
+    if (stream_device(stream) != s->device)
         error("%s: the stream is of device %d, the communicator of device %d", what,
-              stream_device(stream), comm->state->device);
+              stream_device(stream), s->device);
     if (mine.op != ncclSum && mine.op != ncclMax && mine.op != ncclMin)
         return ncclInvalidArgument;
-    mine.number = ++comm->state->asked;
+    check_idle(s, what);
+    mine.number = ++s->asked;
     auto c = std::make_shared<Collective>();
     c->state = comm->state;
     c->mine = mine;
     c->send = send;
     c->receive = receive;
     auto give = [=] { enqueue(stream, what, [c] { return go_on(c); }); };
-    if (group_depth > 0)
-        grouped.push_back(give);
-    else
-        give();
+    if (group_depth == 0)
+        return give_later(s, what, give);
+    if (!s->blocking)
+        error("%s in a group of a communicator that does not block is not emulated",
+              what);
+    grouped.push_back(give);
     return ncclSuccess;
 }
 
 /* ---- opening */
 
 /* All ranks hold the same id, each its own rank and a device that nobody else has. */
-ncclResult_t check_peers(const State &s, const Peer &me)
+ncclResult_t check_peers(const State &s)
 {
-    std::vector<Peer> peer((size_t)s.size);
-    MPI_Allgather(&me, sizeof me, MPI_BYTE, peer.data(), sizeof me, MPI_BYTE, s.comm);
+    const std::vector<Peer> &peer = s.peer;
     for (int i = 0; i < s.size; i++) {
-        if (memcmp(peer[(size_t)i].id, me.id, sizeof me.id) != 0 ||
-            peer[(size_t)i].size != me.size)
+        if (memcmp(peer[(size_t)i].id, s.me.id, sizeof s.me.id) != 0 ||
+            peer[(size_t)i].size != s.me.size)
             error("ncclCommInitRank: ranks %d and %d have different ids or sizes",
-                  me.rank, i);
+                  s.rank, i);
         if (peer[(size_t)i].rank != i)
             error("ncclCommInitRank: two ranks call themselves %d",
                   peer[(size_t)i].rank);
@@ -278,10 +364,10 @@ ncclResult_t check_peers(const State &s, const Peer &me)
     return ncclSuccess;
 }
 
+/* A context of its own, then what the ranks are. Nothing that waits. */
 ncclResult_t join(State *s, const ncclUniqueId &id)
 {
     int started, ended, world;
-    Peer me = {};
     MPI_Initialized(&started);
     MPI_Finalized(&ended);
     if (!started || ended)
@@ -290,25 +376,73 @@ ncclResult_t join(State *s, const ncclUniqueId &id)
     if (world != s->size)
         error("ncclCommInitRank: %d ranks in a world of %d are not emulated", s->size,
               world);
-    MPI_Comm_split(MPI_COMM_WORLD, 0, s->rank, &s->comm);
-    memcpy(me.id, id.internal, sizeof me.id);
-    me.size = s->size;
-    me.rank = s->rank;
-    me.device = s->device;
-    gethostname(me.host, sizeof me.host - 1);
-    return check_peers(*s, me);
+    memcpy(s->me.id, id.internal, sizeof s->me.id);
+    s->me.size = s->size;
+    s->me.rank = s->rank;
+    s->me.device = s->device;
+    gethostname(s->me.host, sizeof s->me.host - 1);
+    s->peer.resize((size_t)s->size);
+    MPI_Comm_idup(MPI_COMM_WORLD, &s->comm, &s->request);
+    return do_rest(s, "ncclCommInitRank", [s, met = false]() mutable {
+        if (!answered(s))
+            return false;
+        if (!met) {
+            MPI_Iallgather(&s->me, sizeof s->me, MPI_BYTE, s->peer.data(), sizeof s->me,
+                           MPI_BYTE, s->comm, &s->request);
+            met = true;
+            return false;
+        }
+        s->failed = check_peers(*s);
+        return true;
+    });
+}
+
+/* ---- the end */
+
+ncclResult_t finalize(State *s, const char *what)
+{
+    if (s->done < s->asked)
+        error("%s while %d collectives have not run", what, s->asked - s->done);
+    s->finalized = true;
+    begin_meeting(s);
+    return do_rest(s, what, [s] { return answered(s); });
 }
 
 void close_comm(ncclComm_t comm)
 {
     int ended = 1;
-    if (!comm->state->alone && !comm->state->aborted && MPI_Finalized(&ended) == 0 &&
-        !ended)
+    if (comm->state->aborted)
+        left_open.push_back(comm->state);
+    else if (!comm->state->alone && MPI_Finalized(&ended) == 0 && !ended)
         MPI_Comm_free(&comm->state->comm);
     delete comm;
 }
 
+/* What NCCL takes where it is not told: up to 32 blocks, in clusters of 4 from sm_90
+   on. */
+int blocks_of(const ncclConfig_t *config)
+{
+    bool counted = config && config->maxCTAs != NCCL_CONFIG_UNDEF_INT;
+    bool shaped = config && config->cgaClusterSize != NCCL_CONFIG_UNDEF_INT;
+    int cluster = shaped                  ? std::max(1, config->cgaClusterSize)
+                  : settings().arch >= 90 ? 4
+                                          : 1;
+    return (counted ? config->maxCTAs : 32) * cluster;
+}
+
 } // namespace
+
+int held_by_collectives(int device)
+{
+    int blocks = 0;
+    for (const auto &weak : opened) {
+        std::shared_ptr<State> s = weak.lock();
+        if (s && s->device == device && !s->aborted && s->done < s->asked)
+            blocks += s->holds;
+    }
+    return blocks;
+}
+
 } // namespace simt
 
 using namespace simt;
@@ -343,9 +477,17 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t *comm, int size, ncclUniqueId id,
     if (config && config->magic != expected.magic)
         error("ncclCommInitRankConfig: config was not made by NCCL_CONFIG_INITIALIZER");
     auto state = std::make_shared<State>();
-    *state = {MPI_COMM_NULL, size == 1, rank, size, current_device(), 0, 0, false};
+    state->comm = MPI_COMM_NULL;
+    state->alone = size == 1;
+    state->rank = rank;
+    state->size = size;
+    state->device = current_device();
+    state->blocking = !config || config->blocking != 0;
+    state->failed = ncclSuccess;
+    state->holds = blocks_of(config);
+    opened.push_back(state);
     ncclResult_t status = state->alone ? ncclSuccess : join(state.get(), id);
-    if (status == ncclSuccess)
+    if (status == ncclSuccess || status == ncclInProgress)
         *comm = new ncclComm{state};
     return status;
 }
@@ -355,33 +497,41 @@ ncclResult_t ncclCommInitRank(ncclComm_t *comm, int size, ncclUniqueId id, int r
     return ncclCommInitRankConfig(comm, size, id, rank, nullptr);
 }
 
+/* Of one that was not finalized it waits for the other ranks. */
 ncclResult_t ncclCommDestroy(ncclComm_t comm)
 {
     enter("ncclCommDestroy");
-    if (comm->state->done < comm->state->asked)
-        error("ncclCommDestroy while %d collectives have not run",
-              comm->state->asked - comm->state->done);
+    State *s = comm->state.get();
+    check_idle(s, "ncclCommDestroy");
+    if (!s->finalized) {
+        s->blocking = true;
+        finalize(s, "ncclCommDestroy");
+    }
     close_comm(comm);
     return ncclSuccess;
 }
 
-ncclResult_t ncclCommFinalize(ncclComm_t)
+ncclResult_t ncclCommFinalize(ncclComm_t comm)
 {
-    return ncclSuccess;
+    enter("ncclCommFinalize");
+    check_idle(comm->state.get(), "ncclCommFinalize");
+    return finalize(comm->state.get(), "ncclCommFinalize");
 }
 
 /* What is queued ends without a result. */
 ncclResult_t ncclCommAbort(ncclComm_t comm)
 {
     enter("ncclCommAbort");
+    ncclResult_t status = comm->state->blocking ? ncclSuccess : ncclInProgress;
     comm->state->aborted = true;
     close_comm(comm);
-    return ncclSuccess;
+    return status;
 }
 
 ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *status)
 {
-    *status = comm->state->aborted ? ncclInternalError : ncclSuccess;
+    enter("ncclCommGetAsyncError");
+    *status = state_of(comm->state.get());
     return ncclSuccess;
 }
 
@@ -462,3 +612,54 @@ ncclResult_t ncclBroadcast(const void *send, void *receive, size_t count,
 }
 
 } // extern "C"
+
+/* ---- as a library */
+
+namespace simt
+{
+
+#define ENTRY(name)                             \
+    {                                           \
+#name, reinterpret_cast < void *>(name) \
+    }
+static const struct {
+    const char *name;
+    void *function;
+} entries[] = {
+    ENTRY(ncclGetVersion),        ENTRY(ncclGetUniqueId),
+    ENTRY(ncclGetErrorString),    ENTRY(ncclGetLastError),
+    ENTRY(ncclCommInitRank),      ENTRY(ncclCommInitRankConfig),
+    ENTRY(ncclCommGetAsyncError), ENTRY(ncclCommFinalize),
+    ENTRY(ncclCommDestroy),       ENTRY(ncclCommAbort),
+    ENTRY(ncclCommCount),         ENTRY(ncclCommUserRank),
+    ENTRY(ncclCommCuDevice),      ENTRY(ncclGroupStart),
+    ENTRY(ncclGroupEnd),          ENTRY(ncclAllReduce),
+    ENTRY(ncclBroadcast),
+};
+static const char library_name[] = "libnccl.so.2";
+
+void *library_open(const char *name, int)
+{
+    if (strcmp(name, library_name) != 0)
+        error("dlopen(\"%s\") is not emulated", name);
+    return settings().nccl ? const_cast<char *>(library_name) : nullptr;
+}
+
+void *library_symbol(void *library, const char *name)
+{
+    if (library != library_name)
+        error("dlsym(\"%s\") of a library that is not open", name);
+    for (const auto &e : entries)
+        if (strcmp(e.name, name) == 0)
+            return e.function;
+    return nullptr;
+}
+
+char *library_error()
+{
+    static char text[] = "libnccl.so.2: cannot open shared object file: No such file "
+                         "or directory";
+    return text;
+}
+
+} // namespace simt

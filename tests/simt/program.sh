@@ -30,6 +30,7 @@ data classes task=classify lengths=9,1,5,0,7,3,8,2,6,4 features=4 outputs=3
 data tags task=tag lengths=9,1,5,0,7,3,8,2,6,4 features=3 outputs=4
 data values task=regress lengths=6,2,7,3,1,5 features=2 outputs=2
 data notes task=multilabel lengths=6,2,7,3,1,5 features=3 outputs=5
+data many task=classify outputs=3 lengths="$(lengths 40 1 4)"
 data text task=lm lengths=14,3,9,1,12,6 vocab=11
 
 # ---- training: cells, directions, layers, tasks, paths
@@ -110,8 +111,33 @@ for n in 1 2 3; do
     done
 done
 
-# ---- devices
+# ---- blocks: of 132 multiprocessors, sums over ranks have four of the backward pass
 RNND_SIMT_DEVICES=2
+plan() {
+    expect 0 "$1" info --plan --device cuda --precision bf16 --batch 256 --hidden "$2"
+    shift 2
+    printed "$@"
+}
+# A sum that is under way and blocks that wait for each other must fit, or the emulator ends it.
+RNND_SIMT_SMS=22 RNND_SIMT_ARCH=86
+export RNND_SIMT_SMS RNND_SIMT_ARCH
+train beside 2 --device cuda --precision tf32 --rnn-path persistent --bucket-mb 0.001 \
+    --data "$work/many.h5" --batch 20 --hidden 150 --layers 2 --max-updates 1
+said "10 blocks hold the weights of 150 units, 1 group of rows (2 forward)"
+unset RNND_SIMT_SMS RNND_SIMT_ARCH
+# Where such a launch is refused, the layer goes on step by step.
+bound=1e-2 precision=bf16 RNND_SIMT_REFUSES=4
+export RNND_SIMT_REFUSES
+compare refused 2 --data "$work/tags.h5" --batch 4 --hidden 17 --layers 2 --bidirectional \
+    --rnn-path persistent
+said "cannot be launched (too many blocks in cooperative launch)" "step by step from now on"
+unset RNND_SIMT_REFUSES
+plan 1 1024 "1024 units, 2 groups of rows, gates apart; of two directions at once 1 group each"
+plan 2 1024 "1024 units, 2 groups of rows, gates apart; of two directions at once 1 group each"
+plan 1 704 "704 units, 3 groups of rows,"
+plan 2 704 "704 units, 2 groups of rows (3 forward),"
+
+# ---- devices
 expect 5 3 train --data "$work/tags.h5" --device cuda --run-dir "$work/none" --hidden 5
 said "ranks 0 and 2 of the 3" "--comm mpi"
 expect 0 3 eval "$work/gru.cpu" --data "$work/tags.h5" --device cuda --comm mpi

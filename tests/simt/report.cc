@@ -29,6 +29,21 @@ long number(const char *name, long preset, long low, long high)
     return value;
 }
 
+/* Of this process: the launcher says which rank it is. */
+void read_death(Settings *s)
+{
+    const char *text = getenv("RNND_SIMT_DIES"), *rank = getenv("OMPI_COMM_WORLD_RANK");
+    int who, used = 0;
+    if (!text || !*text)
+        return;
+    if (sscanf(text, "%d:%63[A-Za-z]:%ld%n", &who, s->dies_in, &s->dies_at, &used) !=
+            3 ||
+        text[used])
+        error("RNND_SIMT_DIES=%s: RANK:CALL:NUMBER was expected", text);
+    if (who != (rank ? atoi(rank) : 0))
+        s->dies_at = 0;
+}
+
 Settings read_settings()
 {
 #if defined(__SANITIZE_ADDRESS__) || defined(SIMT_TSAN)
@@ -47,6 +62,9 @@ Settings read_settings()
     s.stack = (size_t)number("RNND_SIMT_STACK", stack, 16, 8192) << 10;
     s.digest = number("RNND_SIMT_DIGEST", 0, 0, 1) == 1;
     s.captures = number("RNND_SIMT_CAPTURES", 1, 0, 1) == 1;
+    s.refuses = number("RNND_SIMT_REFUSES", 0, 0, INT32_MAX);
+    s.nccl = number("RNND_SIMT_NCCL", 1, 0, 1) == 1;
+    read_death(&s);
     return s;
 }
 

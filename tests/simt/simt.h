@@ -14,6 +14,7 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <dlfcn.h>
 #include <functional>
 #include <tuple>
 #include <type_traits>
@@ -197,6 +198,18 @@ inline cudaError_t cudaFuncGetAttributes(cudaFuncAttributes *out, void (*kernel)
 {
     return cudaFuncGetAttributes(out, reinterpret_cast<const void *>(kernel));
 }
+
+/* ---- nccl.cc: a libnccl to load, among those of the system */
+
+namespace simt
+{
+void *library_open(const char *name, int flags);
+void *library_symbol(void *library, const char *name);
+char *library_error();
+} // namespace simt
+#define dlopen(name, flags)  simt::library_open(name, flags)
+#define dlsym(library, name) simt::library_symbol(library, name)
+#define dlerror()            simt::library_error()
 
 /* ---- where a thread is */
 

@@ -20,17 +20,25 @@ static int rank, size;
 struct World {
     ncclComm_t comm;
     cudaStream_t s;
-    explicit World(bool same_device = false)
+    explicit World(bool blocking = true)
     {
         ncclUniqueId id;
         ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
-        config.blocking = 1;
+        config.blocking = blocking;
         if (rank == 0)
             EXPECT_NCCL(ncclGetUniqueId(&id));
         MPI_Bcast(&id, sizeof id, MPI_BYTE, 0, MPI_COMM_WORLD);
-        EXPECT_CUDA(cudaSetDevice(same_device ? 0 : rank));
+        EXPECT_CUDA(cudaSetDevice(rank));
         EXPECT_CUDA(cudaStreamCreateWithFlags(&s, cudaStreamNonBlocking));
-        EXPECT_NCCL(ncclCommInitRankConfig(&comm, size, id, rank, &config));
+        settle(ncclCommInitRankConfig(&comm, size, id, rank, &config), blocking);
+    }
+    /* Waits for what a call has left to do. */
+    void settle(ncclResult_t status, bool blocking = false)
+    {
+        EXPECT(status == (blocking ? ncclSuccess : ncclInProgress));
+        while (status == ncclInProgress)
+            EXPECT_NCCL(ncclCommGetAsyncError(comm, &status));
+        EXPECT_NCCL(status);
     }
     World(const World &) = delete;
     ~World()
@@ -136,6 +144,51 @@ template <bool broken> static void overlapped()
     EXPECT_NCCL(ncclCommDestroy(w.comm));
 }
 
+/* Calls that do not wait: each is asked after before the next one, and before what
+   follows on the stream. */
+template <bool broken> static void in_the_background()
+{
+    const int n = 100;
+    World w(false);
+    Device<int> v(n);
+    cudaEvent_t done;
+    EXPECT_CUDA(cudaEventCreateWithFlags(&done, cudaEventDisableTiming));
+    v.put(std::vector<int>(n, rank + 1), w.s);
+    for (int i = 0; i < 3; i++) {
+        ncclResult_t status =
+            ncclAllReduce(v.p, v.p, n, ncclInt32, ncclSum, w.comm, w.s);
+        if (!broken)
+            w.settle(status);
+    }
+    EXPECT_CUDA(cudaEventRecord(done, w.s));
+    while (cudaEventQuery(done) == cudaErrorNotReady)
+        usleep(10);
+    for (int x : v.get(w.s))
+        EXPECT(x == size * (size + 1) / 2 * size * size);
+    EXPECT_CUDA(cudaEventDestroy(done));
+    w.settle(ncclCommFinalize(w.comm));
+    EXPECT_NCCL(ncclCommDestroy(w.comm));
+}
+
+/* What follows on the stream comes before the sum that has not reached it. */
+static void recorded_too_early()
+{
+    World w(false);
+    Device<float> v(1);
+    cudaEvent_t done;
+    EXPECT_CUDA(cudaEventCreateWithFlags(&done, cudaEventDisableTiming));
+    v.put({1}, w.s);
+    ncclResult_t status = ncclAllReduce(v.p, v.p, 1, ncclFloat32, ncclSum, w.comm, w.s);
+    EXPECT_CUDA(cudaEventRecord(done, w.s));
+    EXPECT_CUDA(cudaEventSynchronize(done));
+    EXPECT(v.get(w.s)[0] == 1);
+    w.settle(status);
+    EXPECT(v.get(w.s)[0] == (float)size);
+    EXPECT_CUDA(cudaEventDestroy(done));
+    w.settle(ncclCommFinalize(w.comm));
+    EXPECT_NCCL(ncclCommDestroy(w.comm));
+}
+
 static void counts_differ()
 {
     World w;
@@ -175,11 +228,13 @@ static void same_device()
 /* The last rank never comes. The others keep a deadline, by asking, not waiting. */
 static void lost_peer()
 {
-    World w;
+    World w(false);
     Device<float> v(10);
+    w.settle(ncclAllReduce(v.p, v.p, 10, ncclFloat32, ncclSum, w.comm, w.s));
+    EXPECT_CUDA(cudaStreamSynchronize(w.s));
     if (rank < size - 1) {
         ncclResult_t status;
-        EXPECT_NCCL(ncclAllReduce(v.p, v.p, 10, ncclFloat32, ncclSum, w.comm, w.s));
+        w.settle(ncclAllReduce(v.p, v.p, 10, ncclFloat32, ncclSum, w.comm, w.s));
         for (int i = 0; i < 100; i++) {
             EXPECT(cudaStreamQuery(w.s) == cudaErrorNotReady);
             EXPECT_NCCL(ncclCommGetAsyncError(w.comm, &status));
@@ -187,7 +242,46 @@ static void lost_peer()
             usleep(1000);
         }
     }
-    EXPECT_NCCL(ncclCommAbort(w.comm));
+    EXPECT(ncclCommAbort(w.comm) == ncclInProgress);
+    EXPECT_CUDA(cudaStreamSynchronize(w.s));
+}
+
+/* Nor does it come to open, or to the first sum, which connects the ranks. */
+static void never_came()
+{
+    ncclUniqueId id = {};
+    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+    ncclComm_t comm;
+    ncclResult_t status = ncclInProgress;
+    config.blocking = 0;
+    EXPECT_CUDA(cudaSetDevice(0));
+    if (rank < size - 1) {
+        EXPECT(ncclCommInitRankConfig(&comm, size, id, rank, &config) ==
+               ncclInProgress);
+        for (int i = 0; i < 100; i++) {
+            EXPECT_NCCL(ncclCommGetAsyncError(comm, &status));
+            EXPECT(status == ncclInProgress);
+            usleep(1000);
+        }
+        EXPECT(ncclCommAbort(comm) == ncclInProgress);
+    }
+}
+
+static void never_connected()
+{
+    World w(false);
+    Device<float> v(10);
+    ncclResult_t status = ncclInProgress;
+    if (rank < size - 1) {
+        EXPECT(ncclAllReduce(v.p, v.p, 10, ncclFloat32, ncclSum, w.comm, w.s) ==
+               ncclInProgress);
+        for (int i = 0; i < 100; i++) {
+            EXPECT_NCCL(ncclCommGetAsyncError(w.comm, &status));
+            EXPECT(status == ncclInProgress);
+            usleep(1000);
+        }
+    }
+    EXPECT(ncclCommAbort(w.comm) == ncclInProgress);
     EXPECT_CUDA(cudaStreamSynchronize(w.s));
 }
 
@@ -204,12 +298,17 @@ static const Scenario scenarios[] = {
     {"same_bits", same_bits, 0, nullptr, nullptr, 0},
     {"grouped", grouped, 0, nullptr, nullptr, 0},
     {"overlapped", overlapped<false>, 0, nullptr, nullptr, 0},
+    {"in_the_background", in_the_background<false>, 0, nullptr, nullptr, 0},
+    {"not_asked_after", in_the_background<true>, 86, "in progress", nullptr, 0},
+    {"recorded_too_early", recorded_too_early, 0, nullptr, nullptr, 0},
     {"missing_event_wait", overlapped<true>, 1, "expected", nullptr, 0},
     {"counts_differ", counts_differ, 86, "of 9", nullptr, 0},
     {"order_differs", order_differs, 86, "in its broadcast", nullptr, 0},
     {"ids_differ", ids_differ, 86, "different ids", nullptr, 0},
     {"same_device", same_device, 0, "both use device", nullptr, 0},
     {"lost_peer", lost_peer, 0, nullptr, nullptr, 0},
+    {"never_came", never_came, 0, nullptr, nullptr, 0},
+    {"never_connected", never_connected, 0, nullptr, nullptr, 0},
     {"destroyed_too_early", destroyed_too_early, 86, "have not run", nullptr, 0},
 };
 

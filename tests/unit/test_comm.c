@@ -265,6 +265,20 @@ START_TEST(agrees_on_the_lowest_failing_rank)
 }
 END_TEST
 
+/* Agreed on once more, a failure is still that of the rank that knows its cause. */
+START_TEST(agrees_again_on_the_cause)
+{
+    char text[32] = "the cause";
+    int status = rank == size - 1 ? rnnd__fail(RNND_EDATA, "the cause") : 0;
+    for (int i = 0; i < 3; i++)
+        status = fail_as(status);
+    ck_assert_int_eq(status, RNND_EDATA);
+    if (rank != size - 1)
+        snprintf(text, sizeof text, "rank %d failed", size - 1);
+    ck_assert_str_eq(rnnd_status_detail(), text);
+}
+END_TEST
+
 /* ---- sums of floats */
 
 /* Around the lengths where the way of summing and the cut into pieces change. */
@@ -413,6 +427,45 @@ START_TEST(reduces_gradients)
 }
 END_TEST
 
+static int64_t begun;
+
+static int count_begun(struct rnnd_comm *c, struct rnnd_backend *be,
+                       struct rnnd__buf buf, int64_t count, const char *label)
+{
+    (void)c, (void)be, (void)buf, (void)label;
+    begun += count;
+    return 0;
+}
+
+/* Where sums run in the background all have begun with the last announcement, however
+   small the model: they run while the rank does what is left. And what is large enough
+   has begun before it. */
+START_TEST(sums_begin_with_the_announcements)
+{
+    static const int64_t small[] = {7, 20}, large[] = {10, 5000, 24000, 48000};
+    if (size == 1)
+        return;
+    for (int i = 0; i < 2; i++) {
+        struct rnnd_model m;
+        int n = i ? 4 : 2;
+        model_new(&m, i ? large : small, n);
+        struct rnnd_reducer *r = reducer_new(&m, true);
+        struct rnnd__comm_ops ops = *comm->ops;
+        const struct rnnd__comm_ops *real = comm->ops;
+        ops.sum_begin = count_begun;
+        comm->ops = &ops;
+        begun = 0;
+        ck_assert_int_eq(announce(&m, 0, n - 1), 0);
+        ck_assert_int_eq(begun, i ? 24000 : 0);
+        ck_assert_int_eq(announce(&m, n - 1, n), 0);
+        ck_assert_int_eq(begun, m.params.count);
+        comm->ops = real;
+        rnnd_reducer_free(r);
+        free(m.params.grad.dev);
+    }
+}
+END_TEST
+
 /* The last rank fails after some of its announcements, or before any; all learn of it
    in the same update, and the next update is whole again. */
 START_TEST(a_failing_rank_joins)
@@ -541,10 +594,12 @@ static Suite *comm_suite(void)
     tcase_add_test(t, all_know_all_records);
     tcase_add_test(t, hosts_and_cores);
     tcase_add_test(t, agrees_on_the_lowest_failing_rank);
+    tcase_add_test(t, agrees_again_on_the_cause);
     tcase_add_loop_test(t, sums_of_floats, 0, LENGTHS);
     tcase_add_test(t, sums_of_device_floats);
     tcase_add_loop_test(t, all_ranks_get_the_same_bits, 0, LENGTHS);
     tcase_add_loop_test(t, reduces_gradients, 0, 4);
+    tcase_add_test(t, sums_begin_with_the_announcements);
     tcase_add_loop_test(t, a_failing_rank_joins, 0, 2);
     tcase_add_test(t, a_failed_device_is_told);
     tcase_add_test(t, signals_leave_a_mark);
