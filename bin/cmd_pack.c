@@ -32,7 +32,8 @@ static int check_output(const char *output, const struct rnnd_options *opt,
     for (int i = 0; i < count; i++)
         RNND_TRY(bin_refuse_same(output, inputs[i]));
     RNND_TRY(bin_refuse_same(output, opt->classes_from));
-    return bin_refuse_same(output, opt->vocab_from);
+    RNND_TRY(bin_refuse_same(output, opt->vocab_from));
+    return rnnd__contents_check_output(output);
 }
 
 /* "d.h5" becomes "d-valid.h5"; malloc'ed. */

@@ -95,6 +95,7 @@ program_tests = \
 	tests/cases/checkpoint.sh \
 	tests/cases/damage.sh \
 	tests/cases/failure.sh \
+	tests/cases/files.sh \
 	tests/cases/gradient.sh \
 	tests/cases/labels.sh \
 	tests/cases/names.sh \

@@ -6,6 +6,8 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/random.h"
 #include "formats/text.h"
@@ -296,6 +298,17 @@ done:
 }
 
 /* ---- writing */
+
+int rnnd__contents_check_output(const char *path)
+{
+    struct stat info;
+    if (stat(path, &info) != 0 || !S_ISREG(info.st_mode) || info.st_size == 0 ||
+        access(path, R_OK) != 0 || rnnd__hdf_mentions(path, "\211HDF\r\n\032\n"))
+        return 0;
+    return rnnd__fail(
+        RNND_EUSAGE,
+        "%s exists and is not an HDF5 file; the last operand is the output", path);
+}
 
 /* Multilabel targets that are all 0 or 1 are stored as bytes. */
 static int write_values(struct rnnd__hdf *file, const struct rnnd__contents *c,

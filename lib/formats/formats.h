@@ -77,6 +77,9 @@ RNND_CHECKED int rnnd__format_read(const struct rnnd__format *format,
    seed selects them; both parts keep the order. EDATA with fewer than two sequences. */
 RNND_CHECKED int rnnd__contents_split(struct rnnd__contents *contents, double fraction,
                                       uint64_t seed, struct rnnd__contents *rest);
+/* EUSAGE if a data file would replace a file that is not HDF5, such as an input behind
+   which the output was forgotten. */
+RNND_CHECKED int rnnd__contents_check_output(const char *path);
 /* Writes contents[i] to paths[i]: all files or, unless a rename fails, none. */
 RNND_CHECKED int rnnd__contents_write(const struct rnnd__contents *const *contents,
                                       const char *const *paths, int count);
