@@ -33,6 +33,7 @@ librnn_dist_a_SOURCES = \
 	lib/checkpoint/checkpoint_state.c \
 	lib/checkpoint/run_dir.c \
 	lib/checkpoint/run_dir.h \
+	lib/checkpoint/run_paths.c \
 	lib/checkpoint/safetensors.c \
 	lib/checkpoint/safetensors_write.c \
 	lib/checkpoint/statedict.c \
