@@ -16,6 +16,7 @@
 #include "base/status.h"
 #include "base/task.h"
 #include "checkpoint/checkpoint.h"
+#include "comm/comm.h"
 #include "data/dataset_names.h"
 #include "options/options.h"
 #include "train/trainer.h"
@@ -166,7 +167,7 @@ static int settle_options(struct rnnd__trainer *t, char **checkpoint)
 {
     char *text = NULL, *found[DATA_OPTIONS] = {NULL, NULL};
     int status = t->lead ? read_stored(t, checkpoint, &text, found) : 0;
-    RNND_TRY_GOTO(rnnd_comm_agree(t->comm, status));
+    RNND_TRY_GOTO(rnnd__comm_agree_while(t->comm, status, "reads the run directory"));
     RNND_TRY_GOTO(broadcast_text(t->comm, &text));
     for (int k = 0; k < DATA_OPTIONS; k++)
         RNND_TRY_GOTO(broadcast_text(t->comm, &found[k]));
@@ -441,7 +442,8 @@ int rnnd__trainer_open(struct rnnd__trainer *t, const struct rnnd_options *opt)
     warn_of_long_sequences(t);
     RNND_TRY_GOTO(rnnd_comm_agree(t->comm, open_model(t)));
     RNND_TRY_GOTO(start(t, checkpoint));
-    RNND_TRY_GOTO(rnnd_comm_agree(t->comm, t->lead ? open_folder(t) : 0));
+    status = t->lead ? open_folder(t) : 0;
+    RNND_TRY_GOTO(rnnd__comm_agree_while(t->comm, status, "opens the run directory"));
 done:
     free(checkpoint);
     return status;

@@ -29,6 +29,8 @@ static int gather_carry(struct rnnd__trainer *t)
 
 /* ---- saving */
 
+static const char saves[] = "writes a checkpoint";
+
 static int write_newest(struct rnnd__trainer *t)
 {
     char *path = NULL;
@@ -52,7 +54,7 @@ int rnnd__trainer_save(struct rnnd__trainer *t)
     int status = gather_carry(t);
     if (status == 0 && t->lead)
         status = write_newest(t);
-    RNND_TRY(rnnd_comm_agree(t->comm, status));
+    RNND_TRY(rnnd__comm_agree_while(t->comm, status, saves));
     rnnd__timeline_mark(RNND_WORK_SAVE, false, -1, mark);
     t->saved_at = t->at.update;
     t->last_save = rnnd__clock();
@@ -71,7 +73,7 @@ int rnnd__trainer_save_best(struct rnnd__trainer *t)
         status =
             rnnd__checkpoint_save(path, t->setup.model, t->setup.optim, t->opt, &t->at);
     free(path);
-    return rnnd_comm_agree(t->comm, status);
+    return rnnd__comm_agree_while(t->comm, status, saves);
 }
 
 /* ---- restoring */
@@ -120,7 +122,7 @@ int rnnd__trainer_restore(struct rnnd__trainer *t, const char *path)
     int status =
         t->lead ? rnnd__checkpoint_load(path, t->setup.model, t->setup.optim, &t->at)
                 : 0;
-    RNND_TRY(rnnd_comm_agree(t->comm, status));
+    RNND_TRY(rnnd__comm_agree_while(t->comm, status, "reads the checkpoint"));
     struct rnnd__carry own = t->at.carry;
     RNND_TRY(rnnd_comm_broadcast(t->comm, &t->at, sizeof t->at));
     t->at.carry = own; /* its pointers are this rank's */
