@@ -102,6 +102,7 @@ librnn_dist_a_SOURCES = \
 	lib/formats/csv.c \
 	lib/formats/csv.h \
 	lib/formats/csv_columns.c \
+	lib/formats/csv_files.c \
 	lib/formats/csv_rows.c \
 	lib/formats/csv_steps.c \
 	lib/formats/csv_table.h \

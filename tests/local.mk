@@ -111,6 +111,7 @@ program_tests = \
 	tests/cli/convert.sh \
 	tests/cli/examples.sh \
 	tests/cli/figures.sh \
+	tests/cli/folders.sh \
 	tests/cli/help.sh \
 	tests/cli/language.sh \
 	tests/cli/onnx.sh \

@@ -332,7 +332,8 @@ START_TEST(csv_faults)
 {
 #define HEAD "id,x,y,c\n"
     refuses("csv", RNND_EUSAGE, HEAD,
-            "pack csv needs --sequence COLUMN, which identifies the sequence of a row");
+            "pack csv needs --sequence COLUMN, which identifies the sequence of a row, "
+            "or --sequence-per-file");
     set("sequence", "id");
     set("label", "c");
     refuses("csv", RNND_EDATA, HEAD "1,2,3,a\n1,,3,a\n",
@@ -367,8 +368,8 @@ START_TEST(csv_faults)
     set("features", "x");
     set("target", "y");
     refuses("csv", RNND_EUSAGE, HEAD,
-            "only one of --label, --step-label, --target and "
-            "--step-target can be given");
+            "only one of --label, --step-label, --target, --step-target and "
+            "--label-from-folder can be given");
     afresh();
     set("sequence", "id");
     set("target", "y");
@@ -907,6 +908,10 @@ START_TEST(mutants)
     set("label", "c");
     for (size_t i = 0; i < sizeof of / sizeof *of; i++)
         mutate(of[i].kind, of[i].text, strlen(of[i].text));
+    rnnd_options_clear(&opt);
+    must(rnnd_options_init(&opt));
+    set("sequence-per-file", "yes");
+    mutate("csv", of[1].text, strlen(of[1].text));
 #ifdef HAVE_LIBZIP
     struct member members[] = {
         MEMBER("inputs", "<f4", "(3, 2)", float, 1, 4, 2, 5, 3, 6),
