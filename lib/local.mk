@@ -69,6 +69,7 @@ librnn_dist_a_SOURCES = \
 	lib/data/dataset.c \
 	lib/data/dataset.h \
 	lib/data/dataset_check.c \
+	lib/data/dataset_moments.c \
 	lib/data/dataset_names.c \
 	lib/data/dataset_names.h \
 	lib/data/plan.c \

@@ -101,6 +101,7 @@ program_tests = \
 	tests/cases/names.sh \
 	tests/cases/lanes.sh \
 	tests/cases/memory.sh \
+	tests/cases/missing.sh \
 	tests/cases/order.sh \
 	tests/cases/packing.sh \
 	tests/cases/progress.sh \

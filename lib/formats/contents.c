@@ -266,6 +266,7 @@ static int copy_head(struct rnnd__contents *to, const struct rnnd__contents *fro
     to->vocab = from->vocab;
     to->classes = from->classes;
     to->outputs = from->outputs;
+    to->keeps_gaps = from->keeps_gaps;
     RNND_TRY(rnnd__list_add_texts(&to->class, &from->class));
     RNND_TRY(rnnd__list_add_texts(&to->feature, &from->feature));
     return rnnd__list_add_texts(&to->token, &from->token);
@@ -348,6 +349,8 @@ static int write_head(struct rnnd__hdf *file, const struct rnnd__contents *c)
         RNND_TRY(rnnd__hdf_set_int(file, "vocab_size", c->vocab));
     if (c->classes)
         RNND_TRY(rnnd__hdf_set_int(file, "num_classes", c->classes));
+    if (c->keeps_gaps)
+        RNND_TRY(rnnd__hdf_set_string(file, "missing", "mean"));
     return 0;
 }
 

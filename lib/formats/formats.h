@@ -26,9 +26,10 @@ struct rnnd__contents {
     struct rnnd__list offsets;
     /* float [S,I]; a reader leaves NaN where a value is missing */
     struct rnnd__list features;
-    /* how many are missing, and where the first is */
+    /* how many are missing, and where the first is; they stay NaN in the file */
     int64_t gaps;
     char *first_gap;
+    bool keeps_gaps;
     /* int32_t [S] */
     struct rnnd__list tokens;
     /* int32_t [N] or [S] */
@@ -49,8 +50,8 @@ int64_t rnnd__contents_steps(const struct rnnd__contents *contents);
    "d.csv:3: column x". */
 RNND_CHECKED int rnnd__contents_gap(struct rnnd__contents *contents, const char *format,
                                     ...) __attribute__((format(printf, 2, 3)));
-/* Fills the features that are missing. EDATA: there are some, and the policy is
-   none. */
+/* Fills the features that are missing, or marks the data set where the policy is mean.
+   EDATA: there are some, and the policy is none. */
 RNND_CHECKED int rnnd__contents_fill(struct rnnd__contents *contents,
                                      enum rnnd_missing policy);
 /* Ends the current sequence after the steps added so far. */

@@ -25,7 +25,7 @@ struct set {
     const char *format;
     int64_t version;
     /* NULL = none */
-    const char *task;
+    const char *task, *missing;
     /* 0 = none */
     int64_t vocab, classes;
     /* of type 0 and rank 0: none */
@@ -61,6 +61,8 @@ static void make_set(const struct set *s)
         must(rnnd__hdf_set_int(file, "version", s->version));
     if (s->task)
         must(rnnd__hdf_set_string(file, "task", s->task));
+    if (s->missing)
+        must(rnnd__hdf_set_string(file, "missing", s->missing));
     if (s->vocab)
         must(rnnd__hdf_set_int(file, "vocab_size", s->vocab));
     if (s->classes)
@@ -373,6 +375,38 @@ END_TEST
         refused(&s, why);    \
     } while (0)
 #define ARRAY(...) (struct array) __VA_ARGS__
+
+/* Where the file says so, NaN are no values: counted, and no part of the statistics. */
+START_TEST(missing_values)
+{
+    struct set s = {OURS, .offsets = INT64S(0, 3, 4),
+                    .inputs = FLOATS(4, 2, 1, NAN, NAN, 4, 3, NAN, 5, 6)};
+    float mean[2], std[2];
+    refused(&s, "d.h5: /inputs[0, 1] = nan: features must be finite (sequence 0, step "
+                "0)");
+    s.missing = "zero";
+    refused(&s, "d.h5: attribute missing = \"zero\", expected mean");
+    s.missing = "mean";
+    for (int k = 0; k < 2; k++) {
+        rnnd__dataset_keep = keeps[k];
+        struct rnnd_dataset *data = opened(&s);
+        ck_assert_int_eq(rnnd_dataset_info(data)->missing, 3);
+        must(rnnd_dataset_moments(data, mean, std));
+        ck_assert(mean[0] == 3 && std[0] == sqrtf(8.0f / 3));
+        ck_assert(mean[1] == 5 && std[1] == 1);
+        rnnd_dataset_close(data);
+    }
+    s.inputs = (struct array)FLOATS(4, 2, 1, NAN, 2, NAN, 3, NAN, 5, NAN);
+    struct rnnd_dataset *data = opened(&s);
+    must_fail(RNND_EDATA, rnnd_dataset_moments(data, mean, std));
+    ck_assert_str_eq(rest_of_detail(),
+                     "d.h5: /inputs: column 1 has no value, and no mean");
+    rnnd_dataset_close(data);
+    s.inputs = (struct array)FLOATS(4, 2, 1, NAN, 2, NAN, 3, INFINITY, 5, NAN);
+    refused(&s, "d.h5: /inputs[2, 1] = inf: features must be finite (sequence 0, step "
+                "2)");
+}
+END_TEST
 
 START_TEST(bad_head)
 {
@@ -737,6 +771,7 @@ int main(void)
     tcase_add_test(t, types_are_converted);
     tcase_add_test(t, empty_sequences_only);
     tcase_add_test(t, moments);
+    tcase_add_test(t, missing_values);
     tcase_add_test(t, bad_head);
     tcase_add_test(t, bad_shapes);
     tcase_add_test(t, bad_offsets);

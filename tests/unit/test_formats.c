@@ -129,7 +129,7 @@ START_TEST(ts_faults)
 #define TS(body) HEADER "@dimensions 2\n@classLabel true a b\n@data\n" body
     refuses("ts", RNND_EDATA, TS("1,2:3,4:a\n?,2:3,NaN:a\n"),
             "a:9: dimension 1, value 1: a value is missing, the first of 2 (8 values "
-            "in all); --missing zero|last|indicator says what stands for them");
+            "in all); --missing zero|last|indicator|mean says what stands for them");
     refuses("ts", RNND_EDATA, TS("1,2:3,1e99:a\n"),
             "a:8: dimension 2, value 2: \"1e99\" is not a finite number");
     refuses("ts", RNND_EDATA, TS("1,2:3,4x:a\n"),
@@ -199,6 +199,17 @@ START_TEST(missing_values)
     set("missing", "last");
     reads("csv", "id,x\na,1\na,\na,NA\nb,\nb,2\n");
     SAME(got.features, float, 1, 1, 1, 0, 2);
+    afresh();
+    set("sequence", "id");
+    set("missing", "mean");
+    reads("csv", "id,x\na,1\na,NA\n");
+    x = got.features.at;
+    ck_assert(got.keeps_gaps && x[0] == 1 && isnan(x[1]));
+    afresh();
+    set("sequence", "id");
+    set("missing", "mean");
+    reads("csv", "id,x\na,1\n");
+    ck_assert(!got.keeps_gaps);
     afresh();
     set("sequence", "id");
     set("step-target", "u");
@@ -338,7 +349,7 @@ START_TEST(csv_faults)
     set("label", "c");
     refuses("csv", RNND_EDATA, HEAD "1,2,3,a\n1,,3,a\n",
             "a:3: column x: a value is missing, the first of 1 (4 values in all); "
-            "--missing zero|last|indicator says what stands for them");
+            "--missing zero|last|indicator|mean says what stands for them");
     refuses("csv", RNND_EDATA, HEAD "1,2,inf,a\n",
             "a:2: column y: \"inf\" is not a finite number");
     refuses("csv", RNND_EDATA, HEAD "1,2,3,a\n1,2,3,b\n",
@@ -792,7 +803,7 @@ START_TEST(npz_faults)
     NPZ(RNND_EDATA, "a.npz: has no array named offsets or lengths", X);
     NPZ(RNND_EDATA,
         "a.npz: inputs[1, 1]: a value is missing, the first of 1 (6 values in all); "
-        "--missing zero|last|indicator says what stands for them",
+        "--missing zero|last|indicator|mean says what stands for them",
         L, MEMBER("inputs", "<f4", "(3, 2)", float, 1, 2, 3, NAN, 5, 6));
     NPZ(RNND_EDATA, "a.npz: inputs[0, 1] = 1e+39: not a finite 32-bit float", L,
         MEMBER("inputs", "<f8", "(3, 2)", double, 1, 1e39, 3, 4, 5, 6));
