@@ -193,6 +193,7 @@ EXTRA_DIST += \
 	tests/golden/h5py/external_link.h5 \
 	tests/golden/h5py/group_inputs.h5 \
 	tests/golden/h5py/half_class.h5 \
+	tests/golden/h5py/latin.h5 \
 	tests/golden/h5py/null_targets.h5 \
 	tests/golden/h5py/odd.h5 \
 	tests/golden/h5py/plain.h5 \

@@ -1,7 +1,7 @@
 /*
  * dataset.h - inside a data set, for the files of its room: dataset.c opens, keeps and
- * hands out values, dataset_check.c checks them, dataset_moments.c has their statistics,
- * batch.c packs them.
+ * hands out values, dataset_check.c checks them, dataset_moments.c has their
+ * statistics, batch.c packs them.
  */
 #ifndef RNND_DATASET_H
 #define RNND_DATASET_H

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/log.h"
 #include "base/random.h"
 #include "formats/text.h"
 #include "hdf/hdf.h"
@@ -75,6 +76,23 @@ int rnnd__contents_gap(struct rnnd__contents *contents, const char *format, ...)
     if (n < 0)
         contents->first_gap = NULL;
     return n < 0 ? rnnd__fail_memory(1, "a message") : 0;
+}
+
+void rnnd__contents_rounded(struct rnnd__contents *contents, float value,
+                            const char *format, ...)
+{
+    char where[2048];
+    va_list args;
+    if (contents->rounded)
+        return;
+    contents->rounded = true;
+    va_start(args, format);
+    vsnprintf(where, sizeof where, format, args);
+    va_end(args);
+    rnnd__log_warn(
+        "%s is rounded to %.0f; integers beyond 2^24 may not fit into 32-bit "
+        "floats",
+        where, (double)value);
 }
 
 /* ---- formats */
@@ -183,8 +201,12 @@ int rnnd__format_texts_of(const char *path, const char *object, struct rnnd__lis
     RNND_TRY(rnnd__hdf_open(path, &file));
     int status;
     RNND_TRY_GOTO(rnnd__hdf_read_strings(file, object, &text, &count));
-    for (int64_t i = 0; i < count; i++)
+    for (int64_t i = 0; i < count; i++) {
+        if (!rnnd__text_is_utf8(text[i]))
+            RNND_TRY_GOTO(rnnd__fail(RNND_EDATA, "%s: %s[%lld] is not UTF-8", path,
+                                     object, (long long)i));
         RNND_TRY_GOTO(rnnd__list_add_text(out, text[i], strlen(text[i])));
+    }
 done:
     free(text);
     rnnd__hdf_close(file);

@@ -8,8 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/log.h"
-
 /* Fails in a column of the current row; format is a literal. */
 #define fail_cell(csv, column, format, ...)                                      \
     rnnd__text_fail((csv)->text.path, (csv)->line, "column %s: " format, column, \
@@ -43,20 +41,6 @@ static int locate_all(const struct rnnd__csv_table *t, const struct rnnd__csv *c
     return locate_list(csv, &t->want.targets, &at->target);
 }
 
-/* Warns of the first integer that a 32-bit float cannot hold. */
-static void warn_of_rounding(struct rnnd__csv_table *t, const struct rnnd__csv *csv,
-                             const char *name, const char *cell)
-{
-    double exact = strtod(cell, NULL);
-    if (t->rounded || strpbrk(cell, ".eE") || (double)(float)exact == exact)
-        return;
-    t->rounded = true;
-    rnnd__log_warn(
-        "%s:%lld: column %s: %s is rounded to %.0f; integers beyond 2^24 may "
-        "not fit into 32-bit floats",
-        csv->text.path, (long long)csv->line, name, cell, (double)(float)exact);
-}
-
 static int read_features(struct rnnd__csv_table *t, const struct rnnd__csv *csv,
                          const struct places *at)
 {
@@ -73,8 +57,9 @@ static int read_features(struct rnnd__csv_table *t, const struct rnnd__csv *csv,
         else if (kind != RNND_FIELD_NUMBER)
             return fail_cell(csv, name, "\"%s\" is not a finite number",
                              rnnd__text_shown(cell, n, shown));
-        else if (fabsf(value) >= 0x1p24f)
-            warn_of_rounding(t, csv, name, cell);
+        else if (rnnd__text_is_rounded(cell, n, value))
+            rnnd__contents_rounded(t->out, value, "%s:%lld: column %s: %s",
+                                   csv->text.path, (long long)csv->line, name, cell);
         RNND_TRY(rnnd__list_add(&t->out->features, &value, 1));
     }
     return 0;

@@ -42,8 +42,6 @@ struct rnnd__csv_table {
     struct rnnd__list last_file;
     /* a sequence has rows in several files */
     bool continues;
-    /* an integer was rounded, and a warning given */
-    bool rounded;
 };
 
 /* Reads the options: names of columns, and task and outputs of the contents. */

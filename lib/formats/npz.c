@@ -115,6 +115,13 @@ static int take_ids(const struct npz *z, int which, int64_t low, struct rnnd__li
     return 0;
 }
 
+/* Beyond 2^53, the double itself may be a rounded integer. */
+static bool is_rounded(double v, float rounded)
+{
+    return fabs(v) > 0x1p24 && v == floor(v) &&
+           (v != (double)rounded || fabs(v) > 0x1p53);
+}
+
 /* Appends all elements as floats. */
 static int take_floats(const struct npz *z, int which, struct rnnd__list *out)
 {
@@ -132,6 +139,10 @@ static int take_floats(const struct npz *z, int which, struct rnnd__list *out)
             RNND_TRY(rnnd__contents_gap(z->out, "%s: inputs[%lld, %lld]", z->path,
                                         (long long)(i / a->dim[1]),
                                         (long long)(i % a->dim[1])));
+        if (which == INPUTS && is_rounded(v, to[i]))
+            rnnd__contents_rounded(z->out, to[i], "%s: inputs[%lld, %lld] = %.0f",
+                                   z->path, (long long)(i / a->dim[1]),
+                                   (long long)(i % a->dim[1]), v);
         if (answers && (v < 0 || v > 1))
             return fail_value(z, which, i, "multilabel targets must be from 0 to 1");
     }

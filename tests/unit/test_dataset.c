@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include "data/dataset.h"
+#include "data/dataset_names.h"
 #include "data/prefetch.h"
 #include "testing.h"
 
@@ -30,8 +31,8 @@ struct set {
     int64_t vocab, classes;
     /* of type 0 and rank 0: none */
     struct array offsets, inputs, targets;
-    const char *const *names, *const *class, *const *token;
-    /* how many of each */
+    const char *const *names, *const *class, *const *token, *const *feature;
+    /* how many of each; of features, as many as there are columns */
     int64_t texts;
 };
 
@@ -76,6 +77,8 @@ static void make_set(const struct set *s)
         must(rnnd__hdf_write_strings(file, "/classes", s->class, s->texts));
     if (s->token)
         must(rnnd__hdf_write_strings(file, "/vocab", s->token, s->texts));
+    if (s->feature)
+        must(rnnd__hdf_write_strings(file, "/features", s->feature, s->inputs.dim[1]));
     must(rnnd__hdf_commit(file));
 }
 
@@ -405,6 +408,108 @@ START_TEST(missing_values)
     s.inputs = (struct array)FLOATS(4, 2, 1, NAN, 2, NAN, 3, INFINITY, 5, NAN);
     refused(&s, "d.h5: /inputs[2, 1] = inf: features must be finite (sequence 0, step "
                 "2)");
+}
+END_TEST
+
+/* ---- names: rows from disk are matched as those in memory are */
+
+static void give(struct rnnd__names *names, enum rnnd_axis axis, int64_t count,
+                 const char *const *text)
+{
+    must(rnnd__names_set(names, axis, (char *const *)text, count));
+}
+
+/* A file of three features and two values, a model of two features and two values in
+   another order. */
+START_TEST(columns_are_matched)
+{
+    struct set s = {OURS,
+                    .task = "regress_steps",
+                    .offsets = INT64S(0, 1, 4),
+                    .inputs = FLOATS(4, 3, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12),
+                    .targets = FLOATS(4, 2, 1, -1, 2, -2, 3, -3, 4, -4),
+                    .class = (const char *[]){"u", "v"},
+                    .feature = (const char *[]){"a", "b", "c"},
+                    .texts = 2};
+    for (int k = 0; k < 2; k++) {
+        struct rnnd__names names = {0};
+        float x[6], y[6];
+        rnnd__dataset_keep = keeps[k];
+        struct rnnd_dataset *data = opened(&s);
+        ck_assert(rnnd_dataset_in_memory(data) == (k == 0));
+        give(&names, RNND_AXIS_FEATURE, 2, (const char *[]){"c", "a"});
+        give(&names, RNND_AXIS_CLASS, 2, (const char *[]){"v", "u"});
+        must(rnnd__dataset_match(data, &names, true, true));
+        ck_assert_int_eq(rnnd_dataset_info(data)->inputs, 2);
+        ck_assert_str_eq(rnnd_dataset_feature(data, 0), "c");
+        must(rnnd_dataset_inputs(data, 1, 3, x));
+        ck_assert_mem_eq(x, ((float[]){6, 4, 9, 7, 12, 10}), sizeof x);
+        must(rnnd_dataset_inputs(data, 0, 1, x));
+        ck_assert_mem_eq(x, ((float[]){3, 1}), 2 * sizeof *x);
+        must(rnnd_dataset_targets(data, 1, 3, y));
+        ck_assert_mem_eq(y, ((float[]){-2, 2, -3, 3, -4, 4}), sizeof y);
+        float mean[2], std[2];
+        must(rnnd_dataset_moments(data, mean, std));
+        ck_assert(mean[0] == 7.5f && mean[1] == 5.5f);
+        rnnd_dataset_close(data);
+        data = opened(&s);
+        give(&names, RNND_AXIS_FEATURE, 2, (const char *[]){"c", "d"});
+        must_fail(RNND_EDATA, rnnd__dataset_match(data, &names, true, true));
+        ck_assert_str_eq(rest_of_detail(),
+                         "d.h5: has no feature \"d\"; its features are \"a\", \"b\", "
+                         "\"c\"; those of the model are \"c\", \"d\"");
+        rnnd_dataset_close(data);
+        rnnd__names_clear(&names);
+    }
+}
+END_TEST
+
+/* Tokens and classes get the model's numbers. A token that it does not know needs an
+   <unk>, and without one is refused. */
+START_TEST(numbers_are_matched)
+{
+    struct set s = {OURS,
+                    .task = "lm",
+                    .vocab = 3,
+                    .offsets = INT64S(0, 2, 5),
+                    .inputs = INT32S(0, 2, 1, 1, 2),
+                    .token = (const char *[]){"x", "y", "z"},
+                    .texts = 3};
+    struct set c = {OURS,
+                    .task = "classify",
+                    .classes = 3,
+                    .offsets = INT64S(0, 1, 2, 3),
+                    .inputs = FLOATS(3, 1, 1, 2, 3),
+                    .targets = INT32S(2, -1, 0),
+                    .class = (const char *[]){"p", "q", "r"},
+                    .texts = 3};
+    for (int k = 0; k < 2; k++) {
+        struct rnnd__names names = {0};
+        int32_t id[5];
+        rnnd__dataset_keep = keeps[k];
+        struct rnnd_dataset *data = opened(&s);
+        give(&names, RNND_AXIS_TOKEN, 4, (const char *[]){"z", "<unk>", "x", "w"});
+        must(rnnd__dataset_match(data, &names, true, true));
+        ck_assert_int_eq(rnnd_dataset_info(data)->vocab, 4);
+        must(rnnd_dataset_inputs(data, 0, 5, id));
+        ck_assert_mem_eq(id, ((int32_t[]){2, 0, 1, 1, 0}), sizeof id);
+        rnnd_dataset_close(data);
+        data = opened(&s);
+        give(&names, RNND_AXIS_TOKEN, 3, (const char *[]){"z", "w", "x"});
+        must_fail(RNND_EDATA, rnnd__dataset_match(data, &names, true, true));
+        ck_assert_ptr_nonnull(strstr(rnnd_status_detail(),
+                                     "the model does not know 1 of its tokens, such as "
+                                     "\"y\""));
+        ck_assert_ptr_nonnull(strstr(rnnd_status_detail(), "--vocab-from"));
+        rnnd_dataset_close(data);
+        data = opened(&c);
+        give(&names, RNND_AXIS_CLASS, 3, (const char *[]){"r", "s", "p"});
+        must(rnnd__dataset_match(data, &names, true, true));
+        must(rnnd_dataset_targets(data, 0, 3, id));
+        ck_assert_mem_eq(id, ((int32_t[]){0, -1, 2}), 3 * sizeof *id);
+        rnnd_dataset_close(data);
+        rnnd__names_clear(&names);
+    }
 }
 END_TEST
 
@@ -772,6 +877,8 @@ int main(void)
     tcase_add_test(t, empty_sequences_only);
     tcase_add_test(t, moments);
     tcase_add_test(t, missing_values);
+    tcase_add_test(t, columns_are_matched);
+    tcase_add_test(t, numbers_are_matched);
     tcase_add_test(t, bad_head);
     tcase_add_test(t, bad_shapes);
     tcase_add_test(t, bad_offsets);

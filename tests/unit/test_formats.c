@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 
 #include "base/log.h"
-#include "formats/formats.h"
+#include "formats/text.h"
 #include "hdf/hdf.h"
 #include "options/options.h"
 #include "testing.h"
@@ -620,6 +620,19 @@ START_TEST(vocabularies_that_do_not_serve)
     must(rnnd__hdf_create(in_folder("v.h5"), &file));
     must(rnnd__hdf_commit(file));
     refuses("text-words", RNND_EDATA, "a", "v.h5: /vocab: missing");
+    const char *latin[] = {"<unk>", "caf\xe9"};
+    must(rnnd__hdf_create(in_folder("v.h5"), &file));
+    must(rnnd__hdf_write_strings(file, "/vocab", latin, 2));
+    must(rnnd__hdf_write_strings(file, "/classes", latin, 2));
+    must(rnnd__hdf_commit(file));
+    refuses("text-chars", RNND_EDATA, "a", "v.h5: /vocab[1] is not UTF-8");
+    afresh();
+    set("classes-from", in_folder("v.h5"));
+    refuses("ts", RNND_EDATA, "@classLabel true a\n@data\n1:a\n",
+            "v.h5: /classes[1] is not UTF-8");
+    set("sequence", "id");
+    set("label", "c");
+    refuses("csv", RNND_EDATA, "id,x,c\n1,2,a\n", "v.h5: /classes[1] is not UTF-8");
 }
 END_TEST
 
@@ -860,6 +873,47 @@ START_TEST(npz_faults)
 END_TEST
 
 #endif
+
+/* ---- integers that a 32-bit float cannot hold: a warning of the first */
+
+START_TEST(rounded_integers)
+{
+    float value = 16777216;
+    static const struct {
+        const char *text;
+        bool rounded;
+    } of[] = {{"16777217", true},    {" -16777217.0 ", true},
+              {"16777216", false},   {"16777218", false},
+              {"16777217.5", false}, {"1.6777217e7", false},
+              {"1577836801", true},  {"1577836800", false},
+              {"3", false},          {"9007199254740993", true}};
+    for (size_t i = 0; i < sizeof of / sizeof *of; i++) {
+        size_t n = strlen(of[i].text);
+        ck_assert_int_eq(rnnd__text_number(of[i].text, n, &value), RNND_FIELD_NUMBER);
+        ck_assert_msg(rnnd__text_is_rounded(of[i].text, n, value) == of[i].rounded,
+                      "%s", of[i].text);
+    }
+    reads("ts", "@univariate true\n@classLabel false\n@data\n16777216,5\n");
+    ck_assert(!got.rounded);
+    afresh();
+    reads("ts", "@univariate true\n@classLabel false\n@data\n16777217,5\n");
+    ck_assert(got.rounded);
+    afresh();
+    set("sequence", "id");
+    reads("csv", "id,x\na,16777217\n");
+    ck_assert(got.rounded);
+#ifdef HAVE_LIBZIP
+    static const int64_t ends[] = {16777216, 16777217, -16777217, INT64_C(1) << 60};
+    for (int i = 0; i < 4; i++) {
+        struct member members[] = {MEMBER("inputs", "<i8", "(1, 1)", int64_t, ends[i]),
+                                   MEMBER("lengths", "<i4", "(1,)", int32_t, 1)};
+        afresh();
+        must(read_npz(members, 2));
+        ck_assert_int_eq(got.rounded, i > 0);
+    }
+#endif
+}
+END_TEST
 
 /* ---- inputs that are damaged */
 
@@ -1116,6 +1170,7 @@ int main(void)
     tcase_add_test(t, npz);
     tcase_add_test(t, npz_faults);
 #endif
+    tcase_add_test(t, rounded_integers);
     tcase_add_test(t, mutants);
     tcase_add_test(t, kinds);
     tcase_add_test(t, split);
