@@ -108,6 +108,7 @@ program_tests = \
 	tests/cases/resume.sh \
 	tests/cases/signals.sh \
 	tests/cases/uneven.sh \
+	tests/cli/archives.sh \
 	tests/cli/baddata.sh \
 	tests/cli/convert.sh \
 	tests/cli/examples.sh \
@@ -175,6 +176,7 @@ EXTRA_DIST += \
 	tests/cases/README \
 	tests/cases/checkpoint.py \
 	tests/cases/lib.sh \
+	tests/cli/archives.py \
 	tests/cli/convert.py \
 	tests/cli/run_onnx.py \
 	tests/device/bench.c \
