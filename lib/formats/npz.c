@@ -115,11 +115,11 @@ static int take_ids(const struct npz *z, int which, int64_t low, struct rnnd__li
     return 0;
 }
 
-/* Beyond 2^53, the double itself may be a rounded integer. */
-static bool is_rounded(double v, float rounded)
+/* Whether an integer is another one as a 32-bit float. */
+static bool is_rounded(const struct rnnd__npy *a, int64_t i, float value)
 {
-    return fabs(v) > 0x1p24 && v == floor(v) &&
-           (v != (double)rounded || fabs(v) > 0x1p53);
+    double v = rnnd__npy_at(a, i);
+    return fabs(v) > 0x1p24 && v == floor(v) && rnnd__npy_exact(a, i) != value;
 }
 
 /* Appends all elements as floats. */
@@ -139,10 +139,10 @@ static int take_floats(const struct npz *z, int which, struct rnnd__list *out)
             RNND_TRY(rnnd__contents_gap(z->out, "%s: inputs[%lld, %lld]", z->path,
                                         (long long)(i / a->dim[1]),
                                         (long long)(i % a->dim[1])));
-        if (which == INPUTS && is_rounded(v, to[i]))
-            rnnd__contents_rounded(z->out, to[i], "%s: inputs[%lld, %lld] = %.0f",
+        if (which == INPUTS && is_rounded(a, i, to[i]))
+            rnnd__contents_rounded(z->out, to[i], "%s: inputs[%lld, %lld] = %.0Lf",
                                    z->path, (long long)(i / a->dim[1]),
-                                   (long long)(i % a->dim[1]), v);
+                                   (long long)(i % a->dim[1]), rnnd__npy_exact(a, i));
         if (answers && (v < 0 || v > 1))
             return fail_value(z, which, i, "multilabel targets must be from 0 to 1");
     }
