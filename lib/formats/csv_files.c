@@ -211,36 +211,46 @@ static int read_answers(struct rnnd__csv_table *t, struct labels *l, float *valu
     return RNND_NEW(&l->used, l->rows.first.count, "labels");
 }
 
-/* The row about a sequence, which may also name its file or the whole path. */
+/* The row about a sequence, by its name, the name of its file or the whole path; -1 =
+   none, -2 = several. Where the name needs the folder, so does that of the file. */
 static int64_t row_of(const struct labels *l, const char *name, const char *path)
 {
-    const char *names[] = {name, path ? base_of(path) : name, path ? path : name};
+    const char *base = path && !strchr(name, '/') ? base_of(path) : name;
+    const char *names[] = {name, base, path ? path : name};
+    int64_t found = -1;
     for (int i = 0; i < 3; i++) {
         int64_t row = rnnd__dictionary_find(&l->rows.texts, names[i], strlen(names[i]));
-        if (row >= 0)
-            return row;
+        if (row >= 0 && found != row)
+            found = found == -1 ? row : -2;
     }
-    return -1;
+    return found;
 }
 
-/* All sequences need a row; a table may be about others, too. */
+/* All sequences need one row; a table may be about others, too. */
 static int fail_without_row(const struct labels *l, const struct rnnd__list *names,
                             char *const *inputs)
 {
-    int64_t lost = 0, first = -1;
+    int64_t lost = 0, first = -1, twice = -1;
     char shown[48];
     for (int64_t i = 0; i < names->count; i++) {
-        bool found =
-            row_of(l, rnnd__list_text(names, i), inputs ? inputs[i] : NULL) >= 0;
-        lost += !found;
-        first = !found && first < 0 ? i : first;
+        int64_t row = row_of(l, rnnd__list_text(names, i), inputs ? inputs[i] : NULL);
+        lost += row == -1;
+        first = row == -1 && first < 0 ? i : first;
+        twice = row == -2 && twice < 0 ? i : twice;
     }
-    const char *name = rnnd__list_text(names, first);
+    const char *name = rnnd__list_text(names, first < 0 ? twice : first);
+    rnnd__text_shown(name, strlen(name), shown);
+    if (first < 0)
+        return rnnd__fail(
+            RNND_EDATA,
+            "%s: has several rows for sequence \"%s\", by its name and by "
+            "its file",
+            l->csv.text.path, shown);
     return rnnd__fail(RNND_EDATA,
                       "%s: has no row for sequence \"%s\", the first of %lld without "
                       "one (%lld in all)",
-                      l->csv.text.path, rnnd__text_shown(name, strlen(name), shown),
-                      (long long)lost, (long long)names->count);
+                      l->csv.text.path, shown, (long long)lost,
+                      (long long)names->count);
 }
 
 static int take_answers(struct rnnd__csv_table *t, struct labels *l,

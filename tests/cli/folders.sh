@@ -118,6 +118,10 @@ refused 4 "none.csv: No such file" --sequence-per-file --labels none.csv set/b.c
 refused 2 "kinds.csv: is the table of --labels, and also an input" --sequence-per-file \
     --labels kinds.csv --label kind set/b.csv ./kinds.csv
 
+printf '%s\n' name,kind b,walk set/b.csv,run >ways.csv
+refused 3 'ways.csv: has several rows for sequence "b", by its name and by its file' \
+    --sequence-per-file --labels ways.csv set/b.csv
+
 # ---- classes from folders, and names that need them
 mkdir walk run
 cp set/b.csv walk/1.csv
@@ -127,6 +131,12 @@ equal "classes by folder" "$(values o.h5 targets)" "1 0"
 expect 0 1 train --data o.h5 --run-dir named --hidden 3 --epochs 1 --threads 1
 expect 0 1 predict named --data o.h5 --csv named.csv
 equal "names" "$(sed 1d named.csv | cut -d, -f1 | tr '\n' ' ')" "walk/1 run/1 "
+printf '%s\n' file,class walk/1,w run/1.csv,r >both.csv
+packs --sequence-per-file --labels both.csv walk/1.csv run/1.csv
+equal "names with folders" "$(values o.h5 targets)" "1 0"
+printf '%s\n' file,class walk/1,w 1.csv,r >both.csv
+refused 3 'both.csv: has no row for sequence "run/1", the first of 1 without one' \
+    --sequence-per-file --labels both.csv walk/1.csv run/1.csv
 refused 3 'walk/1.csv: "walk" is not a class of the data set given by --classes-from' \
     --sequence-per-file --label-from-folder --classes-from order.h5 walk/1.csv
 refused 2 "1.csv: another input has the same name and folder" --sequence-per-file \
