@@ -132,6 +132,7 @@ START_TEST(it_knows_its_own_files)
     ck_assert(rnnd__run_dir_keeps(run, in_folder("run/../run/best.h5")));
     ck_assert(rnnd__run_dir_keeps(run, in_folder("run/.lock")));
     ck_assert(rnnd__run_dir_keeps(run, in_folder("run/tensorboard")));
+    ck_assert(rnnd__run_dir_keeps(run, in_folder("run/paths")));
     ck_assert(!rnnd__run_dir_keeps(run, in_folder("run/trace.json")));
     ck_assert(!rnnd__run_dir_keeps(run, in_folder("metrics.jsonl")));
     ck_assert(!rnnd__run_dir_keeps(run, in_folder("none/metrics.jsonl")));
