@@ -14,6 +14,7 @@
 #include "base/task.h"
 #include "bin.h"
 #include "checkpoint/statedict.h"
+#include "formats/formats.h"
 
 /* Errors in a file are not usage errors. */
 static int as_data(int status)
@@ -54,6 +55,10 @@ static int name_outputs(struct rnnd_model *model, const struct rnnd_options *opt
         status = rnnd__fail(
             RNND_EDATA, "%s: has no names of %s; the model has %lld outputs", path,
             tokens ? "tokens" : "classes", (long long)rnnd_model_spec(model)->outputs);
+    for (int64_t i = 0; status == 0 && rnnd_model_class(model, i); i++)
+        if (!rnnd__text_is_utf8(rnnd_model_class(model, i)))
+            status = rnnd__fail(RNND_EDATA, "%s: the name of %s %lld is not UTF-8",
+                                path, tokens ? "token" : "class", (long long)i);
     rnnd_dataset_close(data);
     return status;
 }

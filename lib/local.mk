@@ -37,6 +37,7 @@ librnn_dist_a_SOURCES = \
 	lib/checkpoint/checkpoint_state.c \
 	lib/checkpoint/run_dir.c \
 	lib/checkpoint/run_dir.h \
+	lib/checkpoint/run_paths.c \
 	lib/checkpoint/safetensors.c \
 	lib/checkpoint/safetensors_write.c \
 	lib/checkpoint/statedict.c \
@@ -72,6 +73,7 @@ librnn_dist_a_SOURCES = \
 	lib/data/dataset.c \
 	lib/data/dataset.h \
 	lib/data/dataset_check.c \
+	lib/data/dataset_moments.c \
 	lib/data/dataset_names.c \
 	lib/data/dataset_names.h \
 	lib/data/plan.c \
@@ -105,6 +107,7 @@ librnn_dist_a_SOURCES = \
 	lib/formats/csv.c \
 	lib/formats/csv.h \
 	lib/formats/csv_columns.c \
+	lib/formats/csv_files.c \
 	lib/formats/csv_rows.c \
 	lib/formats/csv_steps.c \
 	lib/formats/csv_table.h \

@@ -41,6 +41,9 @@ struct rnnd_dataset_info {
     int64_t outputs;
     /* number of targets in the whole set */
     int64_t targets;
+    /* values of features that are missing, NaN: only a model that normalizes reads
+       them */
+    int64_t missing;
     /* targets of classes that the model does not know, see rnnd_model_match(); not
        among `targets` */
     int64_t unknown_targets;
@@ -78,7 +81,8 @@ const char *rnnd_dataset_feature(const struct rnnd_dataset *data, int64_t featur
 const char *rnnd_dataset_token(const struct rnnd_dataset *data, int64_t token);
 const char *rnnd_dataset_class(const struct rnnd_dataset *data, int64_t label);
 /* Mean and population standard deviation (1 instead of 0) of each feature over all
-   steps, each [I]. EFILE, EDATA: they cannot be read. */
+   steps that have a value, each [I]. EFILE, EDATA: they cannot be read, or a feature
+   has no value. */
 RNND_CHECKED int rnnd_dataset_moments(struct rnnd_dataset *data, float *mean,
                                       float *std);
 /* Whether targets belong to steps rather than sequences. */

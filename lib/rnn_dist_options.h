@@ -97,8 +97,9 @@ struct rnnd_options {
     /* pack */
     enum rnnd_missing missing;
     double split;
-    char *sequence, *features, *label, *step_label, *target, *step_target,
+    char *sequence, *features, *label, *step_label, *target, *step_target, *labels,
         *classes_from, *part, *vocab_from;
+    bool sequence_per_file, label_from_folder;
     int64_t vocab_size, block;
     /* help, then every command */
     bool list_options, completion;

@@ -60,13 +60,14 @@ def _steps(sequences):
 
 
 def write_data(path, sequences, labels=None, *, task="classify", classes=None, vocab=None,
-               names=None):
+               names=None, missing=None):
     """Writes a data file (rnn_dist-data(5)).
 
     sequences: arrays [steps, features], or [steps] of token ids. labels: what the task asks
     for, one for each sequence, or an array of [steps, ...] for each; None for lm and for data
     without targets. classes: their number or their names. vocab: the number of tokens or the
-    tokens. names: of the sequences.
+    tokens. names: of the sequences. missing: "mean" if NaN among the features are missing
+    values, which models trained with normalize=True then read.
     """
     import h5py
     inputs, offsets = _steps(sequences)
@@ -75,6 +76,8 @@ def write_data(path, sequences, labels=None, *, task="classify", classes=None, v
     with h5py.File(path, "w") as file:
         file.attrs["format"], file.attrs["version"] = "rnn_dist-data", 1
         file.attrs["task"] = "none" if labels is None and task != "lm" else task
+        if missing is not None:
+            file.attrs["missing"] = missing
         file["offsets"] = offsets
         file["inputs"] = inputs.astype(np.int32 if inputs.ndim == 1 else np.float32)
         if labels is not None:

@@ -98,11 +98,13 @@ program_tests = \
 	tests/cases/damage.sh \
 	tests/cases/ends.sh \
 	tests/cases/failure.sh \
+	tests/cases/files.sh \
 	tests/cases/gradient.sh \
 	tests/cases/labels.sh \
 	tests/cases/names.sh \
 	tests/cases/lanes.sh \
 	tests/cases/memory.sh \
+	tests/cases/missing.sh \
 	tests/cases/order.sh \
 	tests/cases/outputs.sh \
 	tests/cases/packing.sh \
@@ -110,10 +112,12 @@ program_tests = \
 	tests/cases/resume.sh \
 	tests/cases/signals.sh \
 	tests/cases/uneven.sh \
+	tests/cli/archives.sh \
 	tests/cli/baddata.sh \
 	tests/cli/convert.sh \
 	tests/cli/examples.sh \
 	tests/cli/figures.sh \
+	tests/cli/folders.sh \
 	tests/cli/help.sh \
 	tests/cli/language.sh \
 	tests/cli/onnx.sh \
@@ -176,6 +180,7 @@ EXTRA_DIST += \
 	tests/cases/README \
 	tests/cases/checkpoint.py \
 	tests/cases/lib.sh \
+	tests/cli/archives.py \
 	tests/cli/convert.py \
 	tests/cli/run_onnx.py \
 	tests/device/bench.c \
@@ -194,6 +199,7 @@ EXTRA_DIST += \
 	tests/golden/h5py/external_link.h5 \
 	tests/golden/h5py/group_inputs.h5 \
 	tests/golden/h5py/half_class.h5 \
+	tests/golden/h5py/latin.h5 \
 	tests/golden/h5py/null_targets.h5 \
 	tests/golden/h5py/odd.h5 \
 	tests/golden/h5py/plain.h5 \

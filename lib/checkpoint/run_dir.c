@@ -154,7 +154,7 @@ bool rnnd__run_dir_keeps(const char *path, const char *file)
     const char *slash = strrchr(file, '/'), *name = slash ? slash + 1 : file;
     struct stat own, other;
     if (!is_run_file(name) && strcmp(name, ".lock") != 0 &&
-        strcmp(name, "tensorboard") != 0)
+        strcmp(name, "paths") != 0 && strcmp(name, "tensorboard") != 0)
         return false;
     char *folder = slash ? strndup(file, (size_t)(slash - file + 1)) : strdup(".");
     bool same = folder && stat(folder, &other) == 0 && stat(path, &own) == 0 &&

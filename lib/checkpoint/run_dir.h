@@ -36,4 +36,14 @@ RNND_CHECKED int rnnd__run_dir_write(const char *path, const char *name,
    the file is missing or empty. */
 RNND_CHECKED int rnnd__run_dir_read(const char *path, const char *name, char **text);
 
+/* Notes where these files are, absolute and relative to the folder; NULL entries are
+   skipped. */
+RNND_CHECKED int rnnd__run_dir_keep_paths(const char *path, const char *const *file,
+                                          int count);
+/* Finds a file of an earlier start by the path `given` then: beside the folder as it
+   was then, else at its absolute place, else at that path itself. *found is malloc'ed
+   and freed by the caller; the path as given where it leads to the same file. EFILE
+   where the file is at none of these places. */
+RNND_CHECKED int rnnd__run_dir_find(const char *path, const char *given, char **found);
+
 #endif

@@ -305,6 +305,14 @@ int rnnd_comm_agree(struct rnnd_comm *comm, int status)
     return rnnd__fail_elsewhere((enum rnnd_status)common, failed);
 }
 
+int rnnd__comm_agree_while(struct rnnd_comm *comm, int status, const char *does)
+{
+    comm->lead_does = does;
+    status = rnnd_comm_agree(comm, status);
+    comm->lead_does = NULL;
+    return status;
+}
+
 /* ---- waiting for other ranks */
 
 struct rnnd__comm_wait rnnd__comm_wait_begin(void)
@@ -320,6 +328,7 @@ int rnnd__comm_wait_on(struct rnnd_comm *comm, struct rnnd__comm_wait *wait,
     const double longest_step = 1.0, suspicious = 0.1;
     double now = rnnd__clock(), step = now - wait->last;
     char when[48] = "before the first update", missing[700];
+    const char *does = comm->lead_does;
     wait->seconds += step < longest_step ? step : longest_step;
     wait->last = now;
     if (wait->seconds > suspicious)
@@ -331,9 +340,10 @@ int rnnd__comm_wait_on(struct rnnd_comm *comm, struct rnnd__comm_wait *wait,
     comm->ops->ask(comm, what, missing, sizeof missing);
     return rnnd__fail(
         RNND_ECOMM,
-        "rank %d on %s timed out after %g s (--comm-timeout) waiting for the %s %s: %s",
+        "rank %d on %s timed out after %g s (--comm-timeout) waiting for the %s "
+        "%s%s%s: %s",
         comm->rank, comm->host ? comm->host[comm->rank] : "this host", comm->timeout,
-        what, when, missing);
+        what, when, does ? ", while rank 0 " : "", does ? does : "", missing);
 }
 
 /* ---- cores */

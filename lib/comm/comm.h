@@ -55,6 +55,9 @@ struct rnnd_comm {
     double timeout;
     /* the current update, -1 before the first */
     int64_t update;
+    /* what rank 0 does while the others wait for it, such as "writes a checkpoint";
+       borrowed, else NULL */
+    const char *lead_does;
     /* [size] host name of each rank, owned */
     char (*host)[RNND_HOST_NAME];
     /* the first failure of an operation: from then on ranks are out of step */
@@ -84,6 +87,10 @@ bool rnnd__comm_overlaps(const struct rnnd_comm *comm);
 RNND_CHECKED int rnnd__comm_open_sums(struct rnnd_comm *comm, struct rnnd_backend *be,
                                       struct rnnd_comm **out);
 
+/* rnnd_comm_agree() after what rank 0 alone may have done: a rank that waits in vain
+   tells that rank 0 `does` it, as in "writes a checkpoint". Collective. */
+RNND_CHECKED int rnnd__comm_agree_while(struct rnnd_comm *comm, int status,
+                                        const char *does);
 /* Copies every rank's record [bytes] to every rank: all [size * bytes], in rank order.
    Collective. */
 RNND_CHECKED int rnnd__comm_allgather(struct rnnd_comm *comm, const void *record,

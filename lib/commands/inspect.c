@@ -113,6 +113,8 @@ static int describe_data(json_t *facts, const struct rnnd_dataset *data)
         put(facts, "vocab_size", json_integer(info->vocab));
     else
         put(facts, "inputs", json_integer(info->inputs));
+    if (info->missing)
+        put(facts, "missing", json_integer(info->missing));
     if (info->outputs)
         put(facts, classes ? "num_classes" : "outputs", json_integer(info->outputs));
     put(facts, "targets", json_integer(info->targets));

@@ -30,6 +30,12 @@ int rnnd_batch_new(struct rnnd_backend *be, struct rnnd_dataset *data, bool targ
                    const float *mean, const float *std, struct rnnd_batch **out)
 {
     struct rnnd_batch *b = NULL;
+    if (rnnd_dataset_info(data)->missing && !mean)
+        return rnnd__fail(
+            RNND_EDATA,
+            "%s: /inputs: values are missing, for which only the mean can "
+            "stand",
+            rnnd_dataset_info(data)->path);
     RNND_TRY(RNND_NEW(&b, 1, "batch"));
     b->be = be;
     b->data = data;
@@ -225,6 +231,8 @@ static void normalise(const struct rnnd_batch *b, float *row)
 {
     for (int64_t i = 0; i < b->info->inputs; i++)
         row[i] = (row[i] - b->mean[i]) / b->std[i];
+    for (int64_t i = 0; b->info->missing && i < b->info->inputs; i++)
+        row[i] = isnan(row[i]) ? 0 : row[i]; /* missing: the mean */
 }
 
 /* Row t of piece j, of so many bytes, becomes packed row off[t] + j. */

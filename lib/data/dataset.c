@@ -6,7 +6,6 @@
  */
 #include "data/dataset.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -82,6 +81,23 @@ static int read_task(struct rnnd_dataset *data)
                        rnnd_task_name(task));
     data->has_targets = wanted;
     return 0;
+}
+
+/* Whether NaN among the features are values that are missing. */
+static int read_missing(struct rnnd_dataset *data)
+{
+    char *policy;
+    if (!rnnd__hdf_has_attribute(data->file, "missing"))
+        return 0;
+    RNND_TRY(as_data(rnnd__hdf_get_string(data->file, "missing", &policy)));
+    data->marks_missing = strcmp(policy, "mean") == 0;
+    int status =
+        data->marks_missing
+            ? 0
+            : rnnd__fail(RNND_EDATA, "%s: attribute missing = \"%.40s\", expected mean",
+                         data->path, policy);
+    free(policy);
+    return status;
 }
 
 /* An attribute from 1 to 2^31-1. */
@@ -233,6 +249,7 @@ static int read_contents(struct rnnd_dataset *data)
     RNND_TRY(as_data(rnnd__hdf_check_format(data->file, data_format, VERSION)));
     RNND_TRY(check_protection(data));
     RNND_TRY(read_task(data));
+    RNND_TRY(read_missing(data));
     RNND_TRY(read_inputs_shape(data));
     RNND_TRY(rnnd__dataset_offsets(data));
     RNND_TRY(read_targets_shape(data));
@@ -414,81 +431,4 @@ const char *rnnd_dataset_token(const struct rnnd_dataset *data, int64_t token)
 const char *rnnd_dataset_class(const struct rnnd_dataset *data, int64_t label)
 {
     return rnnd__names_text(&data->names, RNND_AXIS_CLASS, label);
-}
-
-/* ---- statistics */
-
-/* Sums over steps, one per feature: of the values in the first pass, of the squared
-   deviations in the second. */
-struct moments {
-    int64_t I;
-    /* [I]; mean: the sum until the first pass ends */
-    double *mean, *square;
-    /* [I] smallest and largest value */
-    float *low, *high;
-    bool second;
-};
-
-static void add_moments(struct moments *m, const float *x, int64_t steps)
-{
-    for (int64_t t = 0; t < steps; t++, x += m->I) {
-        for (int64_t i = 0; i < m->I && !m->second; i++) {
-            m->mean[i] += (double)x[i];
-            m->low[i] = x[i] < m->low[i] ? x[i] : m->low[i];
-            m->high[i] = x[i] > m->high[i] ? x[i] : m->high[i];
-        }
-        for (int64_t i = 0; i < m->I && m->second; i++) {
-            double d = (double)x[i] - m->mean[i];
-            m->square[i] += d * d;
-        }
-    }
-}
-
-static int moments_pass(struct rnnd_dataset *data, struct moments *m, float *block,
-                        int64_t steps)
-{
-    for (int64_t at = 0; at < data->info.steps; at += steps) {
-        int64_t n = data->info.steps - at < steps ? data->info.steps - at : steps;
-        RNND_TRY(rnnd_dataset_inputs(data, at, n, block));
-        add_moments(m, block, n);
-    }
-    return 0;
-}
-
-int rnnd_dataset_moments(struct rnnd_dataset *data, float *mean, float *std)
-{
-    int64_t I = data->info.inputs, S = data->info.steps;
-    int64_t steps = (1 << 18) / (I ? I : 1) + 1; /* of a block */
-    struct moments m = {.I = I};
-    float *block = NULL;
-    int status;
-    if (I == 0)
-        return rnnd__fail(RNND_EDATA, "%s: /inputs: token ids have no mean",
-                          data->path);
-    RNND_TRY_GOTO(rnnd__new((size_t)I, 2 * sizeof(double), "statistics", &m.mean));
-    RNND_TRY_GOTO(rnnd__new((size_t)I, 2 * sizeof(float), "statistics", &m.low));
-    RNND_TRY_GOTO(RNND_NEW(&block, steps * I, "statistics"));
-    m.square = m.mean + I;
-    m.high = m.low + I;
-    for (int64_t i = 0; i < I; i++) {
-        m.low[i] = INFINITY;
-        m.high[i] = -INFINITY;
-    }
-    RNND_TRY_GOTO(moments_pass(data, &m, block, steps));
-    for (int64_t i = 0; i < I; i++)
-        m.mean[i] /= (double)(S ? S : 1);
-    m.second = true;
-    RNND_TRY_GOTO(moments_pass(data, &m, block, steps));
-    for (int64_t i = 0; i < I; i++) {
-        /* By its values: the sums of a constant need not give exactly 0. */
-        bool constant = !(m.low[i] < m.high[i]);
-        float s = (float)sqrt(m.square[i] / (double)(S ? S : 1));
-        mean[i] = constant && S ? m.low[i] : (float)m.mean[i];
-        std[i] = constant || s == 0 ? 1 : s;
-    }
-done:
-    free(block);
-    free(m.low);
-    free(m.mean);
-    return status;
 }

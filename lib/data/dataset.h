@@ -1,6 +1,7 @@
 /*
  * dataset.h - inside a data set, for the files of its room: dataset.c opens, keeps and
- * hands out values, dataset_check.c checks them, batch.c packs them.
+ * hands out values, dataset_check.c checks them, dataset_moments.c has their
+ * statistics, batch.c packs them.
  */
 #ifndef RNND_DATASET_H
 #define RNND_DATASET_H
@@ -83,6 +84,8 @@ struct rnnd_dataset {
     /* num_classes of classify and tag, in the file */
     int64_t classes;
     bool has_targets;
+    /* NaN among the features are missing values */
+    bool marks_missing;
     /* rows of /targets: N or S */
     int64_t target_rows;
     /* [N+1] owned */

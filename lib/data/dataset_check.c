@@ -143,6 +143,13 @@ static bool all_finite(const float *x, int64_t count)
     return !found;
 }
 
+static bool is_allowed(struct rnnd_dataset *data, float x)
+{
+    bool missing = data->marks_missing && isnan(x);
+    data->info.missing += missing;
+    return missing || isfinite(x);
+}
+
 static int check_features(struct rnnd_dataset *data, const void *rows, int64_t first,
                           int64_t count)
 {
@@ -150,8 +157,10 @@ static int check_features(struct rnnd_dataset *data, const void *rows, int64_t f
     int64_t I = data->info.inputs, i = 0;
     if (all_finite(x, count * I))
         return 0;
-    while (isfinite(x[i]))
+    while (i < count * I && is_allowed(data, x[i]))
         i++;
+    if (i == count * I)
+        return 0;
     int64_t step = first + i / I, sequence = sequence_of(data, step);
     return rnnd__fail(
         RNND_EDATA,

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/log.h"
 #include "base/output.h"
 #include "base/random.h"
 #include "formats/text.h"
@@ -74,6 +75,23 @@ int rnnd__contents_gap(struct rnnd__contents *contents, const char *format, ...)
     if (n < 0)
         contents->first_gap = NULL;
     return n < 0 ? rnnd__fail_memory(1, "a message") : 0;
+}
+
+void rnnd__contents_rounded(struct rnnd__contents *contents, float value,
+                            const char *format, ...)
+{
+    char where[2048];
+    va_list args;
+    if (contents->rounded)
+        return;
+    contents->rounded = true;
+    va_start(args, format);
+    vsnprintf(where, sizeof where, format, args);
+    va_end(args);
+    rnnd__log_warn(
+        "%s is rounded to %.0f; integers beyond 2^24 may not fit into 32-bit "
+        "floats",
+        where, (double)value);
 }
 
 /* ---- formats */
@@ -187,8 +205,12 @@ int rnnd__format_texts_of(const char *path, const char *object, struct rnnd__lis
     RNND_TRY(rnnd__hdf_open(path, &file));
     int status;
     RNND_TRY_GOTO(rnnd__hdf_read_strings(file, object, &text, &count));
-    for (int64_t i = 0; i < count; i++)
+    for (int64_t i = 0; i < count; i++) {
+        if (!rnnd__text_is_utf8(text[i]))
+            RNND_TRY_GOTO(rnnd__fail(RNND_EDATA, "%s: %s[%lld] is not UTF-8", path,
+                                     object, (long long)i));
         RNND_TRY_GOTO(rnnd__list_add_text(out, text[i], strlen(text[i])));
+    }
 done:
     free(text);
     rnnd__hdf_close(file);
@@ -270,6 +292,7 @@ static int copy_head(struct rnnd__contents *to, const struct rnnd__contents *fro
     to->vocab = from->vocab;
     to->classes = from->classes;
     to->outputs = from->outputs;
+    to->keeps_gaps = from->keeps_gaps;
     RNND_TRY(rnnd__list_add_texts(&to->class, &from->class));
     RNND_TRY(rnnd__list_add_texts(&to->feature, &from->feature));
     return rnnd__list_add_texts(&to->token, &from->token);
@@ -300,8 +323,6 @@ done:
     free(drawn);
     return status;
 }
-
-/* ---- writing */
 
 /* Multilabel targets that are all 0 or 1 are stored as bytes. */
 static int write_values(struct rnnd__hdf *file, const struct rnnd__contents *c,
@@ -344,6 +365,8 @@ static int write_head(struct rnnd__hdf *file, const struct rnnd__contents *c)
         RNND_TRY(rnnd__hdf_set_int(file, "vocab_size", c->vocab));
     if (c->classes)
         RNND_TRY(rnnd__hdf_set_int(file, "num_classes", c->classes));
+    if (c->keeps_gaps)
+        RNND_TRY(rnnd__hdf_set_string(file, "missing", "mean"));
     return 0;
 }
 

@@ -1,6 +1,6 @@
 /*
  * csv.c - comma-separated tables with a header line, as in RFC 4180. A row is a step,
- * and one column identifies its sequence.
+ * and one column, or its file, identifies its sequence.
  *
  * Without --features the text is read twice: first to find the numeric columns.
  */
@@ -98,13 +98,15 @@ static int each_file(struct rnnd__csv_table *t, char *const *inputs, int count,
     return status;
 }
 
-static int finish(struct rnnd__csv_table *t)
+static int finish(struct rnnd__csv_table *t, char *const *inputs, int count)
 {
     struct rnnd__contents *out = t->out;
     RNND_TRY(rnnd__csv_group_rows(t));
+    if (t->want.elsewhere)
+        RNND_TRY(rnnd__csv_label_sequences(t, inputs, count));
     RNND_TRY(rnnd__list_add_texts(&out->feature, &t->want.features));
     RNND_TRY(rnnd__list_add_texts(&out->class, &t->want.targets));
-    if (t->want.label) {
+    if (out->task == RNND_CLASSIFY || out->task == RNND_TAG) {
         if (!t->fixed_classes)
             RNND_TRY(sort_classes(t));
         out->classes = out->class.count;
@@ -124,31 +126,49 @@ static int read_csv(const struct rnnd_options *opt, char *const *inputs, int cou
 {
     struct rnnd__csv_table t = {.opt = opt,
                                 .out = out,
+                                .file_names.size = sizeof(char *),
                                 .row_sequence.size = sizeof(int64_t),
                                 .last_file.size = sizeof(int32_t)};
     int status;
     RNND_TRY_GOTO(rnnd__csv_read_wants(&t));
     if (opt->classes_from)
         RNND_TRY_GOTO(read_classes(&t));
+    RNND_TRY_GOTO(rnnd__csv_choose_label(&t, inputs, count));
+    if (!t.want.sequence)
+        RNND_TRY_GOTO(rnnd__csv_name_files(&t, inputs, count));
     if (!opt->features) {
         RNND_TRY_GOTO(each_file(&t, inputs, count, rnnd__csv_survey));
         RNND_TRY_GOTO(rnnd__csv_choose_features(&t, inputs));
     }
     out->inputs = t.want.features.count;
     RNND_TRY_GOTO(each_file(&t, inputs, count, rnnd__csv_read_rows));
-    RNND_TRY_GOTO(finish(&t));
+    RNND_TRY_GOTO(finish(&t, inputs, count));
 done:
     rnnd__csv_clear_columns(&t);
     rnnd__list_clear_texts(&t.want.features);
     rnnd__list_clear_texts(&t.want.targets);
     rnnd__dictionary_clear(&t.names);
     rnnd__dictionary_clear(&t.classes);
+    rnnd__list_clear_texts(&t.file_names);
+    free(t.second);
     rnnd__list_clear(&t.row_sequence);
     rnnd__list_clear(&t.last_file);
     return status;
 }
 
-static const char *const options[] = {
-    "task",        "sequence",     "features", "label", "step-label", "target",
-    "step-target", "classes-from", "missing",  "split", "seed",       NULL};
+static const char *const options[] = {"task",
+                                      "sequence",
+                                      "sequence-per-file",
+                                      "features",
+                                      "label",
+                                      "step-label",
+                                      "target",
+                                      "step-target",
+                                      "labels",
+                                      "label-from-folder",
+                                      "classes-from",
+                                      "missing",
+                                      "split",
+                                      "seed",
+                                      NULL};
 const struct rnnd__format rnnd__format_csv = {"csv", options, read_csv};

@@ -19,6 +19,8 @@ struct column {
     int64_t numbers;
     /* all of them are integers, and rise or fall from row to row of each file */
     bool integers, monotonic;
+    /* numbers that follow another one of their file */
+    int64_t compared;
     /* of the last number: its file, its value, and whether it rose (1) or fell (-1) */
     int last_file, direction;
     double last, low, high;
@@ -43,43 +45,69 @@ static int split_names(const char *option, const char *list, struct rnnd__list *
     return 0;
 }
 
-/* Reads the options that name columns; at most one kind of target. */
+/* What identifies a sequence, and at most one kind of target. */
+static int check_wants(const struct rnnd_options *opt)
+{
+    int answers = !!opt->label + !!opt->step_label + !!opt->target +
+                  !!opt->step_target + opt->label_from_folder;
+    if (!opt->sequence && !opt->sequence_per_file)
+        return rnnd__fail(RNND_EUSAGE,
+                          "pack csv needs --sequence COLUMN, which identifies the "
+                          "sequence of a row, or --sequence-per-file");
+    if (opt->sequence && opt->sequence_per_file)
+        return rnnd__fail(RNND_EUSAGE,
+                          "--sequence cannot be used with --sequence-per-file");
+    if (answers > 1)
+        return rnnd__fail(RNND_EUSAGE,
+                          "only one of --label, --step-label, --target, --step-target "
+                          "and --label-from-folder can be given");
+    if (opt->labels && (opt->step_label || opt->step_target || opt->label_from_folder))
+        return rnnd__fail(RNND_EUSAGE,
+                          "--labels has a row per sequence: of the columns, only "
+                          "--label or --target can be in it");
+    if (opt->label_from_folder && !opt->sequence_per_file)
+        return rnnd__fail(RNND_EUSAGE, "--label-from-folder needs --sequence-per-file");
+    return 0;
+}
+
+static enum rnnd_task task_of(const struct rnnd_options *opt)
+{
+    if (opt->step_label)
+        return RNND_TAG;
+    if (opt->target)
+        return RNND_REGRESS;
+    if (opt->step_target)
+        return opt->task == RNND_MULTILABEL ? RNND_MULTILABEL : RNND_REGRESS_STEPS;
+    return opt->label || opt->labels || opt->label_from_folder ? RNND_CLASSIFY
+                                                               : RNND_NO_TASK;
+}
+
+/* Reads the options that name columns. */
 int rnnd__csv_read_wants(struct rnnd__csv_table *t)
 {
     const struct rnnd_options *opt = t->opt;
     struct rnnd__csv_wanted *want = &t->want;
     struct rnnd__contents *out = t->out;
     const char *targets = opt->target ? opt->target : opt->step_target;
-    if (!opt->sequence)
-        return rnnd__fail(RNND_EUSAGE,
-                          "pack csv needs --sequence COLUMN, which identifies the "
-                          "sequence of a row");
-    if (!!opt->label + !!opt->step_label + !!opt->target + !!opt->step_target > 1)
-        return rnnd__fail(RNND_EUSAGE,
-                          "only one of --label, --step-label, --target and "
-                          "--step-target can be given");
+    RNND_TRY(check_wants(opt));
     want->sequence = opt->sequence;
     want->label = opt->label ? opt->label : opt->step_label;
     want->by_step = opt->step_label || opt->step_target;
+    want->elsewhere = opt->labels || opt->label_from_folder;
     if (opt->features)
         RNND_TRY(split_names("--features", opt->features, &want->features));
     if (targets)
         RNND_TRY(split_names(opt->target ? "--target" : "--step-target", targets,
                              &want->targets));
-    out->task = opt->label         ? RNND_CLASSIFY
-                : opt->step_label  ? RNND_TAG
-                : opt->target      ? RNND_REGRESS
-                : opt->step_target ? RNND_REGRESS_STEPS
-                                   : RNND_NO_TASK;
+    out->task = task_of(opt);
     out->outputs = want->targets.count;
-    if (opt->task == RNND_MULTILABEL && out->task == RNND_REGRESS_STEPS)
-        out->task = RNND_MULTILABEL;
     if (opt->task >= 0 && opt->task != (int)out->task)
         return rnnd__fail(
             RNND_EUSAGE, "--task %s does not match the given columns, which make it %s",
             rnnd_task_name((enum rnnd_task)opt->task), rnnd_task_name(out->task));
-    if (opt->classes_from && !want->label)
-        return rnnd__fail(RNND_EUSAGE, "--classes-from needs --label or --step-label");
+    if (opt->classes_from && out->task != RNND_CLASSIFY && out->task != RNND_TAG)
+        return rnnd__fail(RNND_EUSAGE, "--classes-from needs classes: --label, "
+                                       "--step-label, --labels or --label-from-folder");
     return 0;
 }
 
@@ -131,6 +159,7 @@ static void look_at_number(struct column *c, double value, int file)
     c->low = fmin(c->low, value);
     c->high = fmax(c->high, value);
     if (c->last_file == file) {
+        c->compared++;
         c->monotonic = c->monotonic && direction != 0 && c->direction != -direction;
         c->direction = direction;
     }
@@ -154,12 +183,58 @@ static void look_at_cell(struct column *c, const struct rnnd__csv *csv, int64_t 
     }
 }
 
+/* Whether a first row holds values instead of names: numbers, but not the 0, 1, 2, ...
+   that pandas gives to columns without names, behind its index or not. */
+static bool is_row_of_values(const struct rnnd__csv *csv)
+{
+    bool counted = true;
+    int64_t numbers = 0, first = *rnnd__csv_cell(csv, 0) == '\0';
+    for (int64_t i = 0; i < csv->cells; i++) {
+        const char *cell = rnnd__csv_cell(csv, i);
+        float value;
+        enum rnnd__field kind = rnnd__text_number(cell, strlen(cell), &value);
+        if (kind == RNND_FIELD_WORD)
+            return false;
+        numbers += kind == RNND_FIELD_NUMBER;
+        counted = counted && (i < first || value == (float)(i - first));
+    }
+    return numbers > 0 && !counted;
+}
+
+/* Where each file is a sequence, no name need be found in the header. */
+static int check_header(const struct rnnd__csv_table *t, const struct rnnd__csv *csv)
+{
+    if (t->want.sequence || !is_row_of_values(csv))
+        return 0;
+    return rnnd__text_fail(csv->text.path, csv->line,
+                           "the first line must name the columns, but it holds numbers "
+                           "only; if they are names, list them with --features");
+}
+
+/* Warns of columns that the first file does not have, of each name once. */
+static int note_strangers(struct rnnd__csv_table *t, const struct rnnd__csv *csv)
+{
+    for (int64_t i = 0; i < csv->cells; i++) {
+        const char *name = rnnd__csv_cell(csv, i);
+        int64_t known = t->strangers.texts.texts.count;
+        if (find_column(t, name))
+            continue;
+        RNND_TRY(rnnd__csv_names_add(&t->strangers, name, i));
+        if (t->strangers.texts.texts.count > known)
+            rnnd__log_warn("%s: column %s is left out: the first file has none",
+                           csv->text.path, name);
+    }
+    return 0;
+}
+
 int rnnd__csv_survey(struct rnnd__csv_table *t, struct rnnd__csv *csv, int file)
 {
     bool more;
     RNND_TRY(rnnd__csv_header(csv));
+    RNND_TRY(check_header(t, csv));
     if (file == 0)
         RNND_TRY(take_header(t, csv));
+    RNND_TRY(note_strangers(t, csv));
     struct column **column = NULL;
     RNND_TRY(RNND_NEW(&column, csv->cells, "columns"));
     for (int64_t i = 0; i < csv->cells; i++)
@@ -222,7 +297,7 @@ static bool is_time_stamp(const struct column *c)
 static bool is_row_number(const struct column *c)
 {
     enum { ENOUGH = 10 };
-    return c->integers && c->monotonic && c->numbers >= ENOUGH;
+    return c->integers && c->monotonic && c->compared >= ENOUGH - 1;
 }
 
 /* What pandas calls a column without a name is one. */
@@ -277,6 +352,10 @@ int rnnd__csv_choose_features(struct rnnd__csv_table *t, char *const *inputs)
         mark_used(t, target[k]);
     t->want.features.size = sizeof(char *);
     for (int64_t i = 0; i < t->columns.count; i++) {
+        if (c[i].used && t->want.elsewhere &&
+            (!t->want.sequence || strcmp(c[i].name, t->want.sequence) != 0))
+            rnnd__log_warn("column %s is left out: it is read in %s", c[i].name,
+                           t->opt->labels);
         if (c[i].used)
             continue;
         if (is_nameless(&c[i]))
@@ -301,4 +380,5 @@ void rnnd__csv_clear_columns(struct rnnd__csv_table *t)
         free(((struct column *)t->columns.at)[i].name);
     rnnd__list_clear(&t->columns);
     rnnd__csv_names_clear(&t->known);
+    rnnd__csv_names_clear(&t->strangers);
 }

@@ -8,8 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/log.h"
-
 /* Fails in a column of the current row; format is a literal. */
 #define fail_cell(csv, column, format, ...)                                      \
     rnnd__text_fail((csv)->text.path, (csv)->line, "column %s: " format, column, \
@@ -33,25 +31,14 @@ static int locate_list(const struct rnnd__csv *csv, const struct rnnd__list *nam
 static int locate_all(const struct rnnd__csv_table *t, const struct rnnd__csv *csv,
                       struct places *at)
 {
-    RNND_TRY(rnnd__csv_locate(csv, t->want.sequence, &at->sequence));
+    if (t->want.sequence)
+        RNND_TRY(rnnd__csv_locate(csv, t->want.sequence, &at->sequence));
+    RNND_TRY(locate_list(csv, &t->want.features, &at->feature));
+    if (t->want.elsewhere)
+        return 0;
     if (t->want.label)
         RNND_TRY(rnnd__csv_locate(csv, t->want.label, &at->label));
-    RNND_TRY(locate_list(csv, &t->want.features, &at->feature));
     return locate_list(csv, &t->want.targets, &at->target);
-}
-
-/* Warns of the first integer that a 32-bit float cannot hold. */
-static void warn_of_rounding(struct rnnd__csv_table *t, const struct rnnd__csv *csv,
-                             const char *name, const char *cell)
-{
-    double exact = strtod(cell, NULL);
-    if (t->rounded || strpbrk(cell, ".eE") || (double)(float)exact == exact)
-        return;
-    t->rounded = true;
-    rnnd__log_warn(
-        "%s:%lld: column %s: %s is rounded to %.0f; integers beyond 2^24 may "
-        "not fit into 32-bit floats",
-        csv->text.path, (long long)csv->line, name, cell, (double)(float)exact);
 }
 
 static int read_features(struct rnnd__csv_table *t, const struct rnnd__csv *csv,
@@ -70,18 +57,18 @@ static int read_features(struct rnnd__csv_table *t, const struct rnnd__csv *csv,
         else if (kind != RNND_FIELD_NUMBER)
             return fail_cell(csv, name, "\"%s\" is not a finite number",
                              rnnd__text_shown(cell, n, shown));
-        else if (fabsf(value) >= 0x1p24f)
-            warn_of_rounding(t, csv, name, cell);
+        else if (rnnd__text_is_rounded(cell, n, value))
+            rnnd__contents_rounded(t->out, value, "%s:%lld: column %s: %s",
+                                   csv->text.path, (long long)csv->line, name, cell);
         RNND_TRY(rnnd__list_add(&t->out->features, &value, 1));
     }
     return 0;
 }
 
-/* The class of a row, -1 if it is missing. */
-static int read_label(struct rnnd__csv_table *t, const struct rnnd__csv *csv,
-                      const struct places *at, int32_t *out)
+int rnnd__csv_read_class(struct rnnd__csv_table *t, const struct rnnd__csv *csv,
+                         int64_t column, int32_t *out)
 {
-    const char *cell = rnnd__csv_cell(csv, at->label);
+    const char *cell = rnnd__csv_cell(csv, column);
     size_t n = strlen(cell);
     char shown[48];
     int64_t number = -1;
@@ -102,13 +89,12 @@ static int read_label(struct rnnd__csv_table *t, const struct rnnd__csv *csv,
     return 0;
 }
 
-/* The target values of a row. A missing one is NaN, and the row no target. */
-static int read_targets(struct rnnd__csv_table *t, const struct rnnd__csv *csv,
-                        const struct places *at, float *out)
+int rnnd__csv_read_targets(struct rnnd__csv_table *t, const struct rnnd__csv *csv,
+                           const int64_t *column, float *out)
 {
     char shown[48];
     for (int64_t i = 0; i < t->want.targets.count; i++) {
-        const char *cell = rnnd__csv_cell(csv, at->target[i]);
+        const char *cell = rnnd__csv_cell(csv, column[i]);
         size_t n = strlen(cell);
         enum rnnd__field kind = rnnd__text_number(cell, n, &out[i]);
         bool answer = t->out->task != RNND_MULTILABEL || (out[i] >= 0 && out[i] <= 1);
@@ -157,35 +143,79 @@ static int keep_targets(struct rnnd__csv_table *t, const struct rnnd__csv *csv,
     return 0;
 }
 
+/* The name of the sequence that the current row belongs to. */
+static int name_of_row(const struct rnnd__csv_table *t, const struct rnnd__csv *csv,
+                       const struct places *at, int32_t file, const char **out)
+{
+    if (!t->want.sequence) {
+        *out = rnnd__list_text(&t->file_names, file);
+        return 0;
+    }
+    *out = rnnd__csv_cell(csv, at->sequence);
+    if ((*out)[strspn(*out, " \t\r")] == '\0')
+        return fail_cell(csv, t->want.sequence,
+                         "empty cell; every row needs a sequence");
+    return 0;
+}
+
+/* The sequence of a name, which is added if it is new. */
+static int find_sequence(struct rnnd__csv_table *t, const char *name, int32_t file,
+                         int64_t *out, bool *fresh)
+{
+    size_t n = strlen(name);
+    int64_t known = t->names.texts.count;
+    if (t->want.sequence)
+        rnnd__text_trim(&name, &n);
+    RNND_TRY(rnnd__dictionary_add(&t->names, name, n, out));
+    *fresh = *out == known;
+    if (*fresh)
+        RNND_TRY(rnnd__list_add(&t->last_file, &file, 1));
+    int32_t *last = (int32_t *)t->last_file.at + *out;
+    t->continues |= *last != file;
+    *last = file;
+    return 0;
+}
+
 static int read_row(struct rnnd__csv_table *t, const struct rnnd__csv *csv,
                     const struct places *at, int32_t file, float *targets)
 {
-    int64_t sequence, known = t->names.texts.count;
+    int64_t sequence;
     int32_t label = 0;
-    const char *cell = rnnd__csv_cell(csv, at->sequence);
-    size_t n = strlen(cell);
-    rnnd__text_trim(&cell, &n);
-    if (n == 0)
-        return fail_cell(csv, t->want.sequence,
-                         "empty cell; every row needs a sequence");
-    RNND_TRY(rnnd__dictionary_add(&t->names, cell, n, &sequence));
-    bool fresh = sequence == known;
-    if (fresh)
-        RNND_TRY(rnnd__list_add(&t->last_file, &file, 1));
-    int32_t *last = (int32_t *)t->last_file.at + sequence;
-    t->continues |= *last != file;
-    *last = file;
+    const char *name;
+    bool fresh;
+    RNND_TRY(name_of_row(t, csv, at, file, &name));
+    RNND_TRY(find_sequence(t, name, file, &sequence, &fresh));
     RNND_TRY(rnnd__list_add(&t->row_sequence, &sequence, 1));
     RNND_TRY(read_features(t, csv, at));
+    if (t->want.elsewhere)
+        return 0;
     if (t->want.label) {
-        RNND_TRY(read_label(t, csv, at, &label));
+        RNND_TRY(rnnd__csv_read_class(t, csv, at->label, &label));
         RNND_TRY(keep_label(t, csv, sequence, fresh, label));
     }
     if (t->want.targets.count) {
-        RNND_TRY(read_targets(t, csv, at, targets));
+        RNND_TRY(rnnd__csv_read_targets(t, csv, at->target, targets));
         RNND_TRY(keep_targets(t, csv, sequence, fresh, targets));
     }
     return 0;
+}
+
+/* A file without rows, where each file is a sequence, is one without steps, of which
+   there is nothing to learn. */
+static int keep_empty(struct rnnd__csv_table *t, int32_t file, float *targets)
+{
+    int64_t sequence;
+    bool fresh;
+    const int32_t none = -1;
+    RNND_TRY(find_sequence(t, rnnd__list_text(&t->file_names, file), file, &sequence,
+                           &fresh));
+    if (!fresh || t->want.elsewhere || t->want.by_step)
+        return 0;
+    if (t->want.label)
+        return rnnd__list_add(&t->out->labels, &none, 1);
+    for (int64_t i = 0; i < t->want.targets.count; i++)
+        targets[i] = NAN;
+    return rnnd__list_add(&t->out->values, targets, t->want.targets.count);
 }
 
 int rnnd__csv_read_rows(struct rnnd__csv_table *t, struct rnnd__csv *csv, int32_t file)
@@ -203,6 +233,8 @@ int rnnd__csv_read_rows(struct rnnd__csv_table *t, struct rnnd__csv *csv, int32_
             break;
         RNND_TRY_GOTO(read_row(t, csv, &at, file, targets));
     }
+    if (!t->want.sequence)
+        RNND_TRY_GOTO(keep_empty(t, file, targets));
 done:
     free(targets);
     free(at.feature);
@@ -232,16 +264,19 @@ static int permute(struct rnnd__list *rows, int64_t width, const int64_t *place,
 /* Orders sequences by their first rows, and keeps the order of rows within each. */
 int rnnd__csv_group_rows(struct rnnd__csv_table *t)
 {
-    const int64_t *uses = t->names.uses.at, *sequence = t->row_sequence.at;
+    const int64_t *sequence = t->row_sequence.at;
     int64_t N = t->names.texts.count, S = t->row_sequence.count, end = 0;
     int64_t *place, *next;
     bool sorted = true;
     RNND_TRY(RNND_NEW(&place, S + N, "rows"));
     next = place + S;
     int status = 0;
+    for (int64_t i = 0; i < S; i++)
+        next[sequence[i]]++;
     for (int64_t i = 0; i < N && status == 0; i++) {
+        int64_t rows = next[i];
         next[i] = end;
-        end += uses[i];
+        end += rows;
         status = rnnd__list_add(&t->out->offsets, &end, 1);
     }
     for (int64_t i = 0; i < S; i++) {

@@ -1,6 +1,7 @@
 /*
  * csv_table.h - shared by the parts of the table reader: csv_columns.c chooses the
- * columns, csv_steps.c reads the rows, csv.c does the classes and the rest.
+ * columns, csv_steps.c reads the rows, csv_files.c what files and a second table say of
+ * sequences, csv.c does the classes and the rest.
  */
 #ifndef RNND_FORMATS_CSV_TABLE_H
 #define RNND_FORMATS_CSV_TABLE_H
@@ -9,12 +10,15 @@
 
 /* The columns that the options name. */
 struct rnnd__csv_wanted {
+    /* NULL where each file is a sequence */
     const char *sequence;
     /* char * */
     struct rnnd__list features, targets;
     const char *label;
     /* label or targets belong to steps */
     bool by_step;
+    /* they are no columns of the inputs, but of --labels or of the files' folders */
+    bool elsewhere;
 };
 
 struct rnnd__csv_table {
@@ -22,10 +26,14 @@ struct rnnd__csv_table {
     struct rnnd__csv_wanted want;
     /* struct column of csv_columns.c */
     struct rnnd__list columns;
-    /* names of these columns */
-    struct rnnd__csv_names known;
+    /* names of these columns, and of those that only later files have */
+    struct rnnd__csv_names known, strangers;
     struct rnnd__contents *out;
     struct rnnd__dictionary names, classes;
+    /* char *, the sequence of each input where each file is one */
+    struct rnnd__list file_names;
+    /* the name of the second column of --labels, where it is the label; owned */
+    char *second;
     /* --classes-from: no class is added */
     bool fixed_classes;
     /* int64_t, the sequence of each row */
@@ -34,8 +42,6 @@ struct rnnd__csv_table {
     struct rnnd__list last_file;
     /* a sequence has rows in several files */
     bool continues;
-    /* an integer was rounded, and a warning given */
-    bool rounded;
 };
 
 /* Reads the options: names of columns, and task and outputs of the contents. */
@@ -52,8 +58,27 @@ void rnnd__csv_clear_columns(struct rnnd__csv_table *t);
 /* Appends the rows of one file. */
 RNND_CHECKED int rnnd__csv_read_rows(struct rnnd__csv_table *t, struct rnnd__csv *csv,
                                      int file);
+/* The class in a cell, which is added if it is new; -1 if it is missing. */
+RNND_CHECKED int rnnd__csv_read_class(struct rnnd__csv_table *t,
+                                      const struct rnnd__csv *csv, int64_t column,
+                                      int32_t *out);
+/* The target values in the given columns of a row. A missing one is NaN. */
+RNND_CHECKED int rnnd__csv_read_targets(struct rnnd__csv_table *t,
+                                        const struct rnnd__csv *csv,
+                                        const int64_t *column, float *out);
 /* Groups the rows by sequence. */
 RNND_CHECKED int rnnd__csv_group_rows(struct rnnd__csv_table *t);
+
+/* Names the sequences after their files. */
+RNND_CHECKED int rnnd__csv_name_files(struct rnnd__csv_table *t, char *const *inputs,
+                                      int count);
+/* The column of --labels that holds the classes, where no option names it. EUSAGE if an
+   input is that table. */
+RNND_CHECKED int rnnd__csv_choose_label(struct rnnd__csv_table *t, char *const *inputs,
+                                        int count);
+/* Labels or targets of all sequences from --labels or from the files' folders. */
+RNND_CHECKED int rnnd__csv_label_sequences(struct rnnd__csv_table *t,
+                                           char *const *inputs, int count);
 
 /* The number of a column in this file, by its name, which must be unique. */
 RNND_CHECKED int rnnd__csv_locate(const struct rnnd__csv *csv, const char *name,

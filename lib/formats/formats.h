@@ -26,9 +26,12 @@ struct rnnd__contents {
     struct rnnd__list offsets;
     /* float [S,I]; a reader leaves NaN where a value is missing */
     struct rnnd__list features;
-    /* how many are missing, and where the first is */
+    /* how many are missing, and where the first is; they stay NaN in the file */
     int64_t gaps;
     char *first_gap;
+    bool keeps_gaps;
+    /* a warning of an integer that was rounded has been given */
+    bool rounded;
     /* int32_t [S] */
     struct rnnd__list tokens;
     /* int32_t [N] or [S] */
@@ -49,12 +52,20 @@ int64_t rnnd__contents_steps(const struct rnnd__contents *contents);
    "d.csv:3: column x". */
 RNND_CHECKED int rnnd__contents_gap(struct rnnd__contents *contents, const char *format,
                                     ...) __attribute__((format(printf, 2, 3)));
-/* Fills the features that are missing. EDATA: there are some, and the policy is
-   none. */
+/* Warns of the first feature that is an integer which a 32-bit float cannot hold; the
+   format says where, and which. */
+void rnnd__contents_rounded(struct rnnd__contents *contents, float value,
+                            const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+/* Fills the features that are missing, or marks the data set where the policy is mean.
+   EDATA: there are some, and the policy is none. */
 RNND_CHECKED int rnnd__contents_fill(struct rnnd__contents *contents,
                                      enum rnnd_missing policy);
 /* Ends the current sequence after the steps added so far. */
 RNND_CHECKED int rnnd__contents_end_sequence(struct rnnd__contents *contents);
+
+/* Whether a text is UTF-8. */
+bool rnnd__text_is_utf8(const char *text);
 
 /* One kind of input. */
 struct rnnd__format {

@@ -2,7 +2,8 @@
  * missing.c - fills features without a value, by --missing.
  *
  * Readers leave NaN and count them. What stands for a value depends on its own sequence
- * only, so training and test data are filled alike.
+ * only, so training and test data are filled alike. A mean is the model's to know: for
+ * it, NaN stay in the data set, which says what they are.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -72,20 +73,26 @@ int rnnd__contents_fill(struct rnnd__contents *c, enum rnnd_missing policy)
     char word[32];
     int64_t values = c->features.count;
     if (c->gaps && policy == RNND_MISSING_NONE)
-        return rnnd__fail(RNND_EDATA,
-                          "%s: a value is missing, the first of %lld (%lld values in "
-                          "all); --missing zero|last|indicator says what stands for "
-                          "them",
-                          c->first_gap, (long long)c->gaps, (long long)values);
+        return rnnd__fail(
+            RNND_EDATA,
+            "%s: a value is missing, the first of %lld (%lld values in "
+            "all); --missing zero|last|indicator|mean says what stands for "
+            "them",
+            c->first_gap, (long long)c->gaps, (long long)values);
     if (policy == RNND_MISSING_NONE || c->vocab)
         return 0;
     if (policy == RNND_MISSING_INDICATOR) {
         RNND_TRY(add_indicators(c));
         RNND_TRY(name_indicators(c));
     }
-    fill_all(c, policy);
+    c->keeps_gaps = policy == RNND_MISSING_MEAN && c->gaps > 0;
+    if (policy != RNND_MISSING_MEAN)
+        fill_all(c, policy);
     rnnd__options_word("missing", (int)policy, word);
     rnnd__log_info("%lld of %lld feature values are missing (--missing %s)",
                    (long long)c->gaps, (long long)values, word);
+    if (c->keeps_gaps)
+        rnnd__log_info("they stay missing in the data set: a model trained with "
+                       "--normalize takes the mean of its training data for them");
     return 0;
 }

@@ -121,7 +121,7 @@ static int64_t by_columns(const struct rnnd__npy *a, int64_t i)
     return at;
 }
 
-double rnnd__npy_at(const struct rnnd__npy *array, int64_t i)
+long double rnnd__npy_exact(const struct rnnd__npy *array, int64_t i)
 {
     const struct rnnd__npy *a = array;
     union {
@@ -147,13 +147,18 @@ double rnnd__npy_at(const struct rnnd__npy *array, int64_t i)
         return a->size == 1   ? v.i1
                : a->size == 2 ? v.i2
                : a->size == 4 ? v.i4
-                              : (double)v.i8;
+                              : (long double)v.i8;
     case 'b':
         return v.u1 != 0;
     default:
         return a->size == 1   ? v.u1
                : a->size == 2 ? v.u2
                : a->size == 4 ? v.u4
-                              : (double)v.u8;
+                              : (long double)v.u8;
     }
+}
+
+double rnnd__npy_at(const struct rnnd__npy *array, int64_t i)
+{
+    return (double)rnnd__npy_exact(array, i);
 }

@@ -30,7 +30,9 @@ struct rnnd__npy {
 RNND_CHECKED int rnnd__npy_parse(const char *name, char *bytes, size_t size,
                                  struct rnnd__npy *out);
 void rnnd__npy_clear(struct rnnd__npy *array);
-/* Element i in row-major order; integers beyond 2^53 are rounded. */
+/* Element i in row-major order; the first without rounding where long double has 64
+   bits of precision, the second rounds integers beyond 2^53. */
+long double rnnd__npy_exact(const struct rnnd__npy *array, int64_t i);
 double rnnd__npy_at(const struct rnnd__npy *array, int64_t i);
 
 #endif

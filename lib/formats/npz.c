@@ -115,6 +115,13 @@ static int take_ids(const struct npz *z, int which, int64_t low, struct rnnd__li
     return 0;
 }
 
+/* Whether an integer is another one as a 32-bit float. */
+static bool is_rounded(const struct rnnd__npy *a, int64_t i, float value)
+{
+    double v = rnnd__npy_at(a, i);
+    return fabs(v) > 0x1p24 && v == floor(v) && rnnd__npy_exact(a, i) != value;
+}
+
 /* Appends all elements as floats. */
 static int take_floats(const struct npz *z, int which, struct rnnd__list *out)
 {
@@ -132,6 +139,10 @@ static int take_floats(const struct npz *z, int which, struct rnnd__list *out)
             RNND_TRY(rnnd__contents_gap(z->out, "%s: inputs[%lld, %lld]", z->path,
                                         (long long)(i / a->dim[1]),
                                         (long long)(i % a->dim[1])));
+        if (which == INPUTS && is_rounded(a, i, to[i]))
+            rnnd__contents_rounded(z->out, to[i], "%s: inputs[%lld, %lld] = %.0Lf",
+                                   z->path, (long long)(i / a->dim[1]),
+                                   (long long)(i % a->dim[1]), rnnd__npy_exact(a, i));
         if (answers && (v < 0 || v > 1))
             return fail_value(z, which, i, "multilabel targets must be from 0 to 1");
     }

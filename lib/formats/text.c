@@ -96,6 +96,14 @@ size_t rnnd__text_character(const char *text, size_t room)
     return n > 1 && (second_low || second_high) ? 0 : n;
 }
 
+bool rnnd__text_is_utf8(const char *text)
+{
+    size_t n = 1;
+    for (size_t left = strlen(text); left && n; left -= n, text += n)
+        n = rnnd__text_character(text, left);
+    return n > 0;
+}
+
 /* Text is UTF-8 without NUL bytes. Makes \n of each \r that is not before one. */
 static int check_text(struct rnnd__text *text)
 {
@@ -219,6 +227,18 @@ enum rnnd__field rnnd__text_number(const char *field, size_t length, float *valu
         return RNND_FIELD_NOT_FINITE;
     *value = v;
     return RNND_FIELD_NUMBER;
+}
+
+bool rnnd__text_is_rounded(const char *field, size_t length, float value)
+{
+    if (fabsf(value) < 0x1p24f)
+        return false;
+    rnnd__text_trim(&field, &length);
+    length = rnnd__text_class(field, length); /* without a fraction of zeros */
+    for (size_t i = 0; i < length; i++)
+        if (strchr(".eE", field[i]))
+            return false;
+    return strtold(field, NULL) != (long double)value;
 }
 
 const char *rnnd__text_shown(const char *text, size_t length, char shown[48])

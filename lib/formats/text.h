@@ -48,13 +48,16 @@ enum rnnd__field {
 /* Sets *value for numbers, and to NaN where it is missing. The byte after the field
    must be readable. */
 enum rnnd__field rnnd__text_number(const char *field, size_t length, float *value);
+/* Whether a number is an integer in its field, but another one as a 32-bit float:
+   possible beyond 2^24. The byte after the field must be readable. */
+bool rnnd__text_is_rounded(const char *field, size_t length, float value);
 /* Removes blanks at both ends. */
 void rnnd__text_trim(const char **field, size_t *length);
 /* Whether a text of this length equals a word, ignoring the case of ASCII letters. */
 bool rnnd__text_is(const char *text, size_t length, const char *word);
 
 /* Appends the strings of an array in another data set to a list of char *; EDATA if the
-   array is missing. */
+   array is missing, or a string is not UTF-8. */
 RNND_CHECKED int rnnd__format_texts_of(const char *path, const char *object,
                                        struct rnnd__list *out);
 

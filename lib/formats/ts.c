@@ -182,6 +182,11 @@ static int read_dimension(struct ts *ts, const char *at, const char *end,
                 ts, "dimension %lld, value %lld: \"%s\" is not a finite number",
                 (long long)dimension, (long long)n,
                 rnnd__text_shown(at, (size_t)(to - at), shown));
+        if (rnnd__text_is_rounded(at, (size_t)(to - at), value))
+            rnnd__contents_rounded(
+                ts->out, value, "%s:%lld: dimension %lld, value %lld: %s",
+                ts->text.path, (long long)ts->text.line, (long long)dimension,
+                (long long)n, rnnd__text_shown(at, (size_t)(to - at), shown));
         RNND_TRY(rnnd__list_add(&ts->values, &value, 1));
         at = to + 1;
     }

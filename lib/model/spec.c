@@ -52,6 +52,12 @@ static int accepts_inputs(const struct rnnd_model_spec *spec,
                           "%s: /inputs: %lld features per step, but the model reads "
                           "%lld",
                           data->path, (long long)data->inputs, (long long)spec->inputs);
+    if (data->missing && !spec->normalize)
+        return rnnd__fail(RNND_EDATA,
+                          "%s: /inputs: %lld values are missing: only a model trained "
+                          "with --normalize reads them, as the mean of its training "
+                          "data",
+                          data->path, (long long)data->missing);
     if (spec->vocab != data->vocab)
         return rnnd__fail(RNND_EDATA,
                           "%s: attribute vocab_size = %lld, but the vocabulary of the "

@@ -15,6 +15,7 @@
 #include "base/status.h"
 #include "base/task.h"
 #include "checkpoint/checkpoint.h"
+#include "comm/comm.h"
 #include "data/dataset_names.h"
 #include "options/options.h"
 #include "record/trace.h"
@@ -97,13 +98,54 @@ static int judge_change(void *context, const char *name,
     return 0;
 }
 
-static int merge_stored(struct rnnd__trainer *t, const char *text)
+/* The options that name data. */
+static const char *const data_options[] = {"data", "valid"};
+enum { DATA_OPTIONS = 2 };
+
+static const char *data_path(const struct rnnd_options *opt, int k)
+{
+    return k == 0 ? opt->data : opt->valid;
+}
+
+/* Rank 0: where the data sets of the stored options are now; *found stays NULL for
+   those that the command line names. */
+static int find_data(const struct rnnd__trainer *t, const char *text,
+                     char *found[DATA_OPTIONS])
+{
+    struct rnnd_options stored;
+    int status;
+    RNND_TRY(rnnd_options_init(&stored));
+    RNND_TRY_GOTO(
+        rnnd__options_read_text(&stored, text, "stored options", RNND_FROM_FILE));
+    for (int k = 0; k < DATA_OPTIONS; k++) {
+        const char *name = data_options[k], *path = data_path(&stored, k);
+        if (!path || rnnd__options_given(t->opt, name))
+            continue;
+        status = rnnd__run_dir_find(t->opt->run_dir, path, &found[k]);
+        if (status < 0)
+            RNND_TRY_GOTO(rnnd__fail(status,
+                                     "--resume: %s; name the file with --%s FILE",
+                                     rnnd_status_detail(), name));
+        if (strcmp(path, found[k]) != 0)
+            rnnd__log_info("--%s %s is now %s", name, path, found[k]);
+    }
+done:
+    rnnd_options_clear(&stored);
+    return status;
+}
+
+static int merge_stored(struct rnnd__trainer *t, const char *text,
+                        char *const found[DATA_OPTIONS])
 {
     struct rnnd_options stored;
     int status = 0;
     RNND_TRY(rnnd_options_init(&stored));
     RNND_TRY_GOTO(
         rnnd__options_read_text(&stored, text, "stored options", RNND_FROM_FILE));
+    for (int k = 0; k < DATA_OPTIONS; k++)
+        if (found[k])
+            RNND_TRY_GOTO(
+                rnnd__options_set(&stored, data_options[k], found[k], RNND_FROM_FILE));
     /* options without effect are not stored, so they may differ */
     stored.of_features = t->merged.of_features = !rnnd__options_given(&stored, "embed");
     RNND_TRY_GOTO(rnnd__options_overlay(&t->merged, &stored));
@@ -117,23 +159,34 @@ done:
     return status;
 }
 
+/* Rank 0: all that a run needs to know of an earlier start in its directory. */
+static int read_stored(struct rnnd__trainer *t, char **checkpoint, char **text,
+                       char *found[DATA_OPTIONS])
+{
+    if (!t->opt->resume)
+        return rnnd__run_dir_unused(t->opt->run_dir);
+    RNND_TRY(find_stored(t, checkpoint, text));
+    return *text ? find_data(t, *text, found) : 0;
+}
+
 /* Determines the options in effect. *checkpoint: path of the checkpoint to resume from,
    malloc'ed, on rank 0 only; NULL if there is none. Collective. */
 static int settle_options(struct rnnd__trainer *t, char **checkpoint)
 {
-    char *text = NULL;
-    int status = 0;
-    if (t->lead)
-        status = t->opt->resume ? find_stored(t, checkpoint, &text)
-                                : rnnd__run_dir_unused(t->opt->run_dir);
-    RNND_TRY_GOTO(rnnd_comm_agree(t->comm, status));
+    char *text = NULL, *found[DATA_OPTIONS] = {NULL, NULL};
+    int status = t->lead ? read_stored(t, checkpoint, &text, found) : 0;
+    RNND_TRY_GOTO(rnnd__comm_agree_while(t->comm, status, "reads the run directory"));
     RNND_TRY_GOTO(broadcast_text(t->comm, &text));
+    for (int k = 0; k < DATA_OPTIONS; k++)
+        RNND_TRY_GOTO(broadcast_text(t->comm, &found[k]));
     if (text)
-        RNND_TRY_GOTO(merge_stored(t, text));
+        RNND_TRY_GOTO(merge_stored(t, text, found));
     RNND_TRY_GOTO(rnnd__options_check_early(t->opt));
     if (!t->opt->data)
         RNND_TRY_GOTO(rnnd__fail(RNND_EUSAGE, "train needs --data FILE"));
 done:
+    for (int k = 0; k < DATA_OPTIONS; k++)
+        free(found[k]);
     free(text);
     return status;
 }
@@ -368,6 +421,8 @@ static int open_folder(struct rnnd__trainer *t)
     RNND_TRY(check_trace(t->opt, true));
     if (t->opt->tensorboard)
         RNND_TRY(rnnd__tensorboard_open(path, t->at.update, &t->board));
+    const char *data[] = {t->opt->data, t->opt->valid};
+    RNND_TRY(rnnd__run_dir_keep_paths(path, data, DATA_OPTIONS));
     struct rnnd_options settled =
         rnnd__setup_settled(t->opt, rnnd_dataset_info(t->setup.data));
     RNND_TRY(rnnd__options_text(&settled, &text));
@@ -397,7 +452,8 @@ int rnnd__trainer_open(struct rnnd__trainer *t, const struct rnnd_options *opt)
     warn_of_long_sequences(t);
     RNND_TRY_GOTO(rnnd_comm_agree(t->comm, open_model(t)));
     RNND_TRY_GOTO(start(t, checkpoint));
-    RNND_TRY_GOTO(rnnd_comm_agree(t->comm, t->lead ? open_folder(t) : 0));
+    status = t->lead ? open_folder(t) : 0;
+    RNND_TRY_GOTO(rnnd__comm_agree_while(t->comm, status, "opens the run directory"));
 done:
     free(checkpoint);
     return status;

@@ -29,6 +29,8 @@ static int gather_carry(struct rnnd__trainer *t)
 
 /* ---- saving */
 
+static const char saves[] = "writes a checkpoint";
+
 /* Records that could not be written, so that a resumed run can. */
 static int take_records(struct rnnd__trainer *t)
 {
@@ -65,7 +67,7 @@ int rnnd__trainer_save(struct rnnd__trainer *t)
     int status = gather_carry(t);
     if (status == 0 && t->lead)
         status = write_newest(t);
-    RNND_TRY(rnnd_comm_agree(t->comm, status));
+    RNND_TRY(rnnd__comm_agree_while(t->comm, status, saves));
     rnnd__timeline_mark(RNND_WORK_SAVE, false, -1, mark);
     t->saved_at = t->at.update;
     t->last_save = rnnd__clock();
@@ -84,7 +86,7 @@ int rnnd__trainer_save_best(struct rnnd__trainer *t)
         status =
             rnnd__checkpoint_save(path, t->setup.model, t->setup.optim, t->opt, &t->at);
     free(path);
-    return rnnd_comm_agree(t->comm, status);
+    return rnnd__comm_agree_while(t->comm, status, saves);
 }
 
 /* ---- restoring */
@@ -133,7 +135,7 @@ int rnnd__trainer_restore(struct rnnd__trainer *t, const char *path)
     int status =
         t->lead ? rnnd__checkpoint_load(path, t->setup.model, t->setup.optim, &t->at)
                 : 0;
-    RNND_TRY(rnnd_comm_agree(t->comm, status));
+    RNND_TRY(rnnd__comm_agree_while(t->comm, status, "reads the checkpoint"));
     struct rnnd__carry own = t->at.carry;
     char *records = t->at.records;
     RNND_TRY(rnnd_comm_broadcast(t->comm, &t->at, sizeof t->at));

@@ -40,7 +40,7 @@ for n in 1 3; do
         --on-nonfinite skip
     equal "skipped updates on $n ranks" "$(table "skip$n" skip update | tr '\n' ' ')" "2 4 "
     equal "what records count" "$(table "skip$n" train targets | tr '\n' ' ')" "24 0 24 0 "
-    equal "loss of a skipped one" "$(table "skip$n" train update loss | sed -n 's/^2 //p')" 0.0
+    equal "loss of a skipped one" "$(table "skip$n" train update loss | sed -n 's/^2 //p')" null
     same "skip$n" skip1 1e-5
     parameters "skip$n" skip1 2e-5
     grep -qi nan "$work/skip$n/metrics.jsonl" && fault "NaN in the metrics"

@@ -54,6 +54,13 @@ expect 0 1 predict "$work/model" --data "$work/other.h5" --csv "$work/other.csv"
 equal "the model's names" "$(sed -n 1p "$work/other.csv")" \
     "sequence,prediction,target,low,mid,high"
 equal "the first is a low" "$(sed -n 2p "$work/other.csv" | cut -d, -f2)" "low"
+# predictions of data of other classes, which no eval can judge
+printf '%s\n' '@univariate true' '@classLabel true x y' @data -2,-2:x 2,2:y >"$work/two.ts"
+pack ts two.ts
+expect 0 1 predict "$work/model" --data "$work/two.h5" --csv "$work/two.csv"
+equal "names of the model" "$(cut -d, -f2 "$work/two.csv" | tr '\n' ' ')" "prediction low high "
+expect 3 1 eval "$work/model" --data "$work/two.h5"
+said two.h5 '"x"' '"low", "mid", "high"'
 # 2 of 18 are of a class that the model does not know
 equal "an unknown class counts as wrong" "$(metric model broken)" "accuracy 0.8888888888888888"
 said 'warning' '2 targets' '"broken"'
@@ -125,10 +132,16 @@ cp "$work/same.h5" "$work/valid.h5"
 learn watched 1 --data "$work/train.h5" --valid "$work/valid.h5" --hidden 8 --epochs 3 \
     --patience 4
 pack ts same.ts
-ts 5 "low mid high" >"$work/valid.ts"
+# so wrong that no loss is below the third, the best so far
+ts 2 "low mid high" | sed '6,$s/:low/:x/; 6,$s/:mid/:low/; 6,$s/:x/:mid/' >"$work/valid.ts"
 pack ts valid.ts
 train watched 1 --resume --epochs 5
 said 'warning' 'validation data' 'anew'
+losses=$(table watched valid loss | tr '\n' ' ')
+echo "$losses" | awk '{ exit !($3 < $2 && $4 > $3 && $5 > $3) }' ||
+    fault "the third loss is not the lowest: $losses"
+expect 0 1 inspect "$work/watched"
+grep -q '^best .* epoch [45],' "$work/out" || fault "best is from before: $(cat "$work/out")"
 
 # Names that are not harmless: neither a terminal nor a reader takes them for anything else,
 # and a spreadsheet takes none for a formula; -1 and +5 are numbers.

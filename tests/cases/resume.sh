@@ -138,4 +138,46 @@ rm "$work/best"/*.h5
 expect 0 1 train --resume --run-dir "$work/best"
 said "$work/best: has no checkpoint yet; starting from the beginning"
 identical best judged
+# Data are found from another folder, after they were moved together with the run, and after
+# only the run was; another file of that name in the working directory is not taken for them.
+mkdir "$work/away" "$work/from"
+"$TOOL" data "$work/from/set.h5" task=classify outputs=3 lengths="$(lengths 40 1 15)"
+"$TOOL" data "$work/from/valid.h5" task=classify outputs=3 lengths="$(lengths 12 1 15)" seed=2
+"$TOOL" data "$work/away/valid.h5" task=classify outputs=3 lengths="$(lengths 12 1 15)" seed=3
+# from FOLDER STATUS RANKS RUN-DIR OPTIONS...: resumes there.
+from() {
+    from_folder=$1 wanted=$2 from_ranks=$3 from_run=$4
+    shift 4
+    got=0
+    (cd "$work/$from_folder" && on "$from_ranks" train --resume --run-dir "$from_run" \
+        --progress none --threads 1 "$@") >"$work/out" || got=$?
+    equal "resuming in $from_folder" "$got" "$wanted"
+}
+(cd "$work/from" && on 1 train --data set.h5 --valid valid.h5 --batch 8 --hidden 5 \
+    --threads 1 --progress none --epochs 1 --run-dir runs/r) || die "a run in a folder"
+from from 0 1 runs/r --epochs 2
+! grep -q "is now" "$work/err" || fault "nothing was moved: $(cat "$work/err")"
+from away 0 2 ../from/runs/r --epochs 3
+said "--data set.h5 is now $work/from/set.h5" "--valid valid.h5 is now $work/from/valid.h5"
+from away 0 1 "$work/from/runs/r" --epochs 4
+! grep -q "have changed" "$work/err" || fault "another file is read: $(cat "$work/err")"
+mv "$work/from" "$work/moved-together"
+from away 0 1 ../moved-together/runs/r --epochs 5
+said "is now $work/moved-together/set.h5"
+mv "$work/moved-together/runs/r" "$work/alone-r"
+from away 0 1 ../alone-r --epochs 6
+rm "$work/moved-together/set.h5"
+cp "$work/alone-r/metrics.jsonl" "$work/before"
+from away 4 2 ../alone-r --epochs 7
+said "moved-together/set.h5: No such file" "--data FILE"
+cmp "$work/alone-r/metrics.jsonl" "$work/before" || fault "a refused run changes its metrics"
+# a run that was not saved yet, too
+start early 1 --data "$work/many.h5" --batch 3 --hidden 12 --epochs 100000
+wait_for early 1
+kill -KILL "$job"
+wait "$job" 2>/dev/null || true
+[ -z "$(last early)" ] || fault "it was saved: $(last early)"
+mkdir "$work/old" && mv "$work/many.h5" "$work/early" "$work/old"
+from away 0 1 ../old/early --epochs 1
+said "is now $work/old/many.h5"
 done_testing

@@ -181,6 +181,8 @@ refuse 2 "--vocab-from: task classify" \
     import "$work/bare.h5" "$work/none.h5" --task classify --vocab-from "$work/words.h5"
 refuse 3 "the model has 4 outputs" \
     import "$work/bare.h5" "$work/none.h5" --task tag --classes-from "$work/values.h5"
+refuse 3 "latin.h5: the name of class 2 is not UTF-8" import "$work/bare.h5" \
+    "$work/none.h5" --task classify --classes-from "$srcdir/tests/golden/h5py/latin.h5"
 refuse 2 "wide as the hidden state; the widths are 5 and 6" \
     import "$work/open-export.h5" "$work/none.h5" --tie-weights
 refuse 4 "not a regular file" import "$work/pipe" "$work/none.h5"

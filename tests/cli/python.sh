@@ -70,6 +70,13 @@ rnn_dist.write_data("u.h5", series)
 rnn_dist.predict("run", data="u.h5", out="u.p.h5", threads=1)
 assert len(rnn_dist.read_predictions("u.p.h5")) == 6
 
+# features without a value
+holes = [s.copy() for s in series]
+holes[0][2, 1] = np.nan
+rnn_dist.write_data("h.h5", holes, [0, 1, 1, 0, 1, -1], classes=2, missing="mean")
+found = rnn_dist.evaluate("run", data="h.h5", threads=1)
+assert found["targets"] == 5 and found["loss"] > 0, found
+
 # failures
 try:
     rnn_dist.train(data="none.h5", run_dir="x")

@@ -40,6 +40,12 @@ with start("odd.h5", np.bytes_("multilabel"), num_classes=np.uint8(2)) as f:
     f["targets"] = np.array([[1, 0], [0, 1], [1, 1]], dtype=bool)
     f["classes"] = np.array([b"ja", b"nein"])
 
+with start("latin.h5", "classify", num_classes=4) as f:
+    f["offsets"] = [0, 1]
+    f["inputs"] = np.zeros((1, 3), dtype="f4")
+    f["targets"] = [2]
+    f["classes"] = np.array([text.encode("latin-1") for text in ("a", "b", "café", "d")])
+
 with start("tokens.h5", "lm", vocab_size=np.float32(5)) as f:
     f["offsets"] = np.array([0.0, 4.0])
     f.create_dataset("inputs", data=[4, 0, 2, 1], dtype=">u8", fletcher32=True)

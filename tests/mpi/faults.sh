@@ -12,10 +12,11 @@ fault() {
     faults=$((faults + 1))
 }
 
-# run SCENARIO RANKS SECONDS STATUS: ends within SECONDS with STATUS (any = not 0).
+# run SCENARIO RANKS SECONDS STATUS [MORE]: ends within SECONDS with STATUS (any = not 0).
 run() {
     begun=$(date +%s)
-    timeout -k 5 60 mpirun -np "$2" $peer "$1" 2 >"$dir/out" 2>"$dir/err"
+    # shellcheck disable=SC2086 # two words
+    timeout -k 5 60 mpirun -np "$2" $peer "$1" 2 ${5:-} >"$dir/out" 2>"$dir/err"
     status=$? took=$(($(date +%s) - begun))
     echo "$1 on $2 ranks: status $status after $took s"
     [ $took -le "$3" ] || fault "$1 took $took s"
@@ -47,6 +48,11 @@ run stop 3 15 6
 says "no answer from rank 2 on $(hostname): dead"
 run leave 2 15 6
 says "$late: rank 1 on $(hostname) waits for the end"
+
+# A disk that does not take a checkpoint is told apart from a rank that hangs.
+tests/cases/tool data "$dir/d.h5" task=classify outputs=2 lengths=3,2,5,1,4,2,3,3 || exit 1
+run save 2 15 6 "$dir/d.h5 $dir/run"
+says "rank 1 on $(hostname) timed out after 2 s .* in update 1, while rank 0 writes a checkpoint:"
 
 # Ranks that begin another operation, or the same with another amount, fail together and at
 # once: no rank receives what was meant for another place.

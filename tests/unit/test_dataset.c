@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include "data/dataset.h"
+#include "data/dataset_names.h"
 #include "data/prefetch.h"
 #include "testing.h"
 
@@ -25,13 +26,13 @@ struct set {
     const char *format;
     int64_t version;
     /* NULL = none */
-    const char *task;
+    const char *task, *missing;
     /* 0 = none */
     int64_t vocab, classes;
     /* of type 0 and rank 0: none */
     struct array offsets, inputs, targets;
-    const char *const *names, *const *class, *const *token;
-    /* how many of each */
+    const char *const *names, *const *class, *const *token, *const *feature;
+    /* how many of each; of features, as many as there are columns */
     int64_t texts;
 };
 
@@ -61,6 +62,8 @@ static void make_set(const struct set *s)
         must(rnnd__hdf_set_int(file, "version", s->version));
     if (s->task)
         must(rnnd__hdf_set_string(file, "task", s->task));
+    if (s->missing)
+        must(rnnd__hdf_set_string(file, "missing", s->missing));
     if (s->vocab)
         must(rnnd__hdf_set_int(file, "vocab_size", s->vocab));
     if (s->classes)
@@ -74,6 +77,8 @@ static void make_set(const struct set *s)
         must(rnnd__hdf_write_strings(file, "/classes", s->class, s->texts));
     if (s->token)
         must(rnnd__hdf_write_strings(file, "/vocab", s->token, s->texts));
+    if (s->feature)
+        must(rnnd__hdf_write_strings(file, "/features", s->feature, s->inputs.dim[1]));
     must(rnnd__hdf_commit(file));
 }
 
@@ -373,6 +378,140 @@ END_TEST
         refused(&s, why);    \
     } while (0)
 #define ARRAY(...) (struct array) __VA_ARGS__
+
+/* Where the file says so, NaN are no values: counted, and no part of the statistics. */
+START_TEST(missing_values)
+{
+    struct set s = {OURS, .offsets = INT64S(0, 3, 4),
+                    .inputs = FLOATS(4, 2, 1, NAN, NAN, 4, 3, NAN, 5, 6)};
+    float mean[2], std[2];
+    refused(&s, "d.h5: /inputs[0, 1] = nan: features must be finite (sequence 0, step "
+                "0)");
+    s.missing = "zero";
+    refused(&s, "d.h5: attribute missing = \"zero\", expected mean");
+    s.missing = "mean";
+    for (int k = 0; k < 2; k++) {
+        rnnd__dataset_keep = keeps[k];
+        struct rnnd_dataset *data = opened(&s);
+        ck_assert_int_eq(rnnd_dataset_info(data)->missing, 3);
+        must(rnnd_dataset_moments(data, mean, std));
+        ck_assert(mean[0] == 3 && std[0] == sqrtf(8.0f / 3));
+        ck_assert(mean[1] == 5 && std[1] == 1);
+        rnnd_dataset_close(data);
+    }
+    s.inputs = (struct array)FLOATS(4, 2, 1, NAN, 2, NAN, 3, NAN, 5, NAN);
+    struct rnnd_dataset *data = opened(&s);
+    must_fail(RNND_EDATA, rnnd_dataset_moments(data, mean, std));
+    ck_assert_str_eq(rest_of_detail(),
+                     "d.h5: /inputs: column 1 has no value, and no mean");
+    rnnd_dataset_close(data);
+    s.inputs = (struct array)FLOATS(4, 2, 1, NAN, 2, NAN, 3, INFINITY, 5, NAN);
+    refused(&s, "d.h5: /inputs[2, 1] = inf: features must be finite (sequence 0, step "
+                "2)");
+}
+END_TEST
+
+/* ---- names: rows from disk are matched as those in memory are */
+
+static void give(struct rnnd__names *names, enum rnnd_axis axis, int64_t count,
+                 const char *const *text)
+{
+    must(rnnd__names_set(names, axis, (char *const *)text, count));
+}
+
+/* A file of three features and two values, a model of two features and two values in
+   another order. */
+START_TEST(columns_are_matched)
+{
+    struct set s = {OURS,
+                    .task = "regress_steps",
+                    .offsets = INT64S(0, 1, 4),
+                    .inputs = FLOATS(4, 3, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12),
+                    .targets = FLOATS(4, 2, 1, -1, 2, -2, 3, -3, 4, -4),
+                    .class = (const char *[]){"u", "v"},
+                    .feature = (const char *[]){"a", "b", "c"},
+                    .texts = 2};
+    for (int k = 0; k < 2; k++) {
+        struct rnnd__names names = {0};
+        float x[6], y[6];
+        rnnd__dataset_keep = keeps[k];
+        struct rnnd_dataset *data = opened(&s);
+        ck_assert(rnnd_dataset_in_memory(data) == (k == 0));
+        give(&names, RNND_AXIS_FEATURE, 2, (const char *[]){"c", "a"});
+        give(&names, RNND_AXIS_CLASS, 2, (const char *[]){"v", "u"});
+        must(rnnd__dataset_match(data, &names, true, true));
+        ck_assert_int_eq(rnnd_dataset_info(data)->inputs, 2);
+        ck_assert_str_eq(rnnd_dataset_feature(data, 0), "c");
+        must(rnnd_dataset_inputs(data, 1, 3, x));
+        ck_assert_mem_eq(x, ((float[]){6, 4, 9, 7, 12, 10}), sizeof x);
+        must(rnnd_dataset_inputs(data, 0, 1, x));
+        ck_assert_mem_eq(x, ((float[]){3, 1}), 2 * sizeof *x);
+        must(rnnd_dataset_targets(data, 1, 3, y));
+        ck_assert_mem_eq(y, ((float[]){-2, 2, -3, 3, -4, 4}), sizeof y);
+        float mean[2], std[2];
+        must(rnnd_dataset_moments(data, mean, std));
+        ck_assert(mean[0] == 7.5f && mean[1] == 5.5f);
+        rnnd_dataset_close(data);
+        data = opened(&s);
+        give(&names, RNND_AXIS_FEATURE, 2, (const char *[]){"c", "d"});
+        must_fail(RNND_EDATA, rnnd__dataset_match(data, &names, true, true));
+        ck_assert_str_eq(rest_of_detail(),
+                         "d.h5: has no feature \"d\"; its features are \"a\", \"b\", "
+                         "\"c\"; those of the model are \"c\", \"d\"");
+        rnnd_dataset_close(data);
+        rnnd__names_clear(&names);
+    }
+}
+END_TEST
+
+/* Tokens and classes get the model's numbers. A token that it does not know needs an
+   <unk>, and without one is refused. */
+START_TEST(numbers_are_matched)
+{
+    struct set s = {OURS,
+                    .task = "lm",
+                    .vocab = 3,
+                    .offsets = INT64S(0, 2, 5),
+                    .inputs = INT32S(0, 2, 1, 1, 2),
+                    .token = (const char *[]){"x", "y", "z"},
+                    .texts = 3};
+    struct set c = {OURS,
+                    .task = "classify",
+                    .classes = 3,
+                    .offsets = INT64S(0, 1, 2, 3),
+                    .inputs = FLOATS(3, 1, 1, 2, 3),
+                    .targets = INT32S(2, -1, 0),
+                    .class = (const char *[]){"p", "q", "r"},
+                    .texts = 3};
+    for (int k = 0; k < 2; k++) {
+        struct rnnd__names names = {0};
+        int32_t id[5];
+        rnnd__dataset_keep = keeps[k];
+        struct rnnd_dataset *data = opened(&s);
+        give(&names, RNND_AXIS_TOKEN, 4, (const char *[]){"z", "<unk>", "x", "w"});
+        must(rnnd__dataset_match(data, &names, true, true));
+        ck_assert_int_eq(rnnd_dataset_info(data)->vocab, 4);
+        must(rnnd_dataset_inputs(data, 0, 5, id));
+        ck_assert_mem_eq(id, ((int32_t[]){2, 0, 1, 1, 0}), sizeof id);
+        rnnd_dataset_close(data);
+        data = opened(&s);
+        give(&names, RNND_AXIS_TOKEN, 3, (const char *[]){"z", "w", "x"});
+        must_fail(RNND_EDATA, rnnd__dataset_match(data, &names, true, true));
+        ck_assert_ptr_nonnull(strstr(rnnd_status_detail(),
+                                     "the model does not know 1 of its tokens, such as "
+                                     "\"y\""));
+        ck_assert_ptr_nonnull(strstr(rnnd_status_detail(), "--vocab-from"));
+        rnnd_dataset_close(data);
+        data = opened(&c);
+        give(&names, RNND_AXIS_CLASS, 3, (const char *[]){"r", "s", "p"});
+        must(rnnd__dataset_match(data, &names, true, true));
+        must(rnnd_dataset_targets(data, 0, 3, id));
+        ck_assert_mem_eq(id, ((int32_t[]){0, -1, 2}), 3 * sizeof *id);
+        rnnd_dataset_close(data);
+        rnnd__names_clear(&names);
+    }
+}
+END_TEST
 
 START_TEST(bad_head)
 {
@@ -737,6 +876,9 @@ int main(void)
     tcase_add_test(t, types_are_converted);
     tcase_add_test(t, empty_sequences_only);
     tcase_add_test(t, moments);
+    tcase_add_test(t, missing_values);
+    tcase_add_test(t, columns_are_matched);
+    tcase_add_test(t, numbers_are_matched);
     tcase_add_test(t, bad_head);
     tcase_add_test(t, bad_shapes);
     tcase_add_test(t, bad_offsets);

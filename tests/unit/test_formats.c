@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 
 #include "base/log.h"
-#include "formats/formats.h"
+#include "formats/text.h"
 #include "hdf/hdf.h"
 #include "options/options.h"
 #include "testing.h"
@@ -129,7 +129,7 @@ START_TEST(ts_faults)
 #define TS(body) HEADER "@dimensions 2\n@classLabel true a b\n@data\n" body
     refuses("ts", RNND_EDATA, TS("1,2:3,4:a\n?,2:3,NaN:a\n"),
             "a:9: dimension 1, value 1: a value is missing, the first of 2 (8 values "
-            "in all); --missing zero|last|indicator says what stands for them");
+            "in all); --missing zero|last|indicator|mean says what stands for them");
     refuses("ts", RNND_EDATA, TS("1,2:3,1e99:a\n"),
             "a:8: dimension 2, value 2: \"1e99\" is not a finite number");
     refuses("ts", RNND_EDATA, TS("1,2:3,4x:a\n"),
@@ -199,6 +199,17 @@ START_TEST(missing_values)
     set("missing", "last");
     reads("csv", "id,x\na,1\na,\na,NA\nb,\nb,2\n");
     SAME(got.features, float, 1, 1, 1, 0, 2);
+    afresh();
+    set("sequence", "id");
+    set("missing", "mean");
+    reads("csv", "id,x\na,1\na,NA\n");
+    x = got.features.at;
+    ck_assert(got.keeps_gaps && x[0] == 1 && isnan(x[1]));
+    afresh();
+    set("sequence", "id");
+    set("missing", "mean");
+    reads("csv", "id,x\na,1\n");
+    ck_assert(!got.keeps_gaps);
     afresh();
     set("sequence", "id");
     set("step-target", "u");
@@ -332,12 +343,13 @@ START_TEST(csv_faults)
 {
 #define HEAD "id,x,y,c\n"
     refuses("csv", RNND_EUSAGE, HEAD,
-            "pack csv needs --sequence COLUMN, which identifies the sequence of a row");
+            "pack csv needs --sequence COLUMN, which identifies the sequence of a row, "
+            "or --sequence-per-file");
     set("sequence", "id");
     set("label", "c");
     refuses("csv", RNND_EDATA, HEAD "1,2,3,a\n1,,3,a\n",
             "a:3: column x: a value is missing, the first of 1 (4 values in all); "
-            "--missing zero|last|indicator says what stands for them");
+            "--missing zero|last|indicator|mean says what stands for them");
     refuses("csv", RNND_EDATA, HEAD "1,2,inf,a\n",
             "a:2: column y: \"inf\" is not a finite number");
     refuses("csv", RNND_EDATA, HEAD "1,2,3,a\n1,2,3,b\n",
@@ -368,8 +380,8 @@ START_TEST(csv_faults)
     set("features", "x");
     set("target", "y");
     refuses("csv", RNND_EUSAGE, HEAD,
-            "only one of --label, --step-label, --target and "
-            "--step-target can be given");
+            "only one of --label, --step-label, --target, --step-target and "
+            "--label-from-folder can be given");
     afresh();
     set("sequence", "id");
     set("target", "y");
@@ -609,6 +621,19 @@ START_TEST(vocabularies_that_do_not_serve)
     must(rnnd__hdf_create(in_folder("v.h5"), &file));
     must(rnnd__hdf_commit(file));
     refuses("text-words", RNND_EDATA, "a", "v.h5: /vocab: missing");
+    const char *latin[] = {"<unk>", "caf\xe9"};
+    must(rnnd__hdf_create(in_folder("v.h5"), &file));
+    must(rnnd__hdf_write_strings(file, "/vocab", latin, 2));
+    must(rnnd__hdf_write_strings(file, "/classes", latin, 2));
+    must(rnnd__hdf_commit(file));
+    refuses("text-chars", RNND_EDATA, "a", "v.h5: /vocab[1] is not UTF-8");
+    afresh();
+    set("classes-from", in_folder("v.h5"));
+    refuses("ts", RNND_EDATA, "@classLabel true a\n@data\n1:a\n",
+            "v.h5: /classes[1] is not UTF-8");
+    set("sequence", "id");
+    set("label", "c");
+    refuses("csv", RNND_EDATA, "id,x,c\n1,2,a\n", "v.h5: /classes[1] is not UTF-8");
 }
 END_TEST
 
@@ -792,7 +817,7 @@ START_TEST(npz_faults)
     NPZ(RNND_EDATA, "a.npz: has no array named offsets or lengths", X);
     NPZ(RNND_EDATA,
         "a.npz: inputs[1, 1]: a value is missing, the first of 1 (6 values in all); "
-        "--missing zero|last|indicator says what stands for them",
+        "--missing zero|last|indicator|mean says what stands for them",
         L, MEMBER("inputs", "<f4", "(3, 2)", float, 1, 2, 3, NAN, 5, 6));
     NPZ(RNND_EDATA, "a.npz: inputs[0, 1] = 1e+39: not a finite 32-bit float", L,
         MEMBER("inputs", "<f8", "(3, 2)", double, 1, 1e39, 3, 4, 5, 6));
@@ -849,6 +874,48 @@ START_TEST(npz_faults)
 END_TEST
 
 #endif
+
+/* ---- integers that a 32-bit float cannot hold: a warning of the first */
+
+START_TEST(rounded_integers)
+{
+    float value = 16777216;
+    static const struct {
+        const char *text;
+        bool rounded;
+    } of[] = {{"16777217", true},    {" -16777217.0 ", true},
+              {"16777216", false},   {"16777218", false},
+              {"16777217.5", false}, {"1.6777217e7", false},
+              {"1577836801", true},  {"1577836800", false},
+              {"3", false},          {"9007199254740993", true}};
+    for (size_t i = 0; i < sizeof of / sizeof *of; i++) {
+        size_t n = strlen(of[i].text);
+        ck_assert_int_eq(rnnd__text_number(of[i].text, n, &value), RNND_FIELD_NUMBER);
+        ck_assert_msg(rnnd__text_is_rounded(of[i].text, n, value) == of[i].rounded,
+                      "%s", of[i].text);
+    }
+    reads("ts", "@univariate true\n@classLabel false\n@data\n16777216,5\n");
+    ck_assert(!got.rounded);
+    afresh();
+    reads("ts", "@univariate true\n@classLabel false\n@data\n16777217,5\n");
+    ck_assert(got.rounded);
+    afresh();
+    set("sequence", "id");
+    reads("csv", "id,x\na,16777217\n");
+    ck_assert(got.rounded);
+#ifdef HAVE_LIBZIP
+    static const int64_t ends[] = {16777216, INT64_C(1) << 60, 16777217, -16777217,
+                                   (INT64_C(1) << 60) + 1};
+    for (int i = 0; i < 5; i++) {
+        struct member members[] = {MEMBER("inputs", "<i8", "(1, 1)", int64_t, ends[i]),
+                                   MEMBER("lengths", "<i4", "(1,)", int32_t, 1)};
+        afresh();
+        must(read_npz(members, 2));
+        ck_assert_int_eq(got.rounded, i > 1);
+    }
+#endif
+}
+END_TEST
 
 /* ---- inputs that are damaged */
 
@@ -908,6 +975,10 @@ START_TEST(mutants)
     set("label", "c");
     for (size_t i = 0; i < sizeof of / sizeof *of; i++)
         mutate(of[i].kind, of[i].text, strlen(of[i].text));
+    rnnd_options_clear(&opt);
+    must(rnnd_options_init(&opt));
+    set("sequence-per-file", "yes");
+    mutate("csv", of[1].text, strlen(of[1].text));
 #ifdef HAVE_LIBZIP
     struct member members[] = {
         MEMBER("inputs", "<f4", "(3, 2)", float, 1, 4, 2, 5, 3, 6),
@@ -1101,6 +1172,7 @@ int main(void)
     tcase_add_test(t, npz);
     tcase_add_test(t, npz_faults);
 #endif
+    tcase_add_test(t, rounded_integers);
     tcase_add_test(t, mutants);
     tcase_add_test(t, kinds);
     tcase_add_test(t, split);

@@ -132,6 +132,7 @@ START_TEST(it_knows_its_own_files)
     ck_assert(rnnd__run_dir_keeps(run, in_folder("run/../run/best.h5")));
     ck_assert(rnnd__run_dir_keeps(run, in_folder("run/.lock")));
     ck_assert(rnnd__run_dir_keeps(run, in_folder("run/tensorboard")));
+    ck_assert(rnnd__run_dir_keeps(run, in_folder("run/paths")));
     ck_assert(!rnnd__run_dir_keeps(run, in_folder("run/trace.json")));
     ck_assert(!rnnd__run_dir_keeps(run, in_folder("metrics.jsonl")));
     ck_assert(!rnnd__run_dir_keeps(run, in_folder("none/metrics.jsonl")));
@@ -155,6 +156,84 @@ START_TEST(texts_are_whole)
 }
 END_TEST
 
+/* ---- paths of data */
+
+static void touch(const char *name)
+{
+    FILE *file = fopen(in_folder(name), "w");
+    ck_assert(file && fclose(file) == 0);
+}
+
+static void is_found(const char *run, const char *given, const char *want)
+{
+    char *found = NULL;
+    struct stat a, b;
+    must(rnnd__run_dir_find(in_folder(run), given, &found));
+    ck_assert_int_eq(stat(found, &a), 0);
+    ck_assert_int_eq(stat(want, &b), 0);
+    ck_assert(a.st_dev == b.st_dev && a.st_ino == b.st_ino);
+    if (given == want)
+        ck_assert_str_eq(found, given);
+    free(found);
+}
+
+/* Beside the run, above it, in it, and under a name that begins as the run's does. */
+static const char *const data_of[] = {"set.h5", "a/set.h5", "a/runs/r/set.h5",
+                                      "a/runs/rest.h5", "b/c/set.h5"};
+
+START_TEST(data_are_found_where_they_went)
+{
+    static const char *const folders[] = {"a", "a/runs", "a/runs/r", "b", "b/c"};
+    const char *text = "../../../set.h5";
+    char *all = NULL, *found = NULL, *given = strdup(in_folder(data_of[_i]));
+    for (int i = 0; i < 5; i++)
+        ck_assert_int_eq(mkdir(in_folder(folders[i]), 0777), 0);
+    touch(data_of[_i]);
+    const char *paths[] = {given, NULL};
+    must(rnnd__run_dir_keep_paths(in_folder("a/runs/r"), paths, 2));
+    is_found("a/runs/r", given, given);
+    must(rnnd__run_dir_read(in_folder("a/runs/r"), "paths", &all));
+    ck_assert(_i > 0 || strstr(all, text));
+    free(all);
+    /* all of it is moved, then the run alone, then the file is gone */
+    ck_assert_int_eq(mkdir(in_folder("new"), 0777), 0);
+    for (int i = 0; i < 2; i++) {
+        static const char *const to[] = {"new/a", "new/b"};
+        ck_assert_int_eq(rename(in_folder(i ? "b" : "a"), in_folder(to[i])), 0);
+    }
+    char moved[64];
+    snprintf(moved, sizeof moved, "new/%s", data_of[_i]);
+    if (_i == 0)
+        ck_assert_int_eq(rename(in_folder("set.h5"), in_folder("new/set.h5")), 0);
+    is_found("new/a/runs/r", given, in_folder(moved));
+    ck_assert_int_eq(remove(in_folder(moved)), 0);
+    must_fail(RNND_EFILE, rnnd__run_dir_find(in_folder("new/a/runs/r"), given, &found));
+    ck_assert_ptr_nonnull(strstr(rnnd_status_detail(), ".h5: No such file"));
+    free(given);
+}
+END_TEST
+
+/* What was not noted is where it was given, or nowhere. */
+START_TEST(data_without_a_note)
+{
+    struct rnnd__run_dir *dir;
+    char *found = NULL;
+    touch("set.h5");
+    must(rnnd__run_dir_open(in_folder("run"), false, &dir));
+    rnnd__run_dir_close(dir);
+    const char *given = in_folder("set.h5");
+    is_found("run", given, given);
+    must_fail(RNND_EFILE, rnnd__run_dir_find(in_folder("run"), "none.h5", &found));
+    ck_assert_str_eq(rnnd_status_detail(), "none.h5: No such file");
+    /* a damaged note, and one of a name that has a line break */
+    must(rnnd__run_dir_write(in_folder("run"), "paths", "none.h5\nset.h5"));
+    must_fail(RNND_EFILE, rnnd__run_dir_find(in_folder("run"), "none.h5", &found));
+    const char *broken[] = {"a\nb"};
+    must(rnnd__run_dir_keep_paths(in_folder("run"), broken, 1));
+    must_fail(RNND_EFILE, rnnd__run_dir_find(in_folder("run"), "a", &found));
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("run_dir");
@@ -169,6 +248,9 @@ int main(void)
     tcase_add_test(tests, a_missing_folder_is_no_run);
     tcase_add_test(tests, it_knows_its_own_files);
     tcase_add_test(tests, texts_are_whole);
+    tcase_add_loop_test(tests, data_are_found_where_they_went, 0,
+                        (int)(sizeof data_of / sizeof *data_of));
+    tcase_add_test(tests, data_without_a_note);
     suite_add_tcase(suite, tests);
     return run_suite(suite);
 }
