@@ -108,6 +108,7 @@ static void speak_after_rank_0(int rank)
 {
     const struct timespec longest = {2, 0};
     char host[65] = "?";
+    rnnd__signals_unblock();
     nanosleep(&longest, NULL);
     (void)gethostname(host, sizeof host - 1);
     rnnd__log_error("rank %d on %s: %s", rank, host, rnnd_status_detail());

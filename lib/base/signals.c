@@ -49,6 +49,13 @@ void rnnd__signals_block(void)
     pthread_sigmask(SIG_BLOCK, &set, NULL);
 }
 
+void rnnd__signals_unblock(void)
+{
+    sigset_t set;
+    fill(&set);
+    pthread_sigmask(SIG_UNBLOCK, &set, NULL);
+}
+
 void rnnd__signals_install(void)
 {
     sigset_t set;

@@ -10,6 +10,8 @@
 /* Blocks these signals in this thread and in threads that it creates later: they stay
    pending until one of the next two. To be called before anything else. */
 void rnnd__signals_block(void);
+/* Takes that back: a signal, even a pending one, ends the process. */
+void rnnd__signals_unblock(void);
 /* For a command that polls. Call it before opening the back end; calling it again is
    harmless. */
 void rnnd__signals_install(void);
