@@ -21,7 +21,7 @@ for group in "$@"; do
         wanted="$wanted clang clang-format libomp-dev libopenblas-dev shellcheck
             python3-h5py libc6-dbg" # libc6-dbg: names of functions for tests/lsan.supp
         ;;
-    slurm) wanted="$wanted slurmctld slurmd slurm-client munge" ;;
+    slurm) wanted="$wanted slurmctld slurmd slurm-client munge procps" ;;
     *)
         echo "packages.sh: unknown group $group" >&2
         exit 2

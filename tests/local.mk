@@ -125,7 +125,8 @@ program_tests = \
 	tests/mpi/ranks.sh \
 	tests/mpi/unequal.sh \
 	tests/oracle/compare.sh \
-	tests/slurm/launch.sh
+	tests/slurm/launch.sh \
+	tests/slurm/requeue.sh
 
 repository_tests = \
 	tests/repository/check_figures.sh \
@@ -212,6 +213,7 @@ EXTRA_DIST += \
 	tests/repository/same_bits.sh \
 	tests/run.sh \
 	tests/slurm/down.sh \
+	tests/slurm/lib.sh \
 	tests/slurm/up.sh \
 	tests/unit/unit_missing.sh \
 	tests/wrapper.sh
