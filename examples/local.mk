@@ -12,4 +12,5 @@ EXTRA_DIST += \
 	examples/quickstart.sh \
 	examples/slurm/array.sh \
 	examples/slurm/mpirun.sh \
-	examples/slurm/srun.sh
+	examples/slurm/srun.sh \
+	examples/sweep/parallel.sh
