@@ -32,7 +32,8 @@ unit_tests = \
 	tests/unit/test_statedict \
 	tests/unit/test_tensorboard \
 	tests/unit/test_timeline \
-	tests/unit/test_trainer
+	tests/unit/test_trainer \
+	tests/unit/test_writer
 
 tests_cases_test_semantics_SOURCES = \
 	tests/cases/data.c \
@@ -46,6 +47,12 @@ tests_unit_test_trainer_SOURCES = \
 	tests/cases/data.c \
 	tests/cases/data.h \
 	tests/unit/test_trainer.c
+tests_unit_test_writer_SOURCES = \
+	tests/cases/data.c \
+	tests/cases/data.h \
+	tests/unit/checkpoint_model.h \
+	tests/unit/test_writer.c \
+	tests/unit/testing.h
 tests_unit_test_checkpoint_SOURCES = \
 	tests/unit/checkpoint_model.h \
 	tests/unit/test_checkpoint.c \

@@ -369,7 +369,8 @@ static int open_folder(struct rnnd__trainer *t)
     RNND_TRY(rnnd__checkpoint_prune(path, 0, 0));
     /* needed too if no checkpoint was intact and the run starts from the beginning */
     RNND_TRY(rnnd__metrics_cut(path, t->at.update, t->at.validated));
-    return rnnd__metrics_open(path, &t->log);
+    RNND_TRY(rnnd__metrics_open(path, &t->log));
+    return rnnd__writer_new(t->opt, t->dir, t->setup.model, t->setup.optim, &t->writer);
 }
 
 int rnnd__trainer_open(struct rnnd__trainer *t, const struct rnnd_options *opt)
@@ -396,6 +397,7 @@ done:
 void rnnd__trainer_close(struct rnnd__trainer *t)
 {
     rnnd__progress_end(t->meter);
+    rnnd__writer_free(t->writer);
     rnnd__metrics_close(t->log);
     rnnd__tensorboard_close(t->board);
     rnnd__run_dir_close(t->dir);
