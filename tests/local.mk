@@ -75,8 +75,9 @@ tests_kernels_test_kernels_SOURCES = \
 	tests/kernels/kernels_rnn.h \
 	tests/kernels/test_kernels.c
 
-# What scripts run beside rnn_dist: a rank that misbehaves; data, parameters, comparisons.
-test_programs = tests/cases/tool tests/mpi/peer
+# What scripts run beside rnn_dist: a cable between hosts; a rank that misbehaves; data,
+# parameters, comparisons.
+test_programs = tests/cases/tool tests/mpi/link tests/mpi/peer
 tests_cases_tool_SOURCES = tests/cases/data.c tests/cases/data.h tests/cases/tool.c
 tests_cases_tool_LDADD = $(RNND_LIBS)
 tests_mpi_peer_LDADD = $(RNND_LIBS)
@@ -129,6 +130,7 @@ program_tests = \
 	tests/cli/results.sh \
 	tests/cli/stream.sh \
 	tests/mpi/faults.sh \
+	tests/mpi/hosts.sh \
 	tests/mpi/ranks.sh \
 	tests/mpi/unequal.sh \
 	tests/oracle/compare.sh \
