@@ -19,9 +19,10 @@ for group in "$@"; do
     check) wanted="$wanted check mandoc" ;;
     test)
         wanted="$wanted clang clang-format libomp-dev libopenblas-dev shellcheck
-            python3-h5py libc6-dbg" # libc6-dbg: names of functions for tests/lsan.supp
+            python3-h5py iproute2 parallel
+            libc6-dbg" # libc6-dbg: names of functions for tests/lsan.supp
         ;;
-    slurm) wanted="$wanted slurmctld slurmd slurm-client munge" ;;
+    slurm) wanted="$wanted slurmctld slurmd slurm-client munge procps" ;;
     *)
         echo "packages.sh: unknown group $group" >&2
         exit 2

@@ -9,4 +9,8 @@ EXTRA_DIST += \
 	examples/japanese_vowels/JapaneseVowels_TRAIN.ts \
 	examples/japanese_vowels/README.md \
 	examples/packed_outputs/run.sh \
-	examples/quickstart.sh
+	examples/quickstart.sh \
+	examples/slurm/array.sh \
+	examples/slurm/mpirun.sh \
+	examples/slurm/srun.sh \
+	examples/sweep/parallel.sh

@@ -14,6 +14,7 @@ rnnd_manuals = \
 	man/rnn_dist-predict.1 \
 	man/rnn_dist-report.1 \
 	man/rnn_dist-sample.1 \
+	man/rnn_dist-slurm.7 \
 	man/rnn_dist-train.1 \
 	man/rnn_dist-verify.1 \
 	man/rnn_dist.1

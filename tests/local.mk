@@ -33,7 +33,8 @@ unit_tests = \
 	tests/unit/test_statedict \
 	tests/unit/test_tensorboard \
 	tests/unit/test_timeline \
-	tests/unit/test_trainer
+	tests/unit/test_trainer \
+	tests/unit/test_writer
 
 tests_cases_test_semantics_SOURCES = \
 	tests/cases/data.c \
@@ -47,6 +48,12 @@ tests_unit_test_trainer_SOURCES = \
 	tests/cases/data.c \
 	tests/cases/data.h \
 	tests/unit/test_trainer.c
+tests_unit_test_writer_SOURCES = \
+	tests/cases/data.c \
+	tests/cases/data.h \
+	tests/unit/checkpoint_model.h \
+	tests/unit/test_writer.c \
+	tests/unit/testing.h
 tests_unit_test_checkpoint_SOURCES = \
 	tests/unit/checkpoint_model.h \
 	tests/unit/test_checkpoint.c \
@@ -70,8 +77,9 @@ tests_kernels_test_kernels_SOURCES = \
 	tests/kernels/kernels_rnn.h \
 	tests/kernels/test_kernels.c
 
-# What scripts run beside rnn_dist: a rank that misbehaves; data, parameters, comparisons.
-test_programs = tests/cases/tool tests/mpi/peer
+# What scripts run beside rnn_dist: a cable between hosts; a rank that misbehaves; data,
+# parameters, comparisons.
+test_programs = tests/cases/tool tests/mpi/link tests/mpi/peer
 tests_cases_tool_SOURCES = tests/cases/data.c tests/cases/data.h tests/cases/tool.c
 tests_cases_tool_LDADD = $(RNND_LIBS)
 tests_mpi_peer_LDADD = $(RNND_LIBS)
@@ -130,10 +138,12 @@ program_tests = \
 	tests/cli/results.sh \
 	tests/cli/stream.sh \
 	tests/mpi/faults.sh \
+	tests/mpi/hosts.sh \
 	tests/mpi/ranks.sh \
 	tests/mpi/unequal.sh \
 	tests/oracle/compare.sh \
-	tests/slurm/launch.sh
+	tests/slurm/launch.sh \
+	tests/slurm/requeue.sh
 
 repository_tests = \
 	tests/repository/check_figures.sh \
@@ -222,6 +232,7 @@ EXTRA_DIST += \
 	tests/repository/same_bits.sh \
 	tests/run.sh \
 	tests/slurm/down.sh \
+	tests/slurm/lib.sh \
 	tests/slurm/up.sh \
 	tests/unit/unit_missing.sh \
 	tests/wrapper.sh

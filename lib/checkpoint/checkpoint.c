@@ -93,26 +93,20 @@ static int shape_of(const struct rnnd__param *p, int64_t *dim)
     return p->cols ? 2 : 1;
 }
 
+/* host: a copy of the arena. */
 static int save_arena(struct rnnd__hdf *f, const struct rnnd__params *par,
-                      const char *group, struct rnnd__buf arena)
+                      const char *group, const float *host)
 {
-    float *host = NULL;
-    int status = 0;
-    RNND_TRY(RNND_NEW(&host, par->count, "a checkpoint"));
-    RNND_TRY_GOTO(
-        rnnd__device_download(par->be, host, arena, (size_t)par->count * sizeof *host));
     for (int i = 0; i < par->listed; i++) {
         const struct rnnd__param *p = &par->list[i];
         char object[128];
         int64_t dim[2];
         int rank = shape_of(p, dim);
         snprintf(object, sizeof object, "%s/%s", group, p->name);
-        RNND_TRY_GOTO(
+        RNND_TRY(
             rnnd__hdf_write(f, object, RNND_F32, rank, dim, true, host + p->offset));
     }
-done:
-    free(host);
-    return status;
+    return 0;
 }
 
 static int load_arena(struct rnnd__hdf *f, const struct rnnd__params *par,
@@ -153,18 +147,6 @@ static void moment_group(const struct rnnd_optim *optim, int i, char group[GROUP
     snprintf(group, GROUP, "/optimizer/%s", rnnd__optim_moment_name(optim, i));
 }
 
-static int save_optimizer(struct rnnd__hdf *f, const struct rnnd__params *par,
-                          const struct rnnd_optim *optim)
-{
-    const int64_t one = 1, steps = rnnd__optim_step_count(optim);
-    for (int i = 0; i < rnnd__optim_moments(optim); i++) {
-        char group[GROUP];
-        moment_group(optim, i, group);
-        RNND_TRY(save_arena(f, par, group, rnnd__optim_moment(optim, i)));
-    }
-    return rnnd__hdf_write(f, "/optimizer/step", RNND_I64, 1, &one, true, &steps);
-}
-
 /* Where the run had another optimizer, moments start as in a new run, and so does the
    step count of Adam's bias correction. */
 static int load_optimizer(struct rnnd__hdf *f, const struct rnnd__params *par,
@@ -193,6 +175,82 @@ static int load_optimizer(struct rnnd__hdf *f, const struct rnnd__params *par,
 
 /* ---- saving */
 
+struct rnnd__snapshot {
+    /* borrowed; optim and opt may be NULL */
+    struct rnnd_model *model;
+    struct rnnd_optim *optim;
+    const struct rnnd_options *opt;
+    /* [params->count] owned: parameters, then moments */
+    float *values, **moment;
+    /* updates of the optimizer */
+    int64_t steps;
+    /* its carry and its records are borrowed */
+    struct rnnd__train_state state;
+    bool has_state;
+};
+
+static int moments_of(const struct rnnd__snapshot *s)
+{
+    return s->optim ? rnnd__optim_moments(s->optim) : 0;
+}
+
+int rnnd__snapshot_new(struct rnnd_model *model, struct rnnd_optim *optim,
+                       const struct rnnd_options *opt, struct rnnd__snapshot **out)
+{
+    int64_t count = rnnd__model_params(model)->count;
+    struct rnnd__snapshot *s;
+    int status = 0;
+    RNND_TRY(RNND_NEW(&s, 1, "a checkpoint"));
+    s->model = model;
+    s->optim = optim;
+    s->opt = opt;
+    RNND_TRY_GOTO(RNND_NEW(&s->values, count, "a checkpoint"));
+    RNND_TRY_GOTO(RNND_NEW(&s->moment, moments_of(s), "a checkpoint"));
+    for (int i = 0; i < moments_of(s); i++)
+        RNND_TRY_GOTO(RNND_NEW(&s->moment[i], count, "a checkpoint"));
+    *out = s;
+    return 0;
+done:
+    rnnd__snapshot_free(s);
+    return status;
+}
+
+void rnnd__snapshot_free(struct rnnd__snapshot *s)
+{
+    if (!s)
+        return;
+    for (int i = 0; s->moment && i < moments_of(s); i++)
+        free(s->moment[i]);
+    free(s->moment);
+    free(s->values);
+    free(s);
+}
+
+int rnnd__snapshot_take(struct rnnd__snapshot *s, const struct rnnd__train_state *state)
+{
+    const struct rnnd__params *par = rnnd__model_params(s->model);
+    RNND_TRY(rnnd__params_download(par, par->value, s->values));
+    for (int i = 0; i < moments_of(s); i++)
+        RNND_TRY(
+            rnnd__params_download(par, rnnd__optim_moment(s->optim, i), s->moment[i]));
+    s->steps = s->optim ? rnnd__optim_step_count(s->optim) : 0;
+    s->has_state = state != NULL;
+    if (state)
+        s->state = *state;
+    return 0;
+}
+
+static int save_optimizer(struct rnnd__hdf *f, const struct rnnd__snapshot *s)
+{
+    const int64_t one = 1;
+    for (int i = 0; i < moments_of(s); i++) {
+        char group[GROUP];
+        moment_group(s->optim, i, group);
+        RNND_TRY(save_arena(f, rnnd__model_params(s->model), group, s->moment[i]));
+    }
+    return rnnd__hdf_write(f, "/optimizer/step", RNND_I64, 1, &one, true, &s->steps);
+}
+
 /* input.mean and input.std, beside the parameters. */
 static int save_normalization(struct rnnd__hdf *f, struct rnnd_model *model)
 {
@@ -205,57 +263,63 @@ static int save_normalization(struct rnnd__hdf *f, struct rnnd_model *model)
                            rnnd_model_std(model));
 }
 
-static int save_attributes(struct rnnd__hdf *f, const struct rnnd_model *model,
-                           const struct rnnd_options *opt,
-                           const struct rnnd__train_state *state)
+static int save_attributes(struct rnnd__hdf *f, const struct rnnd__snapshot *s)
 {
-    const struct rnnd_model_spec *spec = rnnd_model_spec(model);
+    const struct rnnd_model_spec *spec = rnnd_model_spec(s->model);
     char *config;
     RNND_TRY(rnnd__hdf_set_string(f, "format", checkpoint_format));
     RNND_TRY(rnnd__hdf_set_int(f, "version", VERSION));
-    RNND_TRY(rnnd__hdf_set_int(f, "update", state ? state->update : 0));
-    RNND_TRY(rnnd__hdf_set_int(f, "epoch", state ? state->epoch : 0));
+    RNND_TRY(rnnd__hdf_set_int(f, "update", s->state.update));
+    RNND_TRY(rnnd__hdf_set_int(f, "epoch", s->state.epoch));
     RNND_TRY(rnnd__hdf_set_string(f, "task", rnnd_task_name(spec->task)));
     RNND_TRY(rnnd__hdf_set_int(f, "inputs", spec->inputs));
     RNND_TRY(rnnd__hdf_set_int(f, "vocab_size", spec->vocab));
     RNND_TRY(rnnd__hdf_set_int(f, "outputs", spec->outputs));
-    RNND_TRY(rnnd__statedict_config(model, opt, &config));
+    RNND_TRY(rnnd__statedict_config(s->model, s->opt, &config));
     int status = rnnd__hdf_set_string(f, "config", config);
     free(config);
     return status;
 }
 
-static int save_all(struct rnnd__hdf *f, struct rnnd_model *model,
-                    struct rnnd_optim *optim, const struct rnnd_options *opt,
-                    const struct rnnd__train_state *state)
+static int save_all(struct rnnd__hdf *f, const struct rnnd__snapshot *s)
 {
-    const struct rnnd__params *par = rnnd__model_params(model);
-    RNND_TRY(save_attributes(f, model, opt, state));
-    RNND_TRY(save_arena(f, par, "/model", par->value));
-    RNND_TRY(save_normalization(f, model));
-    RNND_TRY(rnnd__statedict_write_axes(f, model));
-    if (!state)
+    RNND_TRY(save_attributes(f, s));
+    RNND_TRY(save_arena(f, rnnd__model_params(s->model), "/model", s->values));
+    RNND_TRY(save_normalization(f, s->model));
+    RNND_TRY(rnnd__statedict_write_axes(f, s->model));
+    if (!s->has_state)
         return 0;
-    RNND_TRY(save_optimizer(f, par, optim));
-    return rnnd__checkpoint_save_state(f, state);
+    RNND_TRY(save_optimizer(f, s));
+    return rnnd__checkpoint_save_state(f, &s->state);
 }
 
 static const struct rnnd__kind kind = {
     "a checkpoint", {RNND_HDF_START}, checkpoint_format};
 
-/* With a state, the file is one of a run directory, and may be damaged. */
-int rnnd__checkpoint_save(const char *path, struct rnnd_model *model,
-                          struct rnnd_optim *optim, const struct rnnd_options *opt,
-                          const struct rnnd__train_state *state)
+/* With a state, the file is one of a run directory, and may replace a damaged one. */
+int rnnd__snapshot_write(const struct rnnd__snapshot *s, const char *path)
 {
     struct rnnd__hdf *f;
-    RNND_TRY(rnnd__hdf_create_as(path, state ? NULL : &kind, &f));
-    int status = save_all(f, model, optim, opt, state);
+    RNND_TRY(rnnd__hdf_create_as(path, s->has_state ? NULL : &kind, &f));
+    int status = save_all(f, s);
     if (status < 0) {
         rnnd__hdf_close(f);
         return status;
     }
     return rnnd__hdf_commit(f);
+}
+
+int rnnd__checkpoint_save(const char *path, struct rnnd_model *model,
+                          struct rnnd_optim *optim, const struct rnnd_options *opt,
+                          const struct rnnd__train_state *state)
+{
+    struct rnnd__snapshot *s;
+    RNND_TRY(rnnd__snapshot_new(model, state ? optim : NULL, opt, &s));
+    int status = rnnd__snapshot_take(s, state);
+    if (status == 0)
+        status = rnnd__snapshot_write(s, path);
+    rnnd__snapshot_free(s);
+    return status;
 }
 
 int rnnd_checkpoint_save_model(const char *path, struct rnnd_model *model,

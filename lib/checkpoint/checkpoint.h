@@ -18,6 +18,28 @@ RNND_CHECKED int rnnd__checkpoint_save(const char *path, struct rnnd_model *mode
                                        struct rnnd_optim *optim,
                                        const struct rnnd_options *opt,
                                        const struct rnnd__train_state *state);
+
+/* ---- saving while the run goes on */
+
+/* A copy, in host memory, of all of a run that changes from update to update. */
+struct rnnd__snapshot;
+
+/* optim NULL: of the parameters alone. All three are borrowed, and so are the names,
+   normalization and options that a file contains: they do not change during a run. */
+RNND_CHECKED int rnnd__snapshot_new(struct rnnd_model *model, struct rnnd_optim *optim,
+                                    const struct rnnd_options *opt,
+                                    struct rnnd__snapshot **out);
+void rnnd__snapshot_free(struct rnnd__snapshot *s);
+/* Copies parameters, moments and state; NULL: no state. The carried states are borrowed
+   until the snapshot is taken again. */
+RNND_CHECKED int rnnd__snapshot_take(struct rnnd__snapshot *s,
+                                     const struct rnnd__train_state *state);
+/* Writes it as rnnd__checkpoint_save() does. From any thread: touches neither the
+   device nor what an update changes. */
+RNND_CHECKED int rnnd__snapshot_write(const struct rnnd__snapshot *s, const char *path);
+
+/* ---- reading */
+
 /* Position and options of a checkpoint; EFILE where it is damaged. What a file of
    another tool lacks is 0 or "". out->config is malloc'ed and freed by the caller. */
 RNND_CHECKED int rnnd__checkpoint_read_info(const char *path,

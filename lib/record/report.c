@@ -377,6 +377,26 @@ static void put_options(FILE *out, const struct history *h, int count)
 
 /* ---- the page */
 
+/* The best validation first, by what judged all of these runs, or else by the loss;
+   runs without one last; otherwise in the order given. */
+static void sort_runs(struct history *h, int count)
+{
+    const struct rnnd__measure *judge = rnnd__metrics_judge(h[0].start);
+    for (int i = 1; i < count; i++)
+        if (rnnd__metrics_judge(h[i].start) != judge)
+            judge = rnnd__measure(RNND_BY_LOSS);
+    for (int i = 1; i < count; i++) {
+        struct history run = h[i];
+        int at = i;
+        while (at > 0 &&
+               rnnd__metrics_better(best_of(&run), best_of(&h[at - 1]), judge)) {
+            h[at] = h[at - 1];
+            at--;
+        }
+        h[at] = run;
+    }
+}
+
 static int put_page(FILE *out, const struct history *h, int count)
 {
     fprintf(out, head, rnnd_version(), count, count == 1 ? "" : "s");
@@ -403,6 +423,8 @@ int rnnd__report(const char *const *run, int count, const char *out)
         status = read_history(run[read], &h[read]);
         read++;
     }
+    if (status == 0)
+        sort_runs(h, count);
     if (status == 0)
         status = rnnd__file_create(out, &kind, &file);
     if (status == 0) {

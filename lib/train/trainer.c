@@ -4,7 +4,8 @@
  * Every decision (skip, stop, save, best model, schedule) is made from reduced values,
  * which are the same on all ranks, so ranks cannot disagree; a rank without work takes
  * part in every collective. The order at an update is: update, record, validation,
- * save. A checkpoint therefore contains everything that its update led to.
+ * save. A checkpoint therefore contains everything that its update led to. It is
+ * written while the updates after it go on.
  */
 #include "train/trainer.h"
 
@@ -21,8 +22,8 @@
 #include "record/trace.h"
 
 /* Flags that ranks share with every update: a signal arrived, a checkpoint is due by
-   time, a record could not be written. */
-enum { FLAG_STOP = 1, FLAG_SAVE = 2, FLAG_LOST = 4 };
+   time, a record or a checkpoint could not be written. */
+enum { FLAG_STOP = 1, FLAG_SAVE = 2, FLAG_LOST = 4, FLAG_UNSAVED = 8 };
 
 /* Train records of a run that leaves their number to the program, about. */
 enum { RECORDS = 200 };
@@ -44,6 +45,7 @@ static int update(struct rnnd__trainer *t, bool *save)
     int status = rnnd__stepper_gradient(&t->step, &loss);
     unsigned flags = (rnnd__signals_received() ? FLAG_STOP : 0u) |
                      (save_is_due(t) ? FLAG_SAVE : 0u) |
+                     (rnnd__trainer_save_has_failed(t) ? FLAG_UNSAVED : 0u) |
                      (t->lost.status < 0 ? FLAG_LOST : 0u);
     RNND_TRY(rnnd__stepper_finish(&t->step, status, &flags, &loss, &skipped));
     t->stopping = flags & FLAG_STOP;
@@ -52,7 +54,7 @@ static int update(struct rnnd__trainer *t, bool *save)
     t->steps_done += t->step.steps;
     if (skipped)
         rnnd__trainer_report_skip(t, skipped);
-    return 0;
+    return flags & FLAG_UNSAVED ? rnnd__trainer_settle(t) : 0;
 }
 
 /* ---- validation */
@@ -95,25 +97,27 @@ static double cost_of(const struct rnnd__trainer *t)
     return measure->higher ? -value : value;
 }
 
-/* Saves the model if its validation is the best so far; after the decisions that
-   depend on the validation, so that the checkpoint includes them. */
-static int keep_best(struct rnnd__trainer *t, double cost)
+/* Whether the last validation is the best so far: its model is to be saved, after the
+   decisions that depend on the validation, which the checkpoint includes. */
+static unsigned judge_best(struct rnnd__trainer *t, double cost)
 {
     if (!(cost < t->at.best_cost))
         return 0;
     t->at.best_cost = cost;
-    return rnnd__trainer_save_best(t);
+    return RNND_WRITE_BEST;
 }
 
-/* A validation within an epoch: no decision but the best model depends on it. */
-static int validate_within(struct rnnd__trainer *t)
+/* A validation within an epoch: no decision but the best model depends on it. *files:
+   what is to be saved. */
+static int validate_within(struct rnnd__trainer *t, unsigned *files)
 {
     bool done;
     RNND_TRY(validate(t, &done));
     if (!done)
         return 0;
     rnnd__trainer_report_within(t);
-    return keep_best(t, cost_of(t));
+    *files = judge_best(t, cost_of(t));
+    return 0;
 }
 
 /* Whether --valid-every requires a validation at this update that has not been made. */
@@ -153,9 +157,16 @@ static bool finished(const struct rnnd__trainer *t)
            (o->patience && t->at.patience_count >= o->patience);
 }
 
-static int after_update(struct rnnd__trainer *t, bool save)
+/* due: by time. */
+static unsigned files_due(const struct rnnd__trainer *t, bool due)
 {
     int64_t every = t->opt->save_every;
+    return due || (every && t->at.update % every == 0) ? RNND_WRITE_NEWEST : 0;
+}
+
+static int after_update(struct rnnd__trainer *t, bool save)
+{
+    unsigned files = 0;
     bool logged =
         t->at.update % t->log_every == 0 || rnnd__stepper_epoch_is_done(&t->step);
     rnnd__trainer_report_update(t, logged);
@@ -164,17 +175,16 @@ static int after_update(struct rnnd__trainer *t, bool save)
     if (t->stopping || t->record_lost)
         return 0;
     if (validation_is_due(t))
-        RNND_TRY(validate_within(t));
+        RNND_TRY(validate_within(t, &files));
     /* The last update of an epoch is saved in end_epoch(), after its validation. */
-    bool due = save || (every && t->at.update % every == 0);
-    return due && !rnnd__stepper_epoch_is_done(&t->step) && !t->stopping
-               ? rnnd__trainer_save(t)
-               : 0;
+    if (!rnnd__stepper_epoch_is_done(&t->step) && !t->stopping)
+        files |= files_due(t, save);
+    return rnnd__trainer_save(t, files);
 }
 
 static int end_epoch(struct rnnd__trainer *t, bool save)
 {
-    int64_t every = t->opt->save_every;
+    unsigned files = files_due(t, save);
     bool done = true;
     if (t->stopping || t->record_lost)
         return 0;
@@ -188,11 +198,10 @@ static int end_epoch(struct rnnd__trainer *t, bool save)
     if (t->valid) {
         double cost = cost_of(t);
         judge_epoch(t, t->last_valid.loss, cost);
-        RNND_TRY(keep_best(t, cost));
+        files |= judge_best(t, cost);
     }
     RNND_TRY(rnnd__trainer_compare(t));
-    bool due = save || (every && t->at.update % every == 0);
-    return due ? rnnd__trainer_save(t) : 0;
+    return rnnd__trainer_save(t, files);
 }
 
 /* --log-every auto: so many updates that the run, with epochs like this one, leaves
@@ -209,11 +218,13 @@ static int64_t updates_per_record(const struct rnnd__trainer *t)
 
 static int run_epoch(struct rnnd__trainer *t)
 {
+    unsigned files = 0;
     bool due, save = false;
     RNND_TRY(rnnd_comm_agree(t->comm, rnnd__stepper_begin_epoch(&t->step)));
     t->log_every = updates_per_record(t);
     if (validation_is_due(t)) /* a signal abandoned it before the run was resumed */
-        RNND_TRY(validate_within(t));
+        RNND_TRY(validate_within(t, &files));
+    RNND_TRY(rnnd__trainer_save(t, files));
     while (!rnnd__stepper_epoch_is_done(&t->step) && !finished(t)) {
         RNND_TRY(update(t, &due));
         save = save || due;
@@ -258,7 +269,9 @@ static void write_results(struct rnnd__trainer *t, struct rnnd__failure *end)
         fail_with(end, rnnd__trace_write(t->comm, t->opt->trace));
     if (t->at.log_updates > 0)
         rnnd__trainer_report_train(t, true);
-    int saved = rnnd__trainer_save(t);
+    int saved = rnnd__trainer_save(t, RNND_WRITE_NEWEST);
+    if (saved == 0)
+        saved = rnnd__trainer_settle(t);
     fail_with(end, saved);
     if (saved == 0 && end->status == RNND_ENONFINITE)
         add_text(end, "; the state before it is saved");
@@ -288,6 +301,8 @@ static int leave(struct rnnd__trainer *t, int status)
         fail_with(&end, lost_record(t));
     if (status == 0 || status == RNND_ENONFINITE)
         write_results(t, &end);
+    else
+        fail_with(&end, rnnd__trainer_finish_save(t));
     if (end.status == 0 && t->stopping)
         fail_with(&end, rnnd__fail(RNND_STOPPED,
                                    "stopped by a signal after update %lld; continue "

@@ -19,6 +19,7 @@
 #include "record/progress.h"
 #include "record/tensorboard.h"
 #include "train/step.h"
+#include "train/writer.h"
 
 struct rnnd__trainer {
     /* the options in effect: the caller's, borrowed, or `merged` on resume: the stored
@@ -42,6 +43,7 @@ struct rnnd__trainer {
 
     /* rank 0 only, NULL elsewhere; board and meter also NULL if not wanted */
     struct rnnd__run_dir *dir;
+    struct rnnd__writer *writer;
     struct rnnd__metrics_log *log;
     struct rnnd__tensorboard *board;
     struct rnnd__meter *meter;
@@ -58,7 +60,7 @@ struct rnnd__trainer {
     struct rnnd__failure lost;
     /* seconds of rnnd__clock() */
     double started, last_save;
-    /* update of the newest checkpoint, -1 = none */
+    /* update of the newest checkpoint, written or on its way, -1 = none */
     int64_t saved_at;
     /* all ranks: a signal reached some rank; a record could not be written */
     bool stopping, record_lost;
@@ -73,10 +75,16 @@ RNND_CHECKED int rnnd__trainer_open(struct rnnd__trainer *t,
                                     const struct rnnd_options *opt);
 void rnnd__trainer_close(struct rnnd__trainer *t);
 
-/* Writes the checkpoint of this update, unless it exists. Collective. */
-RNND_CHECKED int rnnd__trainer_save(struct rnnd__trainer *t);
-/* Writes best.h5. Collective. */
-RNND_CHECKED int rnnd__trainer_save_best(struct rnnd__trainer *t);
+/* Begins to write the files of a set (RNND_WRITE_), but no second checkpoint of one
+   update. First waits for the save before; fails with its failure. Collective. */
+RNND_CHECKED int rnnd__trainer_save(struct rnnd__trainer *t, unsigned files);
+/* Waits for the save on its way; fails if it failed. Collective. */
+RNND_CHECKED int rnnd__trainer_settle(struct rnnd__trainer *t);
+/* The same, for this rank alone. */
+RNND_CHECKED int rnnd__trainer_finish_save(struct rnnd__trainer *t);
+/* Without waiting: whether rank 0 could not write the save on its way. Records one that
+   is written. */
+bool rnnd__trainer_save_has_failed(struct rnnd__trainer *t);
 /* Rank 0 loads the checkpoint at path and sends its contents to all ranks; path is used
    on rank 0 only. Collective. */
 RNND_CHECKED int rnnd__trainer_restore(struct rnnd__trainer *t, const char *path);
@@ -108,7 +116,8 @@ void rnnd__trainer_report_within(struct rnnd__trainer *t);
 void rnnd__trainer_report_epoch(struct rnnd__trainer *t,
                                 const struct rnnd_metrics *valid);
 void rnnd__trainer_report_skip(struct rnnd__trainer *t, const char *reason);
-void rnnd__trainer_report_save(struct rnnd__trainer *t, const char *path);
+/* The checkpoint of an update, which is durable. */
+void rnnd__trainer_report_save(struct rnnd__trainer *t, int64_t update);
 void rnnd__trainer_report_end(struct rnnd__trainer *t, int status);
 
 #endif

@@ -434,7 +434,8 @@ static int open_folder(struct rnnd__trainer *t)
     RNND_TRY(rnnd__metrics_cut(path, t->at.update, t->at.validated, t->at.records));
     free(t->at.records);
     t->at.records = NULL;
-    return rnnd__metrics_open(path, &t->log);
+    RNND_TRY(rnnd__metrics_open(path, &t->log));
+    return rnnd__writer_new(t->opt, t->dir, t->setup.model, t->setup.optim, &t->writer);
 }
 
 int rnnd__trainer_open(struct rnnd__trainer *t, const struct rnnd_options *opt)
@@ -462,6 +463,7 @@ done:
 void rnnd__trainer_close(struct rnnd__trainer *t)
 {
     rnnd__progress_end(t->meter);
+    rnnd__writer_free(t->writer);
     rnnd__metrics_close(t->log);
     rnnd__tensorboard_close(t->board);
     rnnd__run_dir_close(t->dir);

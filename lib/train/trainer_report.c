@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/status.h"
+#include "checkpoint/checkpoint.h"
 #include "comm/comm.h"
 #include "train/trainer.h"
 
@@ -221,10 +222,15 @@ void rnnd__trainer_report_skip(struct rnnd__trainer *t, const char *reason)
         rnnd__failure_keep(&t->lost, rnnd__metrics_skip(t->log, t->at.update, reason));
 }
 
-void rnnd__trainer_report_save(struct rnnd__trainer *t, const char *path)
+void rnnd__trainer_report_save(struct rnnd__trainer *t, int64_t update)
 {
-    rnnd__failure_keep(&t->lost,
-                       rnnd__metrics_save(t->log, t->at.update, basename(path)));
+    char *path;
+    int status = rnnd__checkpoint_path(t->opt->run_dir, update, &path);
+    if (status == 0) {
+        status = rnnd__metrics_save(t->log, update, basename(path));
+        free(path);
+    }
+    rnnd__failure_keep(&t->lost, status);
 }
 
 void rnnd__trainer_report_end(struct rnnd__trainer *t, int status)

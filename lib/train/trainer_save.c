@@ -2,7 +2,8 @@
  * trainer_save.c - saves and restores a run: parameters, moments, position, and the
  * carried states of all ranks.
  *
- * Rank 0 writes and reads the files, and broadcasts what it read.
+ * Rank 0 writes the files, while all go on, and reads them and broadcasts what it read.
+ * A checkpoint is recorded when it is durable, which may be a few updates later.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -43,50 +44,53 @@ static int take_records(struct rnnd__trainer *t)
     return 0;
 }
 
-static int write_newest(struct rnnd__trainer *t)
+int rnnd__trainer_finish_save(struct rnnd__trainer *t)
 {
-    char *path = NULL;
-    RNND_TRY(rnnd__run_dir_check(t->dir));
-    RNND_TRY(take_records(t));
-    RNND_TRY(rnnd__checkpoint_path(t->opt->run_dir, t->at.update, &path));
-    int status =
-        rnnd__checkpoint_save(path, t->setup.model, t->setup.optim, t->opt, &t->at);
-    if (status == 0)
-        rnnd__trainer_report_save(t, path);
-    free(path);
-    RNND_TRY(status);
-    RNND_TRY(rnnd__run_dir_check(t->dir));
-    return rnnd__checkpoint_prune(t->opt->run_dir, t->opt->keep, t->at.update);
+    int64_t update;
+    if (!t->writer)
+        return 0;
+    int status = rnnd__writer_wait(t->writer, &update);
+    if (update >= 0)
+        rnnd__trainer_report_save(t, update);
+    return status;
 }
 
-int rnnd__trainer_save(struct rnnd__trainer *t)
+int rnnd__trainer_settle(struct rnnd__trainer *t)
 {
     double mark = rnnd__timeline_now();
-    if (t->saved_at == t->at.update)
-        return 0;
-    int status = gather_carry(t);
-    if (status == 0 && t->lead)
-        status = write_newest(t);
-    RNND_TRY(rnnd__comm_agree_while(t->comm, status, saves));
+    int status = rnnd__comm_agree_while(t->comm, rnnd__trainer_finish_save(t), saves);
     rnnd__timeline_mark(RNND_WORK_SAVE, false, -1, mark);
-    t->saved_at = t->at.update;
-    t->last_save = rnnd__clock();
-    return 0;
+    return status;
 }
 
-int rnnd__trainer_save_best(struct rnnd__trainer *t)
+bool rnnd__trainer_save_has_failed(struct rnnd__trainer *t)
 {
-    char *path = NULL;
+    enum rnnd__writing state =
+        t->writer ? rnnd__writer_state(t->writer) : RNND_WRITING_NOTHING;
+    return state == RNND_NOT_WRITTEN ||
+           (state == RNND_WRITTEN && rnnd__trainer_finish_save(t) < 0);
+}
+
+int rnnd__trainer_save(struct rnnd__trainer *t, unsigned files)
+{
+    if (t->saved_at == t->at.update)
+        files &= ~(unsigned)RNND_WRITE_NEWEST;
+    if (!files)
+        return 0;
+    double mark = rnnd__timeline_now();
+    RNND_TRY(rnnd__comm_agree_while(t->comm, rnnd__trainer_finish_save(t), saves));
     int status = gather_carry(t);
     if (status == 0 && t->lead)
-        status = rnnd__run_dir_check(t->dir);
+        status = take_records(t);
     if (status == 0 && t->lead)
-        status = rnnd__run_dir_file(t->opt->run_dir, "best.h5", &path);
-    if (status == 0 && t->lead)
-        status =
-            rnnd__checkpoint_save(path, t->setup.model, t->setup.optim, t->opt, &t->at);
-    free(path);
-    return rnnd__comm_agree_while(t->comm, status, saves);
+        status = rnnd__writer_start(t->writer, files, &t->at);
+    RNND_TRY(rnnd_comm_agree(t->comm, status));
+    rnnd__timeline_mark(RNND_WORK_SAVE, false, -1, mark);
+    if (files & RNND_WRITE_NEWEST) {
+        t->saved_at = t->at.update;
+        t->last_save = rnnd__clock();
+    }
+    return 0;
 }
 
 /* ---- restoring */

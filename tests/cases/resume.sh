@@ -74,7 +74,8 @@ updates=$(last full | sed 's/.*ckpt-0*\([0-9]*\)\.h5/\1/')
 expect 0 1 train --resume --run-dir "$work/full" --max-updates $((updates + 3))
 
 # CASE 51: killed at any moment while it saves after every update, a run always has a
-# checkpoint that is intact, resumes from it, and leaves no temporary files.
+# checkpoint that is intact, the last that it announced among them, resumes from the newest,
+# and leaves no temporary files.
 options="--data $work/many.h5 --batch 3 --hidden 12 --layers 2 --dropout 0.3 --epochs 12"
 # shellcheck disable=SC2086 # a list of options
 train unbroken 1 $options
@@ -91,6 +92,8 @@ while [ $kill_at -lt $kills ]; do
     wait "$job" 2>/dev/null || true
     expect 0 1 inspect "$work/broken" --json
     grep -q '"intact": *true' "$work/out" || fault "not intact after kill $kill_at"
+    announced=$(table broken save file | tail -n 1 | tr -d '"')
+    expect 0 1 inspect "$work/broken/$announced"
 done
 expect 0 1 train --resume --run-dir "$work/broken"
 identical broken unbroken

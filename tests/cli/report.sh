@@ -52,6 +52,31 @@ expect 0 2 report "$work/a&b<c" "$work/two" "$work/text" --out "$page"
 holds "<tr class=differs><td>hidden</td><td class=n>5</td><td class=n>6</td>" \
     "<tr class=differs><td>epochs</td>" "<tr><td>seed</td>" "Validation: accuracy" \
     "&#9632;</span> $(echo "$work/two")</span>"
+# The best first, whatever the order on the command line; one without validation last.
+expect 0 1 report "$work/text" "$work/two" "$work/a&b<c" --out "$page"
+sed '/<.table>/q' "$page" | grep -o "<td>$work/[^<]*" | sed 's|.*/||' >"$work/order"
+{
+    for run in "a&b<c" two; do
+        echo "$(table "$run" valid loss | sort -g | head -n 1) $run"
+    done | sort -g | sed 's/^[^ ]* //; s/&/\&amp;/; s/</\&lt;/'
+    echo text
+} >"$work/expected"
+cmp -s "$work/order" "$work/expected" || fault "order: $(cat "$work/order")"
+
+# By --best-by, where more is better, if it is that of all.
+for lr in 0.0001 0.1; do
+    train "by$lr" 1 --data "$work/class.h5" --valid "$work/class.h5" --hidden 5 --epochs 3 \
+        --lr $lr --best-by accuracy
+done
+expect 0 1 report "$work/by0.0001" "$work/by0.1" --out "$page"
+sed '/<.table>/q' "$page" | grep -o "<td>$work/[^<]*" | sed 's|.*/||' >"$work/order"
+for run in by0.0001 by0.1; do
+    echo "$(table "$run" valid accuracy | sort -g | tail -n 1) $run"
+done | sort -s -k 1,1gr | sed 's/.* //' >"$work/expected"
+cmp -s "$work/order" "$work/expected" || fault "order by accuracy: $(cat "$work/order")"
+equal "the most accurate" "$(head -n 1 "$work/order")" by0.1
+expect 0 2 report "$work/a&b<c" "$work/two" "$work/text" --out "$page"
+
 # What is not as by default comes first; the rest is folded.
 sed '/<details>/,$d' "$page" >"$work/first"
 for name in hidden epochs data; do

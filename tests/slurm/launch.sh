@@ -2,25 +2,9 @@
 # launch.sh - under Slurm: with PMIx a world, on one node and on two; without it several tasks
 # are refused, while one task and a batch script run alone; signals, lost peers, exit status.
 set -u
-for need in srun sbatch slurmctld slurmd munged unshare; do
-    command -v $need >/dev/null || { echo "no $need here"; exit 77; }
-done
-[ "$(id -u)" = 0 ] || { echo "needs root"; exit 77; }
-unshare -m -u true 2>/dev/null || { echo "may not unshare"; exit 77; }
-
+# shellcheck source=tests/slurm/lib.sh
+. "${srcdir:?}/tests/slurm/lib.sh"
 peer=$PWD/tests/mpi/peer
-here=${srcdir:?}/tests/slurm
-dir=$(mktemp -d /tmp/sl.XXXXXX) faults=0
-trap 'sh "$here/down.sh" "$dir"; rm -rf "$dir"' EXIT
-trap 'exit 1' HUP INT TERM
-up=$(sh "$here/up.sh" "$dir") || { cat "$dir"/log/*; exit 1; }
-eval "$up"
-
-fault() {
-    echo "FAULT: $*"
-    sed 's/^/    /' "$dir/out" "$dir/err"
-    faults=$((faults + 1))
-}
 
 # run STATUS ARGUMENTS OF SRUN...
 run() {
@@ -56,11 +40,10 @@ grep -q 'rank 0 on n1 timed out after 2 s .* gradient sum in update 41' "$dir/er
 
 srun --mpi=pmix -N2 -n2 "$peer" signal 30 >"$dir/out" 2>"$dir/err" &
 pid=$!
-i=0
-until [ "$(grep -c ready "$dir/err")" = 2 ] || [ $i -gt 100 ]; do
-    i=$((i + 1))
-    sleep 0.1
-done
+both_ready() {
+    [ "$(grep -c ready "$dir/err")" = 2 ]
+}
+wait_until 10 both_ready || fault "the ranks are not ready"
 kill -USR1 $pid # srun passes it on
 wait $pid
 status=$?
@@ -75,16 +58,14 @@ mpirun $peer fine || echo "mpirun: \$?"
 END
 : >"$dir/err"
 job=$(sbatch --parsable "$dir/job")
-i=0
-until [ -z "$(squeue -h -j "$job" -t PD,R,CG,CF)" ] || [ $i -gt 200 ]; do
-    i=$((i + 1))
-    sleep 0.2
-done
+job_is_over() {
+    [ -z "$(squeue -h -j "$job" -t PD,R,CG,CF)" ]
+}
+wait_until 40 job_is_over || fault "the batch job does not end"
 echo "batch job:"
 sed 's/^/    /' "$dir/out"
 says 1 'rank 0 of 1 on n1 by self'
 says 4 'rank [0-3] of 4 on n[12] by mpi'
 says 0 'alone:\|mpirun:'
 
-echo "$faults faults"
-[ $faults = 0 ]
+done_testing
