@@ -157,17 +157,31 @@ INLINE void vtranspose(vf x[VL])
 }
 #endif
 
-/* Pairs of m <= VL rows of K floats as columns: out[k*stride + i] of row i. */
+/* Pairs of n <= 2 VL neighbours of m <= VL rows as columns: out[k*stride + i] of row
+   i. */
+INLINE void pack_square(float *out, int64_t stride, const float *in, int64_t ld, int m,
+                        int n)
+{
+    vf x[VL];
+    UNROLL
+    for (int i = 0; i < VL; i++)
+        x[i] = i < m ? vget_pairs(in + i * ld, n) : vset(0);
+    vtranspose(x);
+    UNROLL
+    for (int j = 0; j < VL; j++)
+        if (j < (n + 1) / 2)
+            vput(out + j * stride, x[j], m);
+}
+
+/* The same of K neighbours. */
 static void pack_columns(float *out, int64_t stride, const float *in, int64_t ld, int m,
                          int64_t K)
 {
-    for (int64_t k = 0; k < K; k += 2 * VL) {
+    for (int64_t k = 0; k < K; k += 2 * VL, out += VL * stride) {
         int n = K - k < 2 * VL ? (int)(K - k) : 2 * VL;
-        vf x[VL];
-        for (int i = 0; i < VL; i++)
-            x[i] = i >= m ? vset(0) : vget_pairs(in + i * ld + k, n);
-        vtranspose(x);
-        for (int j = 0; j < (n + 1) / 2; j++, out += stride)
-            vput(out, x[j], m);
+        if (m == VL && n == 2 * VL)
+            pack_square(out, stride, in + k, ld, VL, 2 * VL);
+        else
+            pack_square(out, stride, in + k, ld, m, n);
     }
 }

@@ -60,7 +60,7 @@ struct rnnd__step {
 };
 
 /* C [m,n] += A^T B. */
-enum { RNND__OUTER_WORK = 1 << 16 };
+enum { RNND__OUTER_WORK = 3 << 15 };
 struct rnnd__outer {
     int64_t m, n, k;
     /* [m,ldc] */

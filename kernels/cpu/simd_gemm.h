@@ -6,28 +6,32 @@
  * are pairs of factors (bf16.h).
  */
 
-/* A block of A, and a panel of B; in elements. Rows begin on different cache lines. */
+/* A block of A has so many elements and a panel of B so many, and a row at most
+   GEMM_DEPTH; rows begin on different cache lines. */
 enum {
-    GEMM_ROWS = 180,
     GEMM_DEPTH = 256,
-    GEMM_STRIDE = GEMM_DEPTH + 16,
-    GEMM_PANEL = GEMM_DEPTH * TILE_VECTORS * VL
+    GEMM_PANEL = GEMM_DEPTH * TILE_VECTORS * VL,
+    GEMM_BLOCK = RNND__OUTER_WORK - GEMM_PANEL
 };
 
-_Static_assert(GEMM_ROWS *GEMM_STRIDE + GEMM_PANEL <= RNND__OUTER_WORK,
-               "the work space holds a block and a panel");
+static int64_t gemm_stride(int64_t K)
+{
+    return (depth_of(true, K) + 31) / 16 * 16;
+}
 
-/* Rows i .. i+rows-1 and factors k .. k+K-1 of op(A), columns from .. of op(B). */
+/* Rows i .. i+rows-1 of op(A) and C, and factors k .. k+K-1 of both sides. */
 struct gemm_block {
     const struct rnnd__matmul *s;
     int64_t i, rows, k, K;
+    /* of the packed rows */
+    int64_t stride;
     float *C;
 };
 
 static void gemm_pack_rows(float *out, const struct gemm_block *b, const float *A)
 {
     const struct rnnd__matmul *s = b->s;
-    for (int64_t r = 0; r < b->rows; r++, out += GEMM_STRIDE) {
+    for (int64_t r = 0; r < b->rows; r++, out += b->stride) {
         float row[2 * GEMM_DEPTH];
         const float *in = A + (b->i + r) * s->lda + b->k;
         if (s->ta) {
@@ -75,7 +79,7 @@ static void gemm_panel(const struct gemm_block *b, const float *rows,
 {
     int nv = (int)(from[1] - from[0]);
     int64_t tiles = blocks_of(b->rows, tile_rows[nv]);
-    struct tile_factor a = {rows, GEMM_STRIDE, true};
+    struct tile_factor a = {rows, b->stride, true};
     struct prefetch x = no_prefetch(panel);
     for (int64_t i = 0; i < tiles; i++) {
         struct tile t;
@@ -90,13 +94,16 @@ static void gemm_bf16(const struct rnnd__matmul *s, float *C, const float *A,
                       const float *B, float *work)
 {
     float *panel = work, *rows = work + GEMM_PANEL;
-    int64_t blocks = blocks_of(s->m, GEMM_ROWS);
+    int64_t most = s->k < 1 ? 1 : s->k < 2 * GEMM_DEPTH ? s->k : 2 * GEMM_DEPTH;
+    int64_t stride = gemm_stride(most);
+    int64_t blocks = blocks_of(s->m, GEMM_BLOCK / stride);
     int64_t panels = blocks_of(vectors_of(s->n), TILE_VECTORS);
     for (int64_t i = 0; i < blocks; i++)
-        for (int64_t k = 0; k == 0 || k < s->k; k += 2 * GEMM_DEPTH) {
-            struct gemm_block b = {.s = s, .i = block_at(s->m, i, blocks), .k = k};
+        for (int64_t k = 0; k == 0 || k < s->k; k += most) {
+            struct gemm_block b = {
+                .s = s, .i = block_at(s->m, i, blocks), .k = k, .stride = stride};
             b.rows = block_at(s->m, i + 1, blocks) - b.i;
-            b.K = s->k - k < 2 * GEMM_DEPTH ? s->k - k : 2 * GEMM_DEPTH;
+            b.K = s->k - k < most ? s->k - k : most;
             b.C = C;
             gemm_pack_rows(rows, &b, A);
             for (int64_t p = 0; p < panels; p++) {
