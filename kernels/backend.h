@@ -304,6 +304,9 @@ struct rnnd__backend_config {
     int rnn_path;
 };
 
+/* Whether the CPU computes in this precision (enum rnnd_precision, not auto): 0, or a
+   negative status with text in error[256]. */
+int rnnd__cpu_check(int precision, char *error);
 /* Opens the CPU; 0, or a negative status with text in error[256]. */
 int rnnd__cpu_open(const struct rnnd__backend_config *config, struct rnnd_backend **out,
                    char *error);

@@ -42,6 +42,21 @@ RNND_HD static inline RNND_REAL rnnd__relu_gradient(RNND_REAL h, RNND_REAL dh)
 }
 #endif
 
+/* ---- products with rounded factors */
+
+/* With --precision bf16, ^ rounds a factor to bf16: to nearest, ties to even; a CPU
+   takes denormals as zero. Every product of a model is one of these:
+
+     layer     a = ^W_ih ^x + b_ih, q = ^W_hh ^h' + b_hh; the sum of a gate is a + q,
+               of the GRU's n it is a + r q
+     backward  dx = ^W_ih^T ^da, dh' = ^W_hh^T ^dq,
+               dW_ih += ^da ^x^T, dW_hh += ^dq ^h'^T
+     head      s = ^W ^h + b, dh = ^W^T ^ds, dW += ^ds ^h^T
+
+   da and dq are the gradients of those sums; of the GRU's n, dq = r da. A product of
+   two factors is exact in fp32. Sums, biases and their gradients, cells, c, the h' that
+   a GRU passes on, losses, parameters and the optimizer stay in fp32. */
+
 /* ---- RNN: h = f(W_ih x + b_ih + W_hh h' + b_hh) */
 
 /* a is that sum; returns h. */

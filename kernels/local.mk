@@ -22,9 +22,11 @@ libkernels_a_SOURCES = \
 	kernels/cpu/vector.c
 
 simd_sources = \
+	kernels/cpu/bf16.h \
 	kernels/cpu/simd.c \
 	kernels/cpu/simd.h \
 	kernels/cpu/simd_cell.h \
+	kernels/cpu/simd_gemm.h \
 	kernels/cpu/simd_loss.h \
 	kernels/cpu/simd_outer.h \
 	kernels/cpu/simd_product.h \
@@ -36,8 +38,9 @@ libsimd_baseline_a_CPPFLAGS = $(AM_CPPFLAGS) -DRNND_ISA=baseline
 libsimd_baseline_a_CFLAGS = $(AM_CFLAGS) $(KERNEL_CFLAGS)
 
 if HAVE_X86
-EXTRA_LIBRARIES += libsimd_avx2.a libsimd_avx512.a
-librnn_dist_a_LIBADD += $(libsimd_avx2_a_OBJECTS) $(libsimd_avx512_a_OBJECTS)
+EXTRA_LIBRARIES += libsimd_avx2.a libsimd_avx512.a libsimd_avx512bf16.a
+librnn_dist_a_LIBADD += $(libsimd_avx2_a_OBJECTS) $(libsimd_avx512_a_OBJECTS) \
+	$(libsimd_avx512bf16_a_OBJECTS)
 
 libsimd_avx2_a_SOURCES = $(simd_sources)
 libsimd_avx2_a_CPPFLAGS = $(AM_CPPFLAGS) -DRNND_ISA=avx2
@@ -47,6 +50,10 @@ libsimd_avx512_a_SOURCES = $(simd_sources)
 libsimd_avx512_a_CPPFLAGS = $(AM_CPPFLAGS) -DRNND_ISA=avx512
 libsimd_avx512_a_CFLAGS = $(AM_CFLAGS) $(KERNEL_CFLAGS) -mavx512f -mavx512vl -mavx512dq \
 	-mavx512bw -mfma
+
+libsimd_avx512bf16_a_SOURCES = $(simd_sources)
+libsimd_avx512bf16_a_CPPFLAGS = $(AM_CPPFLAGS) -DRNND_ISA=avx512bf16
+libsimd_avx512bf16_a_CFLAGS = $(libsimd_avx512_a_CFLAGS) -mavx512bf16
 endif
 
 include kernels/cuda/local.mk

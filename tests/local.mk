@@ -71,6 +71,8 @@ tests_unit_test_tensorboard_SOURCES = tests/unit/test_tensorboard.c tests/unit/t
 tests_unit_test_output_SOURCES = tests/unit/test_output.c tests/unit/testing.h
 tests_unit_test_dataset_SOURCES = tests/unit/test_dataset.c tests/unit/testing.h
 tests_kernels_test_kernels_SOURCES = \
+	tests/kernels/kernels_bf16.c \
+	tests/kernels/kernels_bf16.h \
 	tests/kernels/kernels_ref.c \
 	tests/kernels/kernels_ref.h \
 	tests/kernels/kernels_rnn.c \
@@ -116,6 +118,7 @@ program_tests = \
 	tests/cases/order.sh \
 	tests/cases/outputs.sh \
 	tests/cases/packing.sh \
+	tests/cases/precision.sh \
 	tests/cases/progress.sh \
 	tests/cases/resume.sh \
 	tests/cases/signals.sh \

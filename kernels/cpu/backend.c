@@ -15,12 +15,14 @@
 
 extern const struct rnnd__simd rnnd__simd_baseline;
 #if defined(__x86_64__)
-extern const struct rnnd__simd rnnd__simd_avx2, rnnd__simd_avx512;
+extern const struct rnnd__simd rnnd__simd_avx2, rnnd__simd_avx512,
+    rnnd__simd_avx512bf16;
 #endif
 
 /* Best first. */
 static const struct rnnd__simd *const tables[] = {
 #if defined(__x86_64__)
+    &rnnd__simd_avx512bf16,
     &rnnd__simd_avx512,
     &rnnd__simd_avx2,
 #endif
@@ -33,20 +35,28 @@ static bool can_run(const struct rnnd__simd *simd)
     bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
     if (simd == &rnnd__simd_avx2)
         return avx2;
+    bool avx512 = avx2 && __builtin_cpu_supports("avx512f") &&
+                  __builtin_cpu_supports("avx512bw") &&
+                  __builtin_cpu_supports("avx512dq") &&
+                  __builtin_cpu_supports("avx512vl");
     if (simd == &rnnd__simd_avx512)
-        return avx2 && __builtin_cpu_supports("avx512f") &&
-               __builtin_cpu_supports("avx512bw") &&
-               __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+        return avx512;
+    if (simd == &rnnd__simd_avx512bf16)
+        return avx512 && __builtin_cpu_supports("avx512bf16");
 #endif
     (void)simd;
     return true;
 }
 
-const struct rnnd__simd *rnnd__simd_choose(const char *name)
+const struct rnnd__simd *rnnd__simd_choose(const char *name, bool bf16)
 {
-    for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
-        if ((!name || strcmp(name, tables[i]->name) == 0) && can_run(tables[i]))
+    for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) {
+        enum rnnd__bf16 has = tables[i]->bf16;
+        bool chosen = name ? strcmp(name, tables[i]->name) == 0
+                           : (has == RNND__BF16_HARDWARE) == bf16;
+        if (chosen && (!bf16 || has != RNND__BF16_NONE) && can_run(tables[i]))
             return tables[i];
+    }
     return NULL;
 }
 
@@ -206,16 +216,46 @@ static int open_failed(char *error, int status, const char *text)
     return status;
 }
 
+static int refused(char *error, const char *text)
+{
+    snprintf(error, 256, "%s", text);
+    return RNND_EUSAGE;
+}
+
+/* The inner loops for a precision. */
+static int choose(int precision, const struct rnnd__simd **simd, char *error)
+{
+    const char *name = getenv("RNND_CPU_ISA");
+    bool bf16 = precision == RNND_BF16;
+    if (precision != RNND_FP32 && !bf16)
+        return refused(error, "--precision tf32 is for GPUs: a CPU computes in fp32 or "
+                              "bf16");
+    *simd = rnnd__simd_choose(name, bf16);
+    if (*simd)
+        return 0;
+    if (!name)
+        return refused(error, "--precision bf16 needs a CPU with AVX512_BF16, which "
+                              "this one lacks: use fp32");
+    if (bf16 && rnnd__simd_choose(name, false))
+        return refused(error, "--precision bf16: RNND_CPU_ISA must be avx512bf16, or "
+                              "avx2 or avx512, which emulate it slowly");
+    return refused(error, "the CPU cannot run what RNND_CPU_ISA asks for: baseline, "
+                          "avx2, avx512 or avx512bf16, as far as it has it");
+}
+
+int rnnd__cpu_check(int precision, char *error)
+{
+    const struct rnnd__simd *simd;
+    return choose(precision, &simd, error);
+}
+
 int rnnd__cpu_open(const struct rnnd__backend_config *config, struct rnnd_backend **out,
                    char *error)
 {
-    if (config->precision != RNND_FP32)
-        return open_failed(error, RNND_EUSAGE, "computes in fp32 only");
-    const struct rnnd__simd *simd = rnnd__simd_choose(getenv("RNND_CPU_ISA"));
-    if (!simd)
-        return open_failed(error, RNND_EUSAGE,
-                           "cannot run what RNND_CPU_ISA asks for: "
-                           "baseline, avx2 or avx512, as far as this processor has it");
+    const struct rnnd__simd *simd;
+    int status = choose(config->precision, &simd, error);
+    if (status < 0)
+        return status;
     int threads = config->threads > 0 ? config->threads : 1;
     struct rnnd__cpu *cpu = calloc(1, sizeof *cpu);
     double *partial = calloc((size_t)threads * RNND__CPU_LINE, sizeof *partial);
@@ -229,10 +269,12 @@ int rnnd__cpu_open(const struct rnnd__backend_config *config, struct rnnd_backen
     cpu->base.ops = &cpu_ops;
     cpu->threads = threads;
     cpu->simd = simd;
+    cpu->bf16 = config->precision == RNND_BF16;
     cpu->partial = partial;
     cpu->work = work;
     snprintf(cpu->description, sizeof cpu->description, "cpu, %d thread%s, %s, %s",
-             threads, threads == 1 ? "" : "s", simd->name, rnnd__gemm_name());
+             threads, threads == 1 ? "" : "s", simd->name,
+             cpu->bf16 ? "bf16" : rnnd__gemm_name());
     rnnd__gemm_init();
     *out = &cpu->base;
     return 0;

@@ -14,6 +14,8 @@ struct rnnd__cpu {
     struct rnnd_backend base;
     int threads;
     const struct rnnd__simd *simd;
+    /* --precision bf16: factors of products are rounded */
+    bool bf16;
     /* [threads] of sums, a cache line each */
     double *partial;
     /* [threads] of RNND__OUTER_WORK floats */

@@ -31,7 +31,10 @@ static void product_part(const struct rnnd__cpu *cpu, const void *arg, int part,
         B += range[0] * (s.tb ? s.ldb : 1);
         C += range[0];
     }
-    rnnd__gemm(cpu, &s, C, A, B);
+    if (s.m > 0 && s.n > 0 && cpu->bf16)
+        cpu->simd->gemm_bf16(&s, C, A, B, cpu->work + part * (int64_t)RNND__OUTER_WORK);
+    else
+        rnnd__gemm(cpu, &s, C, A, B);
 }
 
 /* C += A^T B, the gradient of a weight, by our own loops. */
@@ -51,7 +54,8 @@ static void outer_part(const struct rnnd__cpu *cpu, const void *arg, int part,
                             .lda = s->lda,
                             .b = p->B,
                             .ldb = s->ldb,
-                            .work = cpu->work + part * (int64_t)RNND__OUTER_WORK};
+                            .work = cpu->work + part * (int64_t)RNND__OUTER_WORK,
+                            .bf16 = cpu->bf16};
     cpu->simd->outer(&o);
 }
 
@@ -64,8 +68,8 @@ void rnnd__cpu_matmul(struct rnnd_backend *be, const struct rnnd__matmul *s,
     /* Our own loops are up to half as fast again where a row of A is a power of two
        long, as with most gates; where C is larger than a cache, oneDNN is faster. */
     const int64_t large = 1 << 21;
-    bool outer =
-        s->ta && !s->tb && s->alpha == 1 && s->beta == 1 && s->m * s->n <= large;
+    bool outer = s->ta && !s->tb && s->alpha == 1 && s->beta == 1 &&
+                 (cpu->bf16 || s->m * s->n <= large);
     rnnd__cpu_parallel(cpu, rnnd__cpu_parts(cpu, work),
                        outer ? outer_part : product_part, &p);
 }

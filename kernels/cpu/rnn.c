@@ -27,11 +27,11 @@ struct before {
     int64_t ldh;
 };
 
-/* The scratch: packed weights, two carried gradients of the states [N,H], each thread's
-   sums of bias gradients [G+1] of H padded, and the place of the state before each row
-   [R]. */
+/* The scratch: packed weights, two carried gradients of the states [N,H], in bf16 the
+   factors of a step [N,G*H] in pairs, each thread's sums of bias gradients [G+1] of H
+   padded, and the place of the state before each row [R]. */
 struct scratch {
-    float *w, *dh, *dc;
+    float *w, *dh, *dc, *pairs;
     double *db;
     const float **rows;
 };
@@ -41,6 +41,12 @@ enum { LINE_FLOATS = 16 };
 static int64_t packed_floats(int G, int64_t H)
 {
     return G * H * rnnd__simd_padded(H);
+}
+
+/* Of one sequence. */
+static int64_t pair_floats(const struct rnnd__cpu *cpu, int G, int64_t H)
+{
+    return cpu->bf16 ? (G * H + 1) / 2 : 0;
 }
 
 static int64_t bias_doubles(int G, int64_t H)
@@ -55,13 +61,15 @@ static float *lined(float *p)
     return (float *)(((uintptr_t)p + line - 1) / line * line);
 }
 
-static struct scratch scratch_of(const struct rnnd__rnn *r)
+static struct scratch scratch_of(const struct rnnd__cpu *cpu, const struct rnnd__rnn *r)
 {
-    int64_t states = r->batch->N * r->H;
+    int G = rnnd__cell_gates(r->cell);
+    int64_t N = r->batch->N, states = N * r->H;
     const float **rows = (const float **)lined(rnnd__floats(r->scratch));
     float *w = lined((float *)(rows + r->batch->R));
-    float *dh = w + packed_floats(rnnd__cell_gates(r->cell), r->H);
-    return (struct scratch){w, dh, dh + states, (double *)lined(dh + 2 * states), rows};
+    float *dh = w + packed_floats(G, r->H), *pairs = dh + 2 * states;
+    double *db = (double *)lined(pairs + N * pair_floats(cpu, G, r->H));
+    return (struct scratch){w, dh, dh + states, pairs, db, rows};
 }
 
 /* ---- blocks */
@@ -124,10 +132,13 @@ static struct rnnd__step step_of(const struct block *k, int64_t row, int64_t row
                                  struct before p)
 {
     const struct rnnd__rnn *r = k->r;
+    struct scratch x = scratch_of(k->cpu, r);
     return (struct rnnd__step){
         .rows = rows,
         .H = r->H,
-        .w = scratch_of(r).w,
+        .w = x.w,
+        .pairs =
+            k->cpu->bf16 ? x.pairs + k->first * pair_floats(k->cpu, k->G, r->H) : NULL,
         .gates = rnnd__floats(r->gates) + row * k->G * r->H,
         .b_ih = rnnd__floats(r->b_ih),
         .b_hh = rnnd__floats(r->b_hh),
@@ -216,7 +227,7 @@ static void forward_part(const struct rnnd__cpu *cpu, const void *arg, int part,
 static void backward_carried(const struct block *k, struct rnnd__step *s, int64_t later,
                              int64_t j)
 {
-    struct scratch x = scratch_of(k->r);
+    struct scratch x = scratch_of(k->cpu, k->r);
     int64_t H = s->H, at = (k->first + j) * H;
     s->dh = x.dh + at;
     s->dc = x.dc + at;
@@ -284,7 +295,7 @@ static void backward_part(const struct rnnd__cpu *cpu, const void *arg, int part
 {
     const struct rnnd__rnn *r = arg;
     struct block k = block_of(cpu, r, part, parts);
-    struct scratch x = scratch_of(r);
+    struct scratch x = scratch_of(cpu, r);
     int64_t at = k.first * r->H, n = k.count * r->H;
     k.db = x.db + part * bias_doubles(k.G, r->H);
     memset(k.db, 0, (size_t)bias_doubles(k.G, r->H) * sizeof(double));
@@ -323,8 +334,9 @@ static void outer_rows(const struct rnnd__cpu *cpu, const struct rnnd__rnn *r, i
                             .ldc = r->H,
                             .a = g,
                             .lda = ld,
-                            .rows = scratch_of(r).rows,
-                            .work = cpu->work + part * (int64_t)RNND__OUTER_WORK};
+                            .rows = scratch_of(cpu, r).rows,
+                            .work = cpu->work + part * (int64_t)RNND__OUTER_WORK,
+                            .bf16 = cpu->bf16};
     if (o.m > 0)
         cpu->simd->outer(&o);
 }
@@ -346,11 +358,12 @@ static void weight_part(const struct rnnd__cpu *cpu, const void *arg, int part,
 }
 
 /* Adds the threads' sums, in their order. */
-static void bias_gradient(const struct rnnd__rnn *r, int parts)
+static void bias_gradient(const struct rnnd__cpu *cpu, const struct rnnd__rnn *r,
+                          int parts)
 {
     int64_t H = r->H, G = rnnd__cell_gates(r->cell), stride = rnnd__simd_padded(H);
     float *db_ih = rnnd__floats(r->db_ih), *db_hh = rnnd__floats(r->db_hh);
-    const double *db = scratch_of(r).db;
+    const double *db = scratch_of(cpu, r).db;
     for (int64_t g = 0; g < G; g++) {
         int64_t recurrent = r->cell == RNND_GRU && g == 2 ? 3 : g; /* q in place of n */
         for (int64_t j = 0; j < H; j++) {
@@ -372,9 +385,10 @@ static void pack_forward_part(const struct rnnd__cpu *cpu, const void *arg, int 
                               int parts)
 {
     const struct rnnd__rnn *r = arg;
+    const struct rnnd__packing packing = {r->cell, r->H, cpu->bf16};
     int64_t panels = cpu->simd->panels_forward(r->cell, r->H);
     for (int64_t p = part; p < panels; p += parts)
-        cpu->simd->pack_forward(r->cell, r->H, p, scratch_of(r).w,
+        cpu->simd->pack_forward(&packing, p, scratch_of(cpu, r).w,
                                 rnnd__floats(r->w_hh));
 }
 
@@ -382,9 +396,10 @@ static void pack_backward_part(const struct rnnd__cpu *cpu, const void *arg, int
                                int parts)
 {
     const struct rnnd__rnn *r = arg;
+    const struct rnnd__packing packing = {r->cell, r->H, cpu->bf16};
     int64_t panels = cpu->simd->panels_backward(r->cell, r->H);
     for (int64_t p = part; p < panels; p += parts)
-        cpu->simd->pack_backward(r->cell, r->H, p, scratch_of(r).w,
+        cpu->simd->pack_backward(&packing, p, scratch_of(cpu, r).w,
                                  rnnd__floats(r->w_hh));
 }
 
@@ -393,9 +408,11 @@ static void pack_backward_part(const struct rnnd__cpu *cpu, const void *arg, int
 size_t rnnd__cpu_rnn_scratch(struct rnnd_backend *be, enum rnnd_cell cell, int64_t H,
                              int64_t N, int64_t R)
 {
+    const struct rnnd__cpu *cpu = rnnd__cpu_of(be);
     int G = rnnd__cell_gates(cell);
-    size_t floats = (size_t)(packed_floats(G, H) + 2 * N * H + 3 * LINE_FLOATS);
-    size_t doubles = (size_t)(rnnd__cpu_of(be)->threads * bias_doubles(G, H));
+    size_t floats = (size_t)(packed_floats(G, H) + 2 * N * H +
+                             N * pair_floats(cpu, G, H) + 3 * LINE_FLOATS);
+    size_t doubles = (size_t)(cpu->threads * bias_doubles(G, H));
     return floats * sizeof(float) + doubles * sizeof(double) +
            (size_t)R * sizeof(float *);
 }
@@ -422,9 +439,9 @@ static void direction_backward(const struct rnnd__cpu *cpu, const struct rnnd__r
     rnnd__cpu_parallel(cpu, parts, backward_part, r);
     if (r->batch->R == 0)
         return;
-    states_before(r, scratch_of(r).rows);
+    states_before(r, scratch_of(cpu, r).rows);
     rnnd__cpu_parallel(cpu, parts, weight_part, r);
-    bias_gradient(r, parts);
+    bias_gradient(cpu, r, parts);
 }
 
 void rnnd__cpu_rnn_forward(struct rnnd_backend *be, const struct rnnd__rnn *r)

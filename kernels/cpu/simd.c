@@ -11,9 +11,12 @@
 
 #include "vec.h"
 
+#include "bf16.h"
+
 #include "simd_product.h"
 
 #include "simd_cell.h"
+#include "simd_gemm.h"
 #include "simd_loss.h"
 #include "simd_outer.h"
 #include "simd_vector.h"
@@ -27,6 +30,7 @@ extern const struct rnnd__simd TABLE_OF(RNND_ISA);
 
 const struct rnnd__simd TABLE_OF(RNND_ISA) = {
     .name = NAME_OF(RNND_ISA),
+    .bf16 = BF16_SUPPORT,
     .panels_forward = panels_forward,
     .panels_backward = panels_backward,
     .pack_forward = pack_forward,
@@ -35,6 +39,7 @@ const struct rnnd__simd TABLE_OF(RNND_ISA) = {
     .step_backward = step_backward,
     .step_state = step_state,
     .outer = outer_products,
+    .gemm_bf16 = gemm_bf16,
     .sum_rows = sum_rows,
     .add = add,
     .sum_sq = sum_sq,

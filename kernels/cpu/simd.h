@@ -39,6 +39,9 @@ struct rnnd__step {
     /* what the next step reads first, to prefetch; NULL = nothing */
     const float *prefetch;
     int64_t prefetch_floats;
+    /* Factors in bf16: space for those of these rows, [rows,G*H] two to a float, an odd
+       row rounded up; NULL = in fp32. */
+    float *pairs;
     /* backward only */
 
     /* [rows,ldy], NULL = zero */
@@ -57,7 +60,7 @@ struct rnnd__step {
 };
 
 /* C [m,n] += A^T B. */
-enum { RNND__OUTER_WORK = 1 << 16 };
+enum { RNND__OUTER_WORK = 3 << 15 };
 struct rnnd__outer {
     int64_t m, n, k;
     /* [m,ldc] */
@@ -73,17 +76,32 @@ struct rnnd__outer {
     const float *const *rows;
     /* RNND__OUTER_WORK floats from a 64-byte boundary */
     float *work;
+    /* factors are rounded to bf16 */
+    bool bf16;
 };
+
+/* W_hh of a layer, packed for one pass. */
+struct rnnd__packing {
+    enum rnnd_cell cell;
+    int64_t H;
+    /* factors are rounded to bf16 */
+    bool bf16;
+};
+
+/* How a table multiplies factors in bf16: by the processor's instruction, or with the
+   same bits without it. */
+enum rnnd__bf16 { RNND__BF16_NONE, RNND__BF16_EMULATED, RNND__BF16_HARDWARE };
 
 struct rnnd__simd {
     const char *name;
+    enum rnnd__bf16 bf16;
     /* Packs W_hh panel by panel, for one pass: at most G*H times H padded floats, from
        a 64-byte boundary. */
     int64_t (*panels_forward)(enum rnnd_cell, int64_t H);
     int64_t (*panels_backward)(enum rnnd_cell, int64_t H);
-    void (*pack_forward)(enum rnnd_cell, int64_t H, int64_t panel, float *out,
+    void (*pack_forward)(const struct rnnd__packing *, int64_t panel, float *out,
                          const float *w);
-    void (*pack_backward)(enum rnnd_cell, int64_t H, int64_t panel, float *out,
+    void (*pack_backward)(const struct rnnd__packing *, int64_t panel, float *out,
                           const float *w);
     /* One step: product and cell. Forward in: gates without biases and product.
        Backward out: gradient of the sums in gates, GRU also of q in keep. */
@@ -92,6 +110,10 @@ struct rnnd__simd {
     /* dh of the states before the step `next`, where no step comes before it. */
     void (*step_state)(enum rnnd_cell, const struct rnnd__step *);
     void (*outer)(const struct rnnd__outer *);
+    /* A product with factors in bf16; work: RNND__OUTER_WORK floats from a 64-byte
+       boundary. */
+    void (*gemm_bf16)(const struct rnnd__matmul *, float *C, const float *A,
+                      const float *B, float *work);
     /* out[c] += sum of x[index[r],c] over r, index NULL = r itself; in blocks, to keep
        the rounding error of long sums small. */
     void (*sum_rows)(float *out, const float *x, int64_t ld, const int32_t *index,
@@ -113,7 +135,8 @@ struct rnnd__simd {
 };
 
 /* The best table for this processor, or the one that RNND_CPU_ISA in the environment
-   names (baseline, avx2, avx512); NULL where the processor cannot run it. */
-const struct rnnd__simd *rnnd__simd_choose(const char *name);
+   names (baseline, avx2, avx512, avx512bf16); NULL where the processor cannot run it.
+   For products in bf16 one that has them; emulated only where named. */
+const struct rnnd__simd *rnnd__simd_choose(const char *name, bool bf16);
 
 #endif

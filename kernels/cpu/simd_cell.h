@@ -140,7 +140,7 @@ INLINE bool large_rows(const struct rnnd__step *s)
 
 INLINE bool large_weights(enum rnnd_cell cell, const struct rnnd__step *s)
 {
-    return rnnd__cell_gates(cell) * s->H * s->H > 3 << 17;
+    return depth_of(s->pairs, rnnd__cell_gates(cell) * s->H * s->H) > 3 << 17;
 }
 
 /* Prefetches what a tile's cells read and write, while the product is summed. */
@@ -165,12 +165,14 @@ INLINE void prefetch_forward(enum rnnd_cell cell, const struct rnnd__step *s,
         prefetch_rows(s->c_prev + j, s->H, t, units);
 }
 
-/* One panel of a step's product: its index, the number of panels, its packed data. */
+/* One panel of a step's product: its index, the number of panels, its packed data, and
+   the factor that it multiplies, NULL = zero. */
 struct panel {
     /* from: vectors of units */
     int64_t i, count, from[2], K;
     int nv;
     const float *w;
+    struct tile_factor a;
 };
 
 /* Tile i of count of a panel prefetches the next panel and the next step's rows. */
@@ -196,9 +198,9 @@ INLINE void panel_forward(enum rnnd_cell cell, const struct rnnd__step *s,
         tile_place(&t, s->rows, i, tiles, p->nv);
         if (large_rows(s))
             prefetch_forward(cell, s, &t, p->from);
-        if (s->h_prev) {
+        if (p->a.p) {
             struct prefetch x = panel_prefetch(cell, s, p, i, tiles);
-            tile_product(&t, false, s->h_prev, s->ldh, p->K, p->w, &x);
+            tile_product(&t, false, &p->a, p->K, p->w, &x);
         } else {
             tile_zero(&t);
         }
@@ -206,10 +208,23 @@ INLINE void panel_forward(enum rnnd_cell cell, const struct rnnd__step *s,
     }
 }
 
+/* The states before: as they are, or as pairs. */
+INLINE struct tile_factor factor_forward(const struct rnnd__step *s)
+{
+    int64_t ld = depth_of(true, s->H);
+    if (!s->pairs || !s->h_prev)
+        return (struct tile_factor){s->h_prev, s->ldh, false};
+    for (int64_t r = 0; r < s->rows; r++)
+        round_row(s->pairs + r * ld, s->h_prev + r * s->ldh, s->H);
+    return (struct tile_factor){s->pairs, ld, true};
+}
+
 INLINE void step_forward_of(enum rnnd_cell cell, const struct rnnd__step *s)
 {
     int G = rnnd__cell_gates(cell);
-    struct panel p = {.count = panels_forward(cell, s->H), .K = s->H};
+    struct panel p = {.count = panels_forward(cell, s->H),
+                      .K = depth_of(s->pairs, s->H),
+                      .a = factor_forward(s)};
     for (p.i = 0; p.i < p.count; p.i++) {
         units_forward(cell, s->H, p.i, p.from);
         p.nv = vectors_forward(cell, s->H, p.from);
@@ -386,21 +401,22 @@ INLINE void prefetch_backward(enum rnnd_cell cell, const struct rnnd__step *s,
         prefetch_rows(s->h_prev + j, s->ldh, t, units);
 }
 
-/* The gate gradients of the later step times W_hh. Those of q are in a separate
-   array. */
+/* The gate gradients of the later step times W_hh. Those of q are in a separate array,
+   but next to the others as pairs. */
 INLINE void tile_backward_product(enum rnnd_cell cell, const struct rnnd__step *s,
                                   struct tile *t, const struct panel *p,
                                   const struct prefetch *x)
 {
-    int64_t H = s->H, GH = rnnd__cell_gates(cell) * H;
-    if (!s->next) {
+    int64_t H = s->H;
+    if (!p->a.p) {
         tile_zero(t);
-    } else if (cell == RNND_GRU) {
+    } else if (cell == RNND_GRU && !p->a.bf16) {
         struct prefetch nothing = no_prefetch(p->w);
-        tile_product(t, false, s->next, GH, 2 * H, p->w, x);
-        tile_product(t, true, s->next_q, H, H, p->w + 2 * H * p->nv * VL, &nothing);
+        struct tile_factor q = {s->next_q, H, false};
+        tile_product(t, false, &p->a, 2 * H, p->w, x);
+        tile_product(t, true, &q, H, p->w + 2 * H * p->nv * VL, &nothing);
     } else {
-        tile_product(t, false, s->next, GH, GH, p->w, x);
+        tile_product(t, false, &p->a, p->K, p->w, x);
     }
 }
 
@@ -419,11 +435,27 @@ INLINE void panel_backward(enum rnnd_cell cell, const struct rnnd__step *s,
     }
 }
 
+/* The gate gradients of the later step. */
+INLINE struct tile_factor factor_backward(enum rnnd_cell cell,
+                                          const struct rnnd__step *s)
+{
+    int64_t H = s->H, GH = rnnd__cell_gates(cell) * H, ld = depth_of(true, GH);
+    if (!s->pairs || !s->next)
+        return (struct tile_factor){s->next, GH, false};
+    for (int64_t r = 0; r < s->rows; r++) {
+        round_row(s->pairs + r * ld, s->next + r * GH, cell == RNND_GRU ? 2 * H : GH);
+        if (cell == RNND_GRU)
+            round_row(s->pairs + r * ld + H, s->next_q + r * H, H);
+    }
+    return (struct tile_factor){s->pairs, ld, true};
+}
+
 INLINE void step_backward_of(enum rnnd_cell cell, const struct rnnd__step *s,
                              bool state)
 {
     struct panel p = {.count = panels_backward(cell, s->H),
-                      .K = rnnd__cell_gates(cell) * s->H};
+                      .K = depth_of(s->pairs, rnnd__cell_gates(cell) * s->H),
+                      .a = factor_backward(cell, s)};
     for (p.i = 0; p.i < p.count; p.i++) {
         panel_vectors(s->H, p.i, p.from);
         p.nv = (int)(p.from[1] - p.from[0]);

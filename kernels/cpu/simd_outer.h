@@ -1,7 +1,8 @@
 /*
  * simd_outer.h - sums of outer products: the gradients of weights, C += A^T B.
  *
- * Part of simd.c. Rows are taken OUTER_ROWS at a time. The columns of one side are
+ * Part of simd.c. Rows are taken OUTER_ROWS at a time, twice as many in bf16, where
+ * two neighbouring rows make pairs. The columns of one side are
  * packed in blocks of OUTER_BLOCK [k][OUTER_BLOCK], which the inner loop broadcasts;
  * those of the other in panels of vectors as in simd_product.h, one at a time. A panel
  * stays in the first-level cache while it is multiplied with all blocks. B is the side
@@ -26,11 +27,14 @@ _Static_assert(OUTER_PANEL + (OUTER_NARROW / OUTER_BLOCK + 1) * OUTER_STRIDE +
                    RNND__OUTER_WORK,
                "the work space holds a panel, a few blocks and a transposed C");
 
-/* Columns of A or of B: of row k, p + k ld or rows[k], from column first on. */
+/* Columns of A or of B: of row k of `count`, p + k ld or rows[k], from column first on.
+   In bf16 an element of 32 bits has two rows. */
 struct side {
     const float *p;
     int64_t ld;
     const float *const *rows;
+    int64_t count;
+    bool bf16;
     int64_t first, cols;
 };
 
@@ -40,18 +44,37 @@ INLINE const float *side_row(const struct side *s, int64_t k)
     return row ? row + s->first : NULL;
 }
 
+/* Where the rows of element k are, NULL = zeros. */
+struct element {
+    const float *row, *second;
+    bool bf16;
+};
+
+INLINE struct element side_element(const struct side *s, int64_t k)
+{
+    if (!s->bf16)
+        return (struct element){side_row(s, k), NULL, false};
+    const float *second = 2 * k + 1 < s->count ? side_row(s, 2 * k + 1) : NULL;
+    return (struct element){side_row(s, 2 * k), second, true};
+}
+
+/* m lanes of it, from column j on. */
+INLINE vf element_at(const struct element *e, int64_t j, int m)
+{
+    if (e->bf16)
+        return vpair_rows(e->row ? e->row + j : NULL, e->second ? e->second + j : NULL,
+                          m);
+    return e->row ? vget(e->row + j, m) : vset(0);
+}
+
 /* ---- the inner loop */
 
-SHAPES(outer, 1, 1, OUTER_BLOCK)
-SHAPES(outer, 2, 1, OUTER_BLOCK)
-SHAPES(outer, 3, 1, OUTER_BLOCK)
-SHAPES(outer, 4, 1, OUTER_BLOCK)
-SHAPES(outer, 5, 1, OUTER_BLOCK)
-SHAPES(outer, 6, 1, OUTER_BLOCK)
+ALL_SHAPES(outer, false, 1, OUTER_BLOCK)
+ALL_SHAPES(outer_dots, true, 1, OUTER_BLOCK)
 
-static product_of *const outers[OUTER_BLOCK][TILE_VECTORS] = {
-    SHAPES_OF(outer, 1), SHAPES_OF(outer, 2), SHAPES_OF(outer, 3),
-    SHAPES_OF(outer, 4), SHAPES_OF(outer, 5), SHAPES_OF(outer, 6),
+static product_of *const outers[2][OUTER_BLOCK][TILE_VECTORS] = {
+    {ALL_SHAPES_OF(outer)},
+    {ALL_SHAPES_OF(outer_dots)},
 };
 
 #if defined(__AVX512F__) || defined(__aarch64__)
@@ -62,33 +85,31 @@ enum { OUTER_TILE = OUTER_BLOCK / 2 }; /* fewer registers */
 
 /* ---- packing */
 
-/* Rows k .. k+K-1 in blocks. Copies whole vectors; the next row of the block
+/* Elements k .. k+K-1 in blocks. Copies whole vectors; the next row of the block
    overwrites the excess. */
 static void outer_pack_blocks(float *out, const struct side *s, int64_t k, int64_t K)
 {
     for (int64_t i = 0; i < K; i++, out += OUTER_BLOCK) {
-        const float *row = side_row(s, k + i);
+        struct element e = side_element(s, k + i);
         for (int64_t c = 0; c < s->cols; c += OUTER_BLOCK) {
             float *block = out + c / OUTER_BLOCK * OUTER_STRIDE;
             for (int64_t j = 0; j < OUTER_BLOCK && c + j < s->cols; j += VL) {
                 int m = s->cols - c - j < VL ? (int)(s->cols - c - j) : VL;
-                vstore(block + j, row ? vget(row + c + j, m) : vset(0));
+                vstore(block + j, element_at(&e, c + j, m));
             }
         }
     }
 }
 
-/* nv vectors of rows k .. k+K-1 from vector v on; the last has m elements. */
+/* nv vectors of elements k .. k+K-1 from vector v on; the last has m elements. */
 INLINE void outer_pack_vectors(float *out, const struct side *s, int64_t k, int64_t K,
                                int64_t v, int nv, int m)
 {
     for (int64_t i = 0; i < K; i++, out += nv * VL) {
-        const float *row = side_row(s, k + i);
+        struct element e = side_element(s, k + i);
         UNROLL
-        for (int j = 0; j < nv; j++) {
-            const float *p = row + (v + j) * VL;
-            vstore(out + j * VL, !row ? vset(0) : j < nv - 1 ? vload(p) : vget(p, m));
-        }
+        for (int j = 0; j < nv; j++)
+            vstore(out + j * VL, element_at(&e, (v + j) * VL, j < nv - 1 ? VL : m));
     }
 }
 
@@ -142,7 +163,7 @@ static void outer_add(const struct outer_tile *t, const vf *sum)
         }
 }
 
-/* Rows k .. k+K-1 of both sides, and what is read after them. */
+/* Elements k .. k+K-1 of both sides, and what is read after them. */
 struct outer_rows {
     int64_t k, K;
     const float *prefetch;
@@ -180,7 +201,8 @@ static void outer_sums(float *c, int64_t ldc, const struct side *blocks,
                 prefetch_part(&x, 0, o->prefetch, o->prefetch_floats, p * tiles + i,
                               count * tiles, o->K);
             outer_prefetch(&t);
-            outers[t.rows - 1][t.nv - 1](sum, false, a, 1, o->K, panel, &x);
+            outers[panels->bf16][t.rows - 1][t.nv - 1](sum, false, a, 1, o->K, panel,
+                                                       &x);
             outer_add(&t, sum);
         }
     }
@@ -190,13 +212,14 @@ static void outer_direct(const struct rnnd__outer *o, struct side a,
                          const struct side *b)
 {
     enum { AT_ONCE = OUTER_BLOCKS * OUTER_BLOCK };
-    for (int64_t k = 0; k < o->k; k += OUTER_ROWS) {
-        struct outer_rows rows = outer_rows_at(k, o->k);
-        int64_t next =
-            outer_rows_at(k + rows.K, o->k).K * o->lda; /* the next rows of A */
+    int64_t all = depth_of(o->bf16, o->k), each = o->bf16 ? 2 : 1;
+    for (int64_t k = 0; k < all; k += OUTER_ROWS) {
+        struct outer_rows rows = outer_rows_at(k, all);
+        /* the next rows of A */
+        int64_t next = outer_rows_at(k + rows.K, all).K * each * o->lda;
         for (a.first = 0; a.first < o->m; a.first += AT_ONCE) {
             a.cols = o->m - a.first < AT_ONCE ? o->m - a.first : AT_ONCE;
-            rows.prefetch = a.p + (k + rows.K) * a.ld + next * a.first / o->m;
+            rows.prefetch = a.p + (k + rows.K) * each * a.ld + next * a.first / o->m;
             rows.prefetch_floats = next * a.cols / o->m;
             outer_sums(o->c + a.first * o->ldc, o->ldc, &a, b, &rows, o->work);
         }
@@ -210,8 +233,8 @@ static void outer_transposed(const struct rnnd__outer *o, struct side a,
     for (a.first = 0; a.first < o->m; a.first += OUTER_WIDTH) {
         a.cols = o->m - a.first < OUTER_WIDTH ? o->m - a.first : OUTER_WIDTH;
         memset(t, 0, sizeof(float) * (size_t)(o->n * OUTER_WIDTH));
-        for (int64_t k = 0; k < o->k; k += OUTER_ROWS) {
-            struct outer_rows rows = outer_rows_at(k, o->k);
+        for (int64_t k = 0; k < depth_of(o->bf16, o->k); k += OUTER_ROWS) {
+            struct outer_rows rows = outer_rows_at(k, depth_of(o->bf16, o->k));
             outer_sums(t, OUTER_WIDTH, b, &a, &rows, work);
         }
         for (int64_t i = 0; i < a.cols; i++)
@@ -222,7 +245,8 @@ static void outer_transposed(const struct rnnd__outer *o, struct side a,
 
 static void outer_products(const struct rnnd__outer *o)
 {
-    struct side a = {o->a, o->lda, NULL, 0, o->m}, b = {o->b, o->ldb, o->rows, 0, o->n};
+    struct side a = {o->a, o->lda, NULL, o->k, o->bf16, 0, o->m};
+    struct side b = {o->b, o->ldb, o->rows, o->k, o->bf16, 0, o->n};
     bool wasteful = 8 * (vectors_of(o->n) * VL - o->n) > o->n;
     if (o->n <= OUTER_NARROW && wasteful && o->m > o->n)
         outer_transposed(o, a, &b);

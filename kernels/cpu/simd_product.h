@@ -6,6 +6,9 @@
  * <= 4 vectors of columns that one tile computes, [K][nv][VL], so the inner loop reads
  * it sequentially. A tile keeps rows x nv sums in registers and stores them for the
  * cell, which finds them in the first-level cache.
+ *
+ * With factors in bf16 the same loops run over pairs (bf16.h), half as many: K counts
+ * elements of 32 bits.
  */
 
 enum { TILE_VECTORS = 4, TILE_ROWS = 8 };
@@ -26,12 +29,6 @@ struct tile {
 };
 
 /* ---- the inner loop */
-
-#if defined(__clang__)
-#define UNROLL _Pragma("clang loop unroll(full)")
-#else
-#define UNROLL _Pragma("GCC unroll 8")
-#endif
 
 /* Two pieces of memory that are needed soon, prefetched bit by bit while a tile is
    summed. The hardware prefetcher does not predict them. */
@@ -62,9 +59,10 @@ struct factors {
     int64_t by_row, by_k;
     const float *b;
     int64_t K;
+    bool bf16;
 };
 
-/* sum (+)= that product; rows and nv are constants where inlined. */
+/* sum (+)= that product; rows, nv and f.bf16 are constants where inlined. */
 INLINE void product(vf *sum, bool more, struct factors f, const struct prefetch *x,
                     int rows, int nv)
 {
@@ -88,10 +86,11 @@ INLINE void product(vf *sum, bool more, struct factors f, const struct prefetch 
             w[v] = *(const vf *)(f.b + (k * nv + v) * VL);
         UNROLL
         for (int r = 0; r < rows; r++) {
-            vf y = vset(f.a[r * f.by_row + k * f.by_k]);
+            const float *a = f.a + r * f.by_row + k * f.by_k;
+            vf y = f.bf16 ? vset_pair(a) : vset(*a);
             UNROLL
             for (int v = 0; v < nv; v++)
-                acc[r][v] += y * w[v];
+                acc[r][v] = f.bf16 ? vdot(acc[r][v], y, w[v]) : acc[r][v] + y * w[v];
         }
     }
     UNROLL
@@ -107,43 +106,62 @@ INLINE void product(vf *sum, bool more, struct factors f, const struct prefetch 
 typedef void product_of(vf *sum, bool more, const float *a, int64_t lda, int64_t K,
                         const float *b, const struct prefetch *x);
 
-#define SHAPE(name, rows, nv, by_row, by_k)                                           \
+#define SHAPE(name, bf16, rows, nv, by_row, by_k)                                     \
     static void name##_##rows##_##nv(vf *sum, bool more, const float *a, int64_t lda, \
                                      int64_t K, const float *b,                       \
                                      const struct prefetch *x)                        \
     {                                                                                 \
         (void)lda;                                                                    \
-        product(sum, more, (struct factors){a, by_row, by_k, b, K}, x, rows, nv);     \
+        product(sum, more, (struct factors){a, by_row, by_k, b, K, bf16}, x, rows,    \
+                nv);                                                                  \
     }
-#define SHAPES(name, rows, by_row, by_k) \
-    SHAPE(name, rows, 1, by_row, by_k)   \
-    SHAPE(name, rows, 2, by_row, by_k)   \
-    SHAPE(name, rows, 3, by_row, by_k) SHAPE(name, rows, 4, by_row, by_k)
+#define SHAPES(name, bf16, rows, by_row, by_k) \
+    SHAPE(name, bf16, rows, 1, by_row, by_k)   \
+    SHAPE(name, bf16, rows, 2, by_row, by_k)   \
+    SHAPE(name, bf16, rows, 3, by_row, by_k)   \
+    SHAPE(name, bf16, rows, 4, by_row, by_k)
+#define ALL_SHAPES(name, bf16, by_row, by_k) \
+    SHAPES(name, bf16, 1, by_row, by_k)      \
+    SHAPES(name, bf16, 2, by_row, by_k)      \
+    SHAPES(name, bf16, 3, by_row, by_k)      \
+    SHAPES(name, bf16, 4, by_row, by_k)      \
+    SHAPES(name, bf16, 5, by_row, by_k)      \
+    SHAPES(name, bf16, 6, by_row, by_k)
 #define SHAPES_OF(name, rows)                                                      \
     {                                                                              \
         name##_##rows##_1, name##_##rows##_2, name##_##rows##_3, name##_##rows##_4 \
     }
+#define ALL_SHAPES_OF(name)                                                         \
+    SHAPES_OF(name, 1), SHAPES_OF(name, 2), SHAPES_OF(name, 3), SHAPES_OF(name, 4), \
+        SHAPES_OF(name, 5), SHAPES_OF(name, 6)
 
-SHAPES(product, 1, lda, 1)
-SHAPES(product, 2, lda, 1)
-SHAPES(product, 3, lda, 1)
-SHAPES(product, 4, lda, 1)
-SHAPES(product, 5, lda, 1)
-SHAPES(product, 6, lda, 1)
-SHAPE(product, 7, 3, lda, 1)
-SHAPE(product, 8, 3, lda, 1)
+ALL_SHAPES(product, false, lda, 1)
+SHAPE(product, false, 7, 3, lda, 1)
+SHAPE(product, false, 8, 3, lda, 1)
+ALL_SHAPES(dots, true, lda, 1)
+SHAPE(dots, true, 7, 3, lda, 1)
+SHAPE(dots, true, 8, 3, lda, 1)
 
-static product_of *const products[TILE_ROWS][TILE_VECTORS] = {
-    SHAPES_OF(product, 1),           SHAPES_OF(product, 2),
-    SHAPES_OF(product, 3),           SHAPES_OF(product, 4),
-    SHAPES_OF(product, 5),           SHAPES_OF(product, 6),
-    {NULL, NULL, product_7_3, NULL}, {NULL, NULL, product_8_3, NULL},
+/* By bf16, rows and vectors. */
+static product_of *const products[2][TILE_ROWS][TILE_VECTORS] = {
+    {ALL_SHAPES_OF(product),
+     {NULL, NULL, product_7_3, NULL},
+     {NULL, NULL, product_8_3, NULL}},
+    {ALL_SHAPES_OF(dots), {NULL, NULL, dots_7_3, NULL}, {NULL, NULL, dots_8_3, NULL}},
 };
 
-static void tile_product(struct tile *t, bool more, const float *a, int64_t lda,
+/* The rows of a tile's first factor. */
+struct tile_factor {
+    const float *p;
+    int64_t ld;
+    bool bf16;
+};
+
+static void tile_product(struct tile *t, bool more, const struct tile_factor *a,
                          int64_t K, const float *b, const struct prefetch *x)
 {
-    products[t->rows - 1][t->nv - 1](t->sum, more, a + t->first * lda, lda, K, b, x);
+    products[a->bf16][t->rows - 1][t->nv - 1](t->sum, more, a->p + t->first * a->ld,
+                                              a->ld, K, b, x);
 }
 
 static void tile_zero(struct tile *t)
@@ -227,29 +245,39 @@ static int vectors_forward(enum rnnd_cell cell, int64_t H, const int64_t from[2]
 /* Columns are rows of W_hh: the G gates of a vector of units, or, with one gate,
    vectors of units. The gates of a partial vector are packed without gaps; the rest
    of their last vector is never used. */
-static void pack_forward(enum rnnd_cell cell, int64_t H, int64_t panel, float *out,
+static void pack_forward(const struct rnnd__packing *s, int64_t panel, float *out,
                          const float *w)
 {
-    int G = rnnd__cell_gates(cell);
-    int64_t from[2];
-    units_forward(cell, H, panel, from);
-    int nv = vectors_forward(cell, H, from);
-    float *p = out + from[0] * VL * G * H;
+    int G = rnnd__cell_gates(s->cell);
+    int64_t from[2], H = s->H;
+    units_forward(s->cell, H, panel, from);
+    int nv = vectors_forward(s->cell, H, from);
+    float *p = out + from[0] * VL * G * depth_of(s->bf16, H);
     for (int64_t u = from[0]; u < from[1]; u++)
-        for (int g = 0, m = lanes_of(H, u); g < G; g++, p += m)
-            for (int64_t k = 0; k < H; k++)
-                vput(p + k * nv * VL, vgather(w + (g * H + u * VL) * H + k, H, m), m);
+        for (int g = 0, m = lanes_of(H, u); g < G; g++, p += m) {
+            const float *rows = w + (g * H + u * VL) * H;
+            if (s->bf16)
+                pack_columns(p, nv * VL, rows, H, m, H);
+            for (int64_t k = 0; k < H && !s->bf16; k++)
+                vput(p + k * nv * VL, vgather(rows + k, H, m), m);
+        }
 }
 
 /* Columns are columns of W_hh. */
-static void pack_backward(enum rnnd_cell cell, int64_t H, int64_t panel, float *out,
+static void pack_backward(const struct rnnd__packing *s, int64_t panel, float *out,
                           const float *w)
 {
-    int64_t from[2], K = rnnd__cell_gates(cell) * H;
+    int64_t from[2], H = s->H, rows = rnnd__cell_gates(s->cell) * H;
+    int64_t K = depth_of(s->bf16, rows);
     panel_vectors(H, panel, from);
     int64_t nv = from[1] - from[0];
     float *p = out + from[0] * VL * K;
-    for (int64_t u = from[0]; u < from[1]; u++, p += VL)
-        for (int64_t k = 0; k < K; k++)
-            vstore(p + k * nv * VL, vget(w + k * H + u * VL, lanes_of(H, u)));
+    for (int64_t u = from[0]; u < from[1]; u++, p += VL) {
+        int m = lanes_of(H, u);
+        for (int64_t k = 0; k < K; k++) {
+            const float *row = w + k * H + u * VL, *low = row + k * H;
+            const float *high = 2 * k + 1 < rows ? low + H : NULL;
+            vstore(p + k * nv * VL, s->bf16 ? vpair_rows(low, high, m) : vget(row, m));
+        }
+    }
 }

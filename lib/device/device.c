@@ -78,10 +78,15 @@ static int own_threads(const struct rnnd_options *opt, struct rnnd_comm *comm,
     return 0;
 }
 
+static int cpu_precision(const struct rnnd_options *opt)
+{
+    return opt->precision == RNND_PRECISION_AUTO ? RNND_FP32 : (int)opt->precision;
+}
+
 static int open_cpu(const struct rnnd_options *opt, struct rnnd_comm *comm,
                     struct rnnd_backend **out)
 {
-    struct rnnd__backend_config config = {.precision = RNND_FP32};
+    struct rnnd__backend_config config = {.precision = cpu_precision(opt)};
     char error[256] = "";
     RNND_TRY(own_threads(opt, comm, &config.threads));
     int status = rnnd__cpu_open(&config, out, error);
@@ -91,10 +96,10 @@ static int open_cpu(const struct rnnd_options *opt, struct rnnd_comm *comm,
 /* Refuses options that the CPU does not support. */
 static int check_cpu(const struct rnnd_options *opt)
 {
-    if (opt->precision == RNND_TF32 || opt->precision == RNND_BF16)
-        return rnnd__fail(RNND_EUSAGE,
-                          "--precision %s is for GPUs: the CPU computes in fp32",
-                          opt->precision == RNND_TF32 ? "tf32" : "bf16");
+    char error[256];
+    int status = rnnd__cpu_check(cpu_precision(opt), error);
+    if (status < 0)
+        return rnnd__fail(status, "%s", error);
     if (opt->comm == RNND_COMM_NCCL)
         return rnnd__fail(RNND_EUSAGE,
                           "--comm nccl is for GPUs: ranks on CPUs use mpi");

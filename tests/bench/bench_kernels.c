@@ -5,7 +5,7 @@
  * backward, the weights' gradients, for language models also embedding, head and loss,
  * then the norm and SGD. Prints real time steps a second, the share of the rate that
  * large products reach in the same process, and where the time goes. Usage:
- * bench_kernels [THREADS [SECONDS [NAME]]]
+ * bench_kernels [THREADS [SECONDS [NAME [bf16]]]]
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -439,6 +439,8 @@ int main(int argc, char **argv)
 {
     struct rnnd__backend_config config = {.threads = argc > 1 ? atoi(argv[1]) : 1,
                                           .precision = RNND_FP32};
+    if (argc > 4 && strcmp(argv[4], "bf16") == 0)
+        config.precision = RNND_BF16;
     struct rnnd_backend *be;
     char error[256];
     if (rnnd__cpu_open(&config, &be, error) < 0) {

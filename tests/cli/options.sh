@@ -70,8 +70,8 @@ refuses 2 "--seed 9223372036854775808 is out of range: N >= 0" --data d \
 refuses 2 "--batch cannot be used with --batch-tokens: a batch is a number of sequences or of \
 steps" --data none --batch 4 --batch-tokens 100
 refuses 2 "--patience needs --valid: it counts validations" --data none --patience 2
-refuses 2 "--precision bf16 is for GPUs: the CPU computes in fp32" --data none \
-    --precision bf16
+refuses 2 "--precision tf32 is for GPUs: a CPU computes in fp32 or bf16" --data none \
+    --precision tf32
 refuses 2 "--comm nccl is for GPUs: ranks on CPUs use mpi" --data none --device cpu --comm nccl
 export RNND_CUDA_PLUGIN="$work/none.so"
 no_plugin="--device cuda: there is no CUDA plug-in $RNND_CUDA_PLUGIN (it is built where configure \

@@ -26,8 +26,9 @@ struct kernels_target {
     int threads;
     enum rnnd_rnn_path path;
     enum rnnd_precision precision;
-    /* of what depends on products: norm of the difference over norm */
-    double tolerance;
+    /* Of what depends on products, the norm of the difference over the norm: against
+       the exact result, and against that of rounded factors. */
+    double tolerance, rounded;
 };
 
 extern const struct kernels_target kernels_targets[];
@@ -59,6 +60,8 @@ float *rig_get(struct rig *rig, struct rnnd__buf buf, int64_t floats);
 /* malloc'ed values in (-scale, scale), the same for the same seed. */
 float *numbers(uint64_t seed, int64_t count, double scale);
 double *to_double(const float *x, int64_t count);
+/* To nearest: bf16 in ties to even, tf32 in ties away from zero; else x itself. */
+double ref_rounded(enum rnnd_precision precision, double x);
 /* ||a-b|| / ||b||; of a zero b: ||a||. NaN where either has one. */
 double distance(const float *a, const double *b, int64_t count);
 

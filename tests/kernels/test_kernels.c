@@ -13,8 +13,10 @@
 
 #include "../suite.h"
 #include "base/random.h"
+#include "kernels_bf16.h"
 #include "kernels_ref.h"
 #include "kernels_rnn.h"
+#include "rnn_dist.h"
 
 /* What differs from another target only in its time loops. */
 static bool is_repeated(int target)
@@ -98,9 +100,28 @@ START_TEST(an_unknown_instruction_set_is_refused)
     ck_assert_int_lt(rnnd__cpu_open(&config, &be, error), 0);
     unsetenv("RNND_CPU_ISA");
     ck_assert_ptr_nonnull(strstr(error, "RNND_CPU_ISA"));
-    config.precision = RNND_BF16;
-    ck_assert_int_lt(rnnd__cpu_open(&config, &be, error), 0);
     ck_assert_ptr_null(be);
+}
+END_TEST
+
+/* What is refused says what is missing, and what would do. */
+START_TEST(a_precision_that_the_cpu_lacks_is_refused)
+{
+    struct rnnd__backend_config config = {.threads = 1, .precision = RNND_TF32};
+    struct rnnd_backend *be = NULL;
+    char error[256] = "";
+    ck_assert_int_eq(rnnd__cpu_open(&config, &be, error), RNND_EUSAGE);
+    ck_assert_ptr_nonnull(strstr(error, "--precision tf32 is for GPUs"));
+    config.precision = RNND_BF16;
+    setenv("RNND_CPU_ISA", "baseline", 1);
+    ck_assert_int_eq(rnnd__cpu_open(&config, &be, error), RNND_EUSAGE);
+    ck_assert_ptr_nonnull(strstr(error, "RNND_CPU_ISA must be avx512bf16"));
+    unsetenv("RNND_CPU_ISA");
+    int status = rnnd__cpu_open(&config, &be, error);
+    if (status == 0)
+        be->ops->close(be);
+    else
+        ck_assert_ptr_nonnull(strstr(error, "AVX512_BF16"));
 }
 END_TEST
 
@@ -138,9 +159,21 @@ struct product_case {
     int64_t pad;
 };
 
-static void check_product(struct rig *rig, const struct product_case *p, bool ta,
-                          bool tb, double unit)
+/* x as products take it. */
+static double *factors(enum rnnd_precision precision, const float *x, int64_t count)
 {
+    double *out = to_double(x, count);
+    for (int64_t i = 0; precision == RNND_BF16 && i < count; i++)
+        out[i] = ref_rounded(precision, out[i]);
+    return out;
+}
+
+/* The target rounds factors to bf16, so the reference does; of tf32 `unit` tells. */
+static void check_product(struct rig *rig, const struct product_case *p, bool ta,
+                          bool tb, int target)
+{
+    enum rnnd_precision precision = kernels_targets[target].precision;
+    double unit = precision == RNND_TF32 ? 0x1p-11 : 6e-8;
     struct rnnd__matmul s = {
         .ta = ta,
         .tb = tb,
@@ -156,6 +189,7 @@ static void check_product(struct rig *rig, const struct product_case *p, bool ta
     int64_t as = (ta ? p->k : p->m) * s.lda, bs = (tb ? p->n : p->k) * s.ldb;
     int64_t cs = p->m * s.ldc;
     float *a = numbers(1, as, 1), *b = numbers(2, bs, 1), *c = numbers(3, cs, 1);
+    double *fa = factors(precision, a, as), *fb = factors(precision, b, bs);
     for (int64_t i = 0; i < cs && p->beta == 0; i++)
         c[i] = NAN; /* what is there must not matter */
     struct rnnd__buf A = put_floats(rig, a, as), B = put_floats(rig, b, bs);
@@ -167,8 +201,8 @@ static void check_product(struct rig *rig, const struct product_case *p, bool ta
         for (int64_t j = 0; j < s.ldc; j++) {
             double sum = 0, size = 0;
             for (int64_t l = 0; l < p->k; l++) {
-                double term = (double)a[ta ? l * s.lda + i : i * s.lda + l] *
-                              b[tb ? j % p->n * s.ldb + l : l * s.ldb + j % p->n];
+                double term = fa[ta ? l * s.lda + i : i * s.lda + l] *
+                              fb[tb ? j % p->n * s.ldb + l : l * s.ldb + j % p->n];
                 sum += term;
                 size += fabs(term);
             }
@@ -183,26 +217,25 @@ static void check_product(struct rig *rig, const struct product_case *p, bool ta
     free(a);
     free(b);
     free(c);
+    free(fa);
+    free(fb);
     free(out);
 }
 
 START_TEST(matmul_matches)
 {
     static const struct product_case cases[] = {
-        {1, 1, 1, 1, 0, 0},      {3, 5, 7, 1, 0, 2},         {3, 5, 7, 1, 1, 0},
-        {4, 6, 0, 1, 0, 0},      {4, 6, 0, 1, 1, 1},         {0, 3, 2, 1, 0, 0},
-        {2, 0, 3, 1, 0, 0},      {17, 200, 50, 1, 0, 0},     {200, 17, 33, 1, 1, 3},
-        {64, 130, 100, 1, 1, 0}, {5, 9, 4, -0.5f, 2, 1},     {1, 300, 128, 1, 0, 0},
-        {300, 1, 128, 1, 0, 0},  {129, 257, 70, 2, 0.5f, 0}, {33, 34, 300, 0, 1, 0},
+        {1, 1, 1, 1, 0, 0},       {3, 5, 7, 1, 0, 2},         {3, 5, 7, 1, 1, 0},
+        {4, 6, 0, 1, 0, 0},       {4, 6, 0, 1, 1, 1},         {0, 3, 2, 1, 0, 0},
+        {2, 0, 3, 1, 0, 0},       {17, 200, 50, 1, 0, 0},     {200, 17, 33, 1, 1, 3},
+        {64, 130, 100, 1, 1, 0},  {5, 9, 4, -0.5f, 2, 1},     {1, 300, 128, 1, 0, 0},
+        {300, 1, 128, 1, 0, 0},   {129, 257, 70, 2, 0.5f, 0}, {33, 34, 300, 0, 1, 0},
+        {190, 70, 1101, 1, 0, 0}, {130, 50, 601, 1, 1, 0},
     };
-    enum rnnd_precision precision = kernels_targets[_i].precision; /* of the factors */
-    double unit = precision == RNND_TF32   ? 0x1p-11
-                  : precision == RNND_BF16 ? 0x1p-8
-                                           : 6e-8;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         for (int t = 0; t < 4; t++) {
             OPEN(rig);
-            check_product(&rig, &cases[i], t & 1, t & 2, unit);
+            check_product(&rig, &cases[i], t & 1, t & 2, _i);
             rig_close(&rig);
         }
 }
@@ -757,6 +790,7 @@ static TCase *operations(void)
     int n = kernels_targets_count;
     tcase_set_timeout(t, 60);
     tcase_add_test(t, an_unknown_instruction_set_is_refused);
+    tcase_add_test(t, a_precision_that_the_cpu_lacks_is_refused);
     tcase_add_loop_test(t, memory_moves, 0, n);
     tcase_add_loop_test(t, long_uploads_arrive, 0, n);
     tcase_add_loop_test(t, memory_that_is_not_there_is_an_error, 0, n);
@@ -782,6 +816,7 @@ int main(void)
 {
     Suite *suite = suite_create("kernels");
     suite_add_tcase(suite, operations());
+    suite_add_tcase(suite, kernels_bf16_tests());
     suite_add_tcase(suite, kernels_rnn_tests());
     suite_add_tcase(suite, kernels_tiles_tests());
     return run_suite(suite);

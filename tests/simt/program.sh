@@ -13,11 +13,12 @@ LONG=${LONG:-}
 # compare NAME RANKS OPTIONS...: a run on the CPU by one rank, and on the GPU by some. Plain
 # descent, so that parameters differ as little as gradients do. In fp32 to 1e-5, a tensor's
 # difference by its norm.
-precision=fp32 bound=1e-5
+precision=fp32 bound=1e-5 on_cpu=fp32
 compare() {
     name=$1 ranks_wanted="$2"
     shift 2
-    train "$name.cpu" 1 --device cpu --optimizer sgd --lr 0.1 --max-updates 3 "$@"
+    train "$name.cpu" 1 --device cpu --precision $on_cpu --optimizer sgd --lr 0.1 \
+        --max-updates 3 "$@"
     for n in $ranks_wanted; do
         train "$name.$n" "$n" --device cuda --precision $precision --optimizer sgd \
             --lr 0.1 --max-updates 3 "$@"
@@ -45,6 +46,21 @@ compare again "1 2" --data "$work/text.h5" --batch 2 --embed 6 --hidden 6 --laye
     --tbptt 4 --cell lstm --stream yes --rnn-path stepwise
 compare notes 2 --data "$work/notes.h5" --batch 3 --hidden 5 --cell rnn_relu --layers 2 \
     --dropout-kind sequence --dropout 0.2
+# ---- factors rounded to bf16 at the same places on both: nearer than bf16 is to fp32 (1e-4)
+precision=bf16 bound=5e-5 on_cpu=bf16 RNND_CPU_ISA=avx2
+export RNND_CPU_ISA
+if on 1 info --device cpu --precision bf16 --plan >"$work/out"; then
+    compare rounded.lstm 1 --data "$work/classes.h5" --batch 5 --hidden 20 --rnn-path stepwise
+    compare rounded.gru "1 2" --data "$work/tags.h5" --batch 4 --hidden 17 --cell gru \
+        --layers 2 --bidirectional --dropout 0.3 --rnn-path stepwise
+    compare rounded.lm 1 --data "$work/text.h5" --batch 2 --embed 6 --hidden 19 --tbptt 4 \
+        --cell rnn_tanh --rnn-path stepwise
+else
+    echo "bf16 on both is not compared: $(cat "$work/err")"
+fi
+precision=fp32 bound=1e-5 on_cpu=fp32
+unset RNND_CPU_ISA
+
 if [ -n "$LONG" ]; then
     for cell in lstm gru rnn_tanh rnn_relu; do
         for path in stepwise small; do

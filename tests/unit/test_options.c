@@ -724,7 +724,6 @@ START_TEST(combinations_are_refused_by_device_and_data)
 {
     static const struct refused table[] = {
         {"--precision=tf32", "--precision tf32 is for GPUs"},
-        {"--precision=bf16", "--precision bf16 is for GPUs"},
         {"--comm=nccl", "--comm nccl is for GPUs"},
     };
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
