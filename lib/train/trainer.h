@@ -48,9 +48,9 @@ struct rnnd__trainer {
     /* updates between train records, in this epoch */
     int64_t log_every;
     /* rank 0: sums of the train records of this epoch; of those before the run was
-       resumed, only loss and targets */
+       resumed, only loss and weight */
     struct {
-        double loss, targets, steps, seconds;
+        double loss, weight, steps, seconds;
     } epoch;
     /* steps of the whole run, for the meter */
     double steps_done;
