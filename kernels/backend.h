@@ -190,8 +190,8 @@ struct rnnd__sums {
     double targets;
     /* of classified ones; 0 for other losses */
     double correct;
-    /* what divides the loss and the gradient: the weight of each target's class, 1 where
-       there are no weights */
+    /* what divides the loss and the gradient: the weights of the targets' classes, 1
+       where there are no weights */
     double weight;
 };
 
@@ -202,8 +202,8 @@ struct rnnd__loss {
     struct rnnd__buf scores;
     /* struct rnnd__sums, accumulates */
     struct rnnd__buf sums;
-    /* softmax_ce: int32 [rows], -1 = no target; else float [rows,cols], a row with a NaN
-       is no target */
+    /* softmax_ce: int32 [rows], -1 = no target; else float [rows,cols], a row with a
+       NaN is no target */
     struct rnnd__buf target;
     /* [cols] float, NULL = 1; softmax_ce: of each class, bce: of each yes */
     struct rnnd__buf weight;
@@ -272,8 +272,8 @@ struct rnnd__backend_ops {
     /* out = mask * in / (1-p); out aliases in. Its own backward. */
     void (*dropout)(struct rnnd_backend *, const struct rnnd__dropout *,
                     struct rnnd__buf out, struct rnnd__buf in);
-    /* A row that is no target gets gradient 0. softmax_ce: as CrossEntropyLoss of torch.
-       mse: mean over cols. bce: on logits, sum over cols. */
+    /* A row that is no target gets gradient 0. softmax_ce: as CrossEntropyLoss of
+       torch. mse: mean over cols. bce: on logits, sum over cols. */
     void (*softmax_ce)(struct rnnd_backend *, const struct rnnd__loss *);
     void (*mse)(struct rnnd_backend *, const struct rnnd__loss *);
     void (*bce)(struct rnnd_backend *, const struct rnnd__loss *);

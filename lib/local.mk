@@ -177,7 +177,9 @@ librnn_dist_a_SOURCES = \
 	lib/train/trainer.h \
 	lib/train/trainer_open.c \
 	lib/train/trainer_report.c \
-	lib/train/trainer_save.c
+	lib/train/trainer_save.c \
+	lib/train/weights.c \
+	lib/train/weights.h
 
 # The messages of ONNX, of its published schema.
 if HAVE_ONNX

@@ -25,6 +25,8 @@ struct rnnd__trainer {
        options, overridden by the caller's */
     const struct rnnd_options *opt;
     struct rnnd_options merged;
+    /* the same with the weights of classes as numbers; its texts are borrowed */
+    struct rnnd_options settled;
     /* the run was resumed with another --best-by */
     bool judged_anew;
     /* borrowed */

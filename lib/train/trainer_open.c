@@ -19,6 +19,7 @@
 #include "data/dataset_names.h"
 #include "options/options.h"
 #include "train/trainer.h"
+#include "train/weights.h"
 
 /* ---- options */
 
@@ -191,10 +192,22 @@ static int check_measure(const struct rnnd__trainer *t)
                       (long long)spec->outputs, names);
 }
 
+/* Weights of a file are stored with the run as numbers: until it resumes, the file may
+   have changed. */
+static void keep_weights(struct rnnd__trainer *t)
+{
+    if (!t->opt->class_weight || rnnd__weights_balance(t->opt->class_weight))
+        return;
+    t->settled = *t->opt;
+    t->settled.class_weight = t->setup.class_weights;
+    t->opt = t->setup.opt = &t->settled;
+}
+
 /* names: of the run that is resumed; else NULL. */
 static int open_data(struct rnnd__trainer *t, const struct rnnd__names *names)
 {
     RNND_TRY(rnnd__setup_data(&t->setup, t->opt, t->comm, names));
+    keep_weights(t);
     if (!t->opt->valid)
         return 0;
     RNND_TRY(check_measure(t));
