@@ -27,6 +27,8 @@ struct rnnd__trainer {
     struct rnnd_options merged;
     /* the same with the weights of classes as numbers; its texts are borrowed */
     struct rnnd_options settled;
+    /* --class-weight of the run that is resumed with another, owned; else NULL */
+    char *weights_before;
     /* the run was resumed with another --best-by */
     bool judged_anew;
     /* borrowed */

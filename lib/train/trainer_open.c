@@ -80,12 +80,16 @@ static int judge_change(void *context, const char *name,
                         enum rnnd__option_effect effect, const char *stored,
                         const char *now)
 {
-    (void)context;
+    struct rnnd__trainer *t = context;
     if (effect == RNND_EFFECT_IDENTITY)
         return rnnd__fail(RNND_EUSAGE,
                           "--resume: this run was started with --%s %s, not %s; "
                           "options of model, data and plan cannot change",
                           name, stored, now);
+    if (strcmp(name, "class-weight") == 0) { /* a file may say the same: see below */
+        t->weights_before = strdup(stored);
+        return t->weights_before ? 0 : rnnd__fail_memory(strlen(stored), "options");
+    }
     rnnd__log_info("--%s changed from %s to %s", name, stored, now);
     return 0;
 }
@@ -102,7 +106,7 @@ static int merge_stored(struct rnnd__trainer *t, const char *text)
     RNND_TRY_GOTO(rnnd__options_overlay(&t->merged, &stored));
     RNND_TRY_GOTO(rnnd__options_overlay(&t->merged, t->opt));
     t->merged.resume = true;
-    RNND_TRY_GOTO(rnnd__options_diff(&stored, &t->merged, judge_change, NULL));
+    RNND_TRY_GOTO(rnnd__options_diff(&stored, &t->merged, judge_change, t));
     t->judged_anew = stored.best_by != t->merged.best_by;
     t->opt = &t->merged;
 done:
@@ -196,11 +200,15 @@ static int check_measure(const struct rnnd__trainer *t)
    have changed. */
 static void keep_weights(struct rnnd__trainer *t)
 {
-    if (!t->opt->class_weight || rnnd__weights_balance(t->opt->class_weight))
-        return;
-    t->settled = *t->opt;
-    t->settled.class_weight = t->setup.class_weights;
-    t->opt = t->setup.opt = &t->settled;
+    const char *now = t->opt->class_weight, *before = t->weights_before;
+    if (now && !rnnd__weights_balance(now)) {
+        t->settled = *t->opt;
+        now = t->settled.class_weight = t->setup.class_weights;
+        t->opt = t->setup.opt = &t->settled;
+    }
+    now = now ? now : "unset";
+    if (before && strcmp(before, now) != 0)
+        rnnd__log_info("--class-weight changed from %s to %s", before, now);
 }
 
 /* names: of the run that is resumed; else NULL. */
@@ -416,5 +424,6 @@ void rnnd__trainer_close(struct rnnd__trainer *t)
     rnnd__carry_clear(&t->at.carry);
     rnnd_dataset_close(t->valid);
     rnnd__setup_close(&t->setup);
+    free(t->weights_before);
     rnnd_options_clear(&t->merged);
 }

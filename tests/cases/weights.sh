@@ -90,6 +90,10 @@ mv "$work/w.txt" "$work/gone.txt"
 train half 1 --resume --max-updates 0
 equal "a resumed run" "$(table half train loss | sort | uniq)" "$(echo "$losses" | sort | uniq)"
 mv "$work/gone.txt" "$work/w.txt"
+train half 1 --resume --class-weight "$work/w.txt" --epochs 3
+! grep -q 'class-weight changed' "$work/err" || fault "the same weights count as a change"
+train half 1 --resume --class-weight 1,2,3 --epochs 4
+said '--class-weight changed from 0.6666667,1,2 to 1,2,3'
 
 # ---- evaluations are not weighted
 expect 0 1 eval "$work/file" --data "$work/data.h5" --threads 1
