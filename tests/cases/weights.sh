@@ -95,12 +95,14 @@ train half 1 --resume --class-weight "$work/w.txt" --epochs 3
 train half 1 --resume --class-weight 1,2,3 --epochs 4
 said '--class-weight changed from 0.6666667,1,2 to 1,2,3'
 
-# ---- evaluations are not weighted
-expect 0 1 eval "$work/file" --data "$work/data.h5" --threads 1
-printed "targets 12"
-learn valid 1 --data "$work/data.h5" --valid "$work/data.h5" --class-weight 0,0,1e-3
-expect 0 1 eval "$work/valid" --data "$work/data.h5" --threads 1
-printed "targets 12"
+# ---- balanced: classes that do not occur, labels of no target, answers, all the same
+data absent task=classify features=1 outputs=3 lengths=2,1,2,3 targets=0,1,-1,0
+learn absent 1 --data "$work/absent.h5" --class-weight balanced
+said 'class weights: 0 0.75, 1 1.5, 2 1'
+data answers task=multilabel features=1 outputs=3 lengths=3,1 \
+    targets=1,0,1,0,0,1,0,0,1,1,1,1
+learn answers 1 --data "$work/answers.h5" --class-weight balanced
+said 'class weights: 0 1, 1 3, 2 1'
 
 # ---- an update whose targets all weigh nothing
 learn nothing 1 --data "$work/data.h5" --class-weight 0,1,1
