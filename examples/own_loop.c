@@ -69,7 +69,7 @@ static int gradient(struct loop *l, int64_t entry, int64_t update,
     int64_t length[BATCH], count, n;
     double straggler;
 
-    *loss = (struct rnnd_loss){0, 0, 0};
+    *loss = (struct rnnd_loss){0, 0, 0, 0};
     rnnd_model_zero_gradient(l->model);
     rnnd_plan_entry(l->plan, entry, &ids, &count);
     for (int64_t i = 0; i < count; i++)
@@ -89,7 +89,7 @@ static int run(struct loop *l)
 {
     int64_t update = 0;
     for (int epoch = 0; epoch < EPOCHS; epoch++) {
-        struct rnnd_loss loss, sum = {0, 0, 0};
+        struct rnnd_loss loss, sum = {0, 0, 0, 0};
         double norm;
         rnnd_plan_epoch(l->plan, epoch);
         for (int64_t entry = 0; entry < rnnd_plan_entries(l->plan); entry++) {

@@ -182,7 +182,7 @@ struct rnnd__adam {
     int64_t step;
 };
 
-/* Sums of a loss over targets, on the device: double[3]. */
+/* Sums of a loss over targets, on the device: double[4]. */
 struct rnnd__sums {
     /* sum over targets */
     double loss;
@@ -190,6 +190,26 @@ struct rnnd__sums {
     double targets;
     /* of classified ones; 0 for other losses */
     double correct;
+    /* what divides the loss and the gradient: the weights of the targets' classes, 1
+       where there are no weights */
+    double weight;
+};
+
+/* A loss of rows of scores, which become their gradient of the loss *sum*. */
+struct rnnd__loss {
+    int64_t rows, cols;
+    /* [rows,cols] */
+    struct rnnd__buf scores;
+    /* struct rnnd__sums, accumulates */
+    struct rnnd__buf sums;
+    /* softmax_ce: int32 [rows], -1 = no target; else float [rows,cols], a row with a
+       NaN is no target */
+    struct rnnd__buf target;
+    /* [cols] float, NULL = 1; softmax_ce: of each class, bce: of each yes */
+    struct rnnd__buf weight;
+    /* softmax_ce: the share of the loss that is spread over all classes alike, as
+       label_smoothing of torch; and the sum of all weights, `cols` where they are 1 */
+    double smoothing, weights;
 };
 
 struct rnnd__backend_ops {
@@ -252,20 +272,11 @@ struct rnnd__backend_ops {
     /* out = mask * in / (1-p); out aliases in. Its own backward. */
     void (*dropout)(struct rnnd_backend *, const struct rnnd__dropout *,
                     struct rnnd__buf out, struct rnnd__buf in);
-    /* Losses: scores [rows,cols] are replaced by their gradient of the loss *sum*, and
-       sums (struct rnnd__sums) accumulates. A row that is no target gets gradient 0.
-       softmax_ce: label int32 [rows], -1 = no target. mse: mean over cols, bce (on
-       logits): sum over cols; target float [rows,cols], a row with a NaN is no
-       target. */
-    void (*softmax_ce)(struct rnnd_backend *, int64_t rows, int64_t cols,
-                       struct rnnd__buf scores, struct rnnd__buf sums,
-                       struct rnnd__buf label);
-    void (*mse)(struct rnnd_backend *, int64_t rows, int64_t cols,
-                struct rnnd__buf scores, struct rnnd__buf sums,
-                struct rnnd__buf target);
-    void (*bce)(struct rnnd_backend *, int64_t rows, int64_t cols,
-                struct rnnd__buf scores, struct rnnd__buf sums,
-                struct rnnd__buf target);
+    /* A row that is no target gets gradient 0. softmax_ce: as CrossEntropyLoss of
+       torch. mse: mean over cols. bce: on logits, sum over cols. */
+    void (*softmax_ce)(struct rnnd_backend *, const struct rnnd__loss *);
+    void (*mse)(struct rnnd_backend *, const struct rnnd__loss *);
+    void (*bce)(struct rnnd_backend *, const struct rnnd__loss *);
 
     /* vectors */
     /* *result = sum of x[i]^2 in double, in fixed order; waits */

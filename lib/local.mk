@@ -185,6 +185,8 @@ librnn_dist_a_SOURCES = \
 	lib/train/trainer_open.c \
 	lib/train/trainer_report.c \
 	lib/train/trainer_save.c \
+	lib/train/weights.c \
+	lib/train/weights.h \
 	lib/train/writer.c \
 	lib/train/writer.h
 

@@ -229,6 +229,9 @@ struct rnnd_loss {
     double loss;
     /* numbers of targets, and of targets classified correctly */
     double targets, correct;
+    /* what divides loss and gradient: targets, or the sum of the weights of their
+       classes */
+    double weight;
 };
 
 /* Loss sums on the device, to which passes add without waiting. */
@@ -255,6 +258,13 @@ struct rnnd_pass {
 
 /* A batch without a data set: for a model's input from memory. */
 RNND_CHECKED int rnnd_model_batch(struct rnnd_model *model, struct rnnd_batch **out);
+/* Weighs the loss of rnnd_model_gradient(), not that of rnnd_model_evaluate(). weight
+   [O], NULL = 1: of each class or token as target, as `weight` of torch's
+   CrossEntropyLoss; for multilabel of each yes, as `pos_weight` of BCEWithLogitsLoss.
+   smoothing: the share of the loss that all classes get alike, as `label_smoothing`.
+   EUSAGE: out of range, or the task has no such loss; the model keeps what it had. */
+RNND_CHECKED int rnnd_model_weigh(struct rnnd_model *model, const float *weight,
+                                  double smoothing);
 /* Allocates for batches up to these limits; passes then allocate nothing. */
 RNND_CHECKED int rnnd_model_reserve(struct rnnd_model *model,
                                     const struct rnnd_limits *limits, bool training);
@@ -315,8 +325,9 @@ RNND_CHECKED int rnnd_optim_new(struct rnnd_model *model,
                                 const struct rnnd_options *opt,
                                 struct rnnd_optim **out);
 void rnnd_optim_free(struct rnnd_optim *optim);
-/* Divides the gradient sums by loss->targets, clips, and updates the parameters;
-   *grad_norm is the norm before clipping. Without targets it is 0 and nothing changes.
+/* Divides the gradient sums by loss->weight, clips, and updates the parameters;
+   *grad_norm is the norm before clipping. Where loss->weight is 0, as without targets,
+   it is 0 and nothing changes.
    ENONFINITE: loss or gradient is not finite; nothing changes. */
 RNND_CHECKED int rnnd_optim_step(struct rnnd_optim *optim, const struct rnnd_loss *loss,
                                  double lr, double *grad_norm);

@@ -49,6 +49,9 @@ struct rnnd_options {
     int64_t lr_step, lr_patience, warmup;
     double lr_decay;
     enum rnnd_on_nonfinite on_nonfinite;
+    /* of the training loss: "balanced", a list or a file; a share */
+    char *class_weight;
+    double label_smoothing;
     /* when to stop: epochs, updates, epochs without improvement */
     int64_t epochs, max_updates, patience;
     /* which validation is the best, for best.h5 and patience */

@@ -112,6 +112,7 @@ program_tests = \
 	tests/cases/gradient.sh \
 	tests/cases/labels.sh \
 	tests/cases/names.sh \
+	tests/cases/weights.sh \
 	tests/cases/lanes.sh \
 	tests/cases/memory.sh \
 	tests/cases/missing.sh \
@@ -223,6 +224,7 @@ EXTRA_DIST += \
 	tests/golden/h5py/text_inputs.h5 \
 	tests/golden/h5py/tokens.h5 \
 	tests/golden/h5py/virtual.h5 \
+	tests/golden/weights.h5 \
 	tests/golden/make_figures.py \
 	tests/golden/make_golden.py \
 	tests/golden/make_h5py_files.py \

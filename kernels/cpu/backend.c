@@ -80,6 +80,7 @@ void rnnd__cpu_add_sums(const struct rnnd__cpu *cpu, int parts, struct rnnd__buf
         total->loss += s.loss;
         total->targets += s.targets;
         total->correct += s.correct;
+        total->weight += s.weight;
     }
 }
 

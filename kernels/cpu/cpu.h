@@ -103,15 +103,9 @@ void rnnd__cpu_pool_backward(struct rnnd_backend *, const struct rnnd__pooling *
 void rnnd__cpu_dropout(struct rnnd_backend *, const struct rnnd__dropout *,
                        struct rnnd__buf out, struct rnnd__buf in);
 /* loss.c */
-void rnnd__cpu_softmax_ce(struct rnnd_backend *, int64_t rows, int64_t cols,
-                          struct rnnd__buf scores, struct rnnd__buf sums,
-                          struct rnnd__buf label);
-void rnnd__cpu_mse(struct rnnd_backend *, int64_t rows, int64_t cols,
-                   struct rnnd__buf scores, struct rnnd__buf sums,
-                   struct rnnd__buf target);
-void rnnd__cpu_bce(struct rnnd_backend *, int64_t rows, int64_t cols,
-                   struct rnnd__buf scores, struct rnnd__buf sums,
-                   struct rnnd__buf target);
+void rnnd__cpu_softmax_ce(struct rnnd_backend *, const struct rnnd__loss *);
+void rnnd__cpu_mse(struct rnnd_backend *, const struct rnnd__loss *);
+void rnnd__cpu_bce(struct rnnd_backend *, const struct rnnd__loss *);
 /* vector.c */
 int rnnd__cpu_sum_sq(struct rnnd_backend *, int64_t n, double *result,
                      struct rnnd__buf x);

@@ -7,91 +7,113 @@
 
 #include "cpu.h"
 
-struct loss {
-    int64_t rows, cols;
-    float *scores;
-    /* softmax, [rows]; -1: the row is no target */
-    const int32_t *label;
-    /* the others, [rows,cols]; a NaN: the row is no target */
-    const float *target;
-    double (*of_values)(float *scores, const float *target, int64_t cols);
+/* One row that is a target. */
+typedef void row_loss(const struct rnnd__cpu *cpu, const struct rnnd__loss *l,
+                      int64_t row, struct rnnd__sums *sums);
+
+struct task {
+    const struct rnnd__loss *loss;
+    row_loss *of_row;
+    /* targets are labels */
+    bool labels;
 };
 
-static bool is_target(const struct loss *l, int64_t row)
+static float *scores_of(const struct rnnd__loss *l, int64_t row)
 {
-    if (l->label)
-        return l->label[row] >= 0;
+    return rnnd__floats(l->scores) + row * l->cols;
+}
+
+static const float *values_of(const struct rnnd__loss *l, int64_t row)
+{
+    return rnnd__floats(l->target) + row * l->cols;
+}
+
+static bool is_target(const struct task *t, int64_t row)
+{
+    const struct rnnd__loss *l = t->loss;
+    if (t->labels)
+        return rnnd__ints(l->target)[row] >= 0;
     for (int64_t j = 0; j < l->cols; j++)
-        if (isnan(l->target[row * l->cols + j]))
+        if (isnan(values_of(l, row)[j]))
             return false;
     return true;
 }
 
 static void loss_part(const struct rnnd__cpu *cpu, const void *arg, int part, int parts)
 {
-    const struct loss *l = arg;
-    struct rnnd__sums sums = {0, 0, 0};
+    const struct task *t = arg;
+    const struct rnnd__loss *l = t->loss;
+    struct rnnd__sums sums = {0, 0, 0, 0};
     int64_t range[2];
     rnnd__cpu_range(l->rows, part, parts, range);
     for (int64_t r = range[0]; r < range[1]; r++) {
-        float *row = l->scores + r * l->cols;
-        bool correct = false;
-        if (!is_target(l, r)) {
-            memset(row, 0, (size_t)l->cols * sizeof(float));
+        if (!is_target(t, r)) {
+            memset(scores_of(l, r), 0, (size_t)l->cols * sizeof(float));
             continue;
         }
-        sums.loss += l->label
-                         ? cpu->simd->softmax_ce(row, l->cols, l->label[r], &correct)
-                         : l->of_values(row, l->target + r * l->cols, l->cols);
+        t->of_row(cpu, l, r, &sums);
         sums.targets += 1;
-        sums.correct += correct;
     }
     memcpy(cpu->partial + part * RNND__CPU_LINE, &sums, sizeof sums);
 }
 
-static void add_loss(const struct rnnd__cpu *cpu, const struct loss *l,
-                     struct rnnd__buf sums)
+static void add_loss(struct rnnd_backend *be, const struct rnnd__loss *l,
+                     row_loss *of_row, bool labels)
 {
+    const struct rnnd__cpu *cpu = rnnd__cpu_of(be);
+    struct task t = {l, of_row, labels};
     int parts = rnnd__cpu_parts(cpu, 4 * l->rows * l->cols);
-    rnnd__cpu_parallel(cpu, parts, loss_part, l);
-    rnnd__cpu_add_sums(cpu, parts, sums);
+    rnnd__cpu_parallel(cpu, parts, loss_part, &t);
+    rnnd__cpu_add_sums(cpu, parts, l->sums);
 }
 
-void rnnd__cpu_softmax_ce(struct rnnd_backend *be, int64_t rows, int64_t cols,
-                          struct rnnd__buf scores, struct rnnd__buf sums,
-                          struct rnnd__buf label)
+/* ---- rows */
+
+static void softmax_row(const struct rnnd__cpu *cpu, const struct rnnd__loss *l,
+                        int64_t row, struct rnnd__sums *sums)
 {
-    struct loss l = {.rows = rows,
-                     .cols = cols,
-                     .scores = rnnd__floats(scores),
-                     .label = rnnd__ints(label)};
-    add_loss(rnnd__cpu_of(be), &l, sums);
+    int32_t label = rnnd__ints(l->target)[row];
+    float *scores = scores_of(l, row);
+    bool correct;
+    if (rnnd__buf_is_null(l->weight) && l->smoothing == 0) {
+        sums->loss += cpu->simd->softmax_ce(scores, l->cols, label, &correct);
+        sums->weight += 1;
+    } else {
+        sums->loss += cpu->simd->weighted_ce(scores, l, label, &correct);
+        sums->weight += rnnd__loss_weight(l, label);
+    }
+    sums->correct += correct;
 }
 
-static void add_values_loss(const struct rnnd__cpu *cpu, const struct loss *values,
-                            struct rnnd__buf scores, struct rnnd__buf sums,
-                            struct rnnd__buf target)
+static void mse_row(const struct rnnd__cpu *cpu, const struct rnnd__loss *l,
+                    int64_t row, struct rnnd__sums *sums)
 {
-    struct loss l = *values;
-    l.scores = rnnd__floats(scores);
-    l.target = rnnd__floats(target);
-    add_loss(cpu, &l, sums);
+    sums->loss += cpu->simd->mse(scores_of(l, row), values_of(l, row), l->cols);
+    sums->weight += 1;
 }
 
-void rnnd__cpu_mse(struct rnnd_backend *be, int64_t rows, int64_t cols,
-                   struct rnnd__buf scores, struct rnnd__buf sums,
-                   struct rnnd__buf target)
+static void bce_row(const struct rnnd__cpu *cpu, const struct rnnd__loss *l,
+                    int64_t row, struct rnnd__sums *sums)
 {
-    const struct rnnd__cpu *cpu = rnnd__cpu_of(be);
-    struct loss l = {.rows = rows, .cols = cols, .of_values = cpu->simd->mse};
-    add_values_loss(cpu, &l, scores, sums, target);
+    float *scores = scores_of(l, row);
+    const float *target = values_of(l, row);
+    sums->loss += rnnd__buf_is_null(l->weight)
+                      ? cpu->simd->bce(scores, target, l->cols)
+                      : cpu->simd->weighted_bce(scores, target, l);
+    sums->weight += 1;
 }
 
-void rnnd__cpu_bce(struct rnnd_backend *be, int64_t rows, int64_t cols,
-                   struct rnnd__buf scores, struct rnnd__buf sums,
-                   struct rnnd__buf target)
+void rnnd__cpu_softmax_ce(struct rnnd_backend *be, const struct rnnd__loss *l)
 {
-    const struct rnnd__cpu *cpu = rnnd__cpu_of(be);
-    struct loss l = {.rows = rows, .cols = cols, .of_values = cpu->simd->bce};
-    add_values_loss(cpu, &l, scores, sums, target);
+    add_loss(be, l, softmax_row, true);
+}
+
+void rnnd__cpu_mse(struct rnnd_backend *be, const struct rnnd__loss *l)
+{
+    add_loss(be, l, mse_row, false);
+}
+
+void rnnd__cpu_bce(struct rnnd_backend *be, const struct rnnd__loss *l)
+{
+    add_loss(be, l, bce_row, false);
 }

@@ -16,6 +16,12 @@ static inline int64_t rnnd__simd_padded(int64_t H)
     return (H + 15) / 16 * 16;
 }
 
+/* The weight of class k. */
+static inline double rnnd__loss_weight(const struct rnnd__loss *l, int64_t k)
+{
+    return l->weight.dev ? (double)((const float *)l->weight.dev)[k] : 1;
+}
+
 /* `rows` rows of one time step of one layer. State arrays have rows of H elements
    unless a stride follows them. */
 struct rnnd__step {
@@ -125,6 +131,11 @@ struct rnnd__simd {
     double (*softmax_ce)(float *scores, int64_t cols, int32_t label, bool *correct);
     double (*mse)(float *scores, const float *target, int64_t cols);
     double (*bce)(float *scores, const float *target, int64_t cols);
+    /* The same with weights or smoothing. */
+    double (*weighted_ce)(float *scores, const struct rnnd__loss *, int32_t label,
+                          bool *correct);
+    double (*weighted_bce)(float *scores, const float *target,
+                           const struct rnnd__loss *);
     /* Mask of one row: sequence id, position step. */
     void (*dropout)(float *out, const float *in, const struct rnnd__dropout *,
                     int64_t id, int64_t step);

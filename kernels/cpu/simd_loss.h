@@ -73,6 +73,25 @@ static double softmax_ce(float *x, int64_t n, int32_t label, bool *correct)
     return log(sum) - ((double)own - max);
 }
 
+/* own * (-log p of the label) + spread * sum over classes of weight * (-log p). */
+static double weighted_ce(float *x, const struct rnnd__loss *l, int32_t label,
+                          bool *correct)
+{
+    int64_t n = l->cols;
+    float max = row_max(x, n), score = x[label];
+    double own = (1 - l->smoothing) * rnnd__loss_weight(l, label);
+    double spread = l->smoothing / (double)n, below = 0;
+    *correct = is_best(x, label, max);
+    for (int64_t j = 0; j < n && spread > 0; j++)
+        below += rnnd__loss_weight(l, j) * ((double)x[j] - max);
+    double sum = row_exp(x, n, max), all = own + spread * l->weights;
+    row_scale(x, n, (float)(all / sum));
+    for (int64_t j = 0; j < n && spread > 0; j++)
+        x[j] -= (float)(spread * rnnd__loss_weight(l, j));
+    x[label] -= (float)own;
+    return all * log(sum) - own * ((double)score - max) - spread * below;
+}
+
 /* ---- other losses */
 
 static double mse(float *x, const float *target, int64_t n)
@@ -98,6 +117,24 @@ static double bce(float *x, const float *target, int64_t n)
         for (int i = 0; i < m; i++)
             total += loss[i];
         vput(x + j, rnnd__sigmoid(s) - t, m);
+    }
+    return total;
+}
+
+/* With weight w of a yes: (1-t) x + (1 - t + w t) log(1 + e^-x). */
+static double weighted_bce(float *x, const float *target, const struct rnnd__loss *l)
+{
+    const float *weight = (const float *)l->weight.dev;
+    int64_t n = l->cols;
+    double total = 0;
+    for (int64_t j = 0; j < n; j += VL) {
+        int m = n - j < VL ? (int)(n - j) : VL;
+        vf s = vget(x + j, m), t = vget(target + j, m), w = vget(weight + j, m);
+        vf both = 1 - t + w * t;
+        vf loss = (1 - t) * s + both * (vlog1p(vexp(-vabs(s))) + rnnd__relu(-s));
+        for (int i = 0; i < m; i++)
+            total += loss[i];
+        vput(x + j, both * rnnd__sigmoid(s) - w * t, m);
     }
     return total;
 }

@@ -46,10 +46,10 @@ bool rnnd__cublas_ok(struct rnnd__cuda *cuda, cublasStatus_t status, const char 
 __global__ void __launch_bounds__(RNND__BLOCK)
     add_partial_sums(double *sums, const double *partial, int parts)
 {
-    for (int k = 0; k < 3; k++) {
+    for (int k = 0; k < 4; k++) {
         double own = 0;
         for (int p = (int)threadIdx.x; p < parts; p += (int)blockDim.x)
-            own += partial[3 * p + k];
+            own += partial[4 * p + k];
         double total = block_sum(own);
         if (threadIdx.x == 0)
             sums[k] += total;

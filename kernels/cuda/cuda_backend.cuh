@@ -187,7 +187,7 @@ static inline bool rnnd__cuda_sound(const struct rnnd__cuda *cuda)
 /* Keep the first failure; false if there was one. */
 bool rnnd__cuda_ok(struct rnnd__cuda *cuda, cudaError_t status, const char *what);
 bool rnnd__cublas_ok(struct rnnd__cuda *cuda, cublasStatus_t status, const char *what);
-/* sums (struct rnnd__sums) += [parts] of the three in cuda->partial. */
+/* sums (struct rnnd__sums) += [parts] of the four in cuda->partial. */
 void rnnd__cuda_add_sums(struct rnnd__cuda *cuda, int parts, struct rnnd__buf sums);
 int rnnd__cuda_download(struct rnnd_backend *, void *dst, struct rnnd__buf src,
                         size_t bytes);
@@ -243,15 +243,9 @@ void rnnd__cuda_pool_backward(struct rnnd_backend *, const struct rnnd__pooling 
 void rnnd__cuda_dropout(struct rnnd_backend *, const struct rnnd__dropout *,
                         struct rnnd__buf out, struct rnnd__buf in);
 /* loss.cu */
-void rnnd__cuda_softmax_ce(struct rnnd_backend *, int64_t rows, int64_t cols,
-                           struct rnnd__buf scores, struct rnnd__buf sums,
-                           struct rnnd__buf label);
-void rnnd__cuda_mse(struct rnnd_backend *, int64_t rows, int64_t cols,
-                    struct rnnd__buf scores, struct rnnd__buf sums,
-                    struct rnnd__buf target);
-void rnnd__cuda_bce(struct rnnd_backend *, int64_t rows, int64_t cols,
-                    struct rnnd__buf scores, struct rnnd__buf sums,
-                    struct rnnd__buf target);
+void rnnd__cuda_softmax_ce(struct rnnd_backend *, const struct rnnd__loss *);
+void rnnd__cuda_mse(struct rnnd_backend *, const struct rnnd__loss *);
+void rnnd__cuda_bce(struct rnnd_backend *, const struct rnnd__loss *);
 /* vector.cu */
 int rnnd__cuda_sum_sq(struct rnnd_backend *, int64_t n, double *result,
                       struct rnnd__buf x);

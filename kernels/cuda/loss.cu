@@ -14,14 +14,15 @@ __device__ __forceinline__ void clear_row(float *row, int64_t cols)
 }
 
 /* The sums of a block's rows, which thread 0 knows. */
-__device__ __forceinline__ void leave_sums(double *partial, double loss, double targets,
-                                           double correct)
+__device__ __forceinline__ void leave_sums(double *partial, const rnnd__sums &sums)
 {
     if (threadIdx.x != 0)
         return;
-    partial[3 * blockIdx.x] = loss;
-    partial[3 * blockIdx.x + 1] = targets;
-    partial[3 * blockIdx.x + 2] = correct;
+    double *own = partial + 4 * blockIdx.x;
+    own[0] = sums.loss;
+    own[1] = sums.targets;
+    own[2] = sums.correct;
+    own[3] = sums.weight;
 }
 
 /* Blocks for so many rows. */
@@ -70,18 +71,25 @@ __device__ __forceinline__ rnnd__best block_best(rnnd__best x)
     return x;
 }
 
-/* A row's loss; the row becomes its gradient. All threads of the block call it. */
-__device__ __forceinline__ double softmax_row(float *row, int64_t cols, int32_t label,
-                                              bool *correct)
+/* The largest score of a row, NaN without any; *best: its first place. */
+__device__ __forceinline__ float row_max(const float *row, int64_t cols, int64_t *best)
 {
-    rnnd__best best = {0, -1};
-    double sum = 0;
+    rnnd__best x = {0, -1};
     for (int64_t j = threadIdx.x; j < cols; j += blockDim.x) {
         rnnd__best own = {row[j], row[j] == row[j] ? j : -1};
-        best = better(best, own);
+        x = better(x, own);
     }
-    best = block_best(best);
-    float max = best.at < 0 ? __uint_as_float(0x7fc00000u) : best.value;
+    x = block_best(x);
+    *best = x.at;
+    return x.at < 0 ? __uint_as_float(0x7fc00000u) : x.value;
+}
+
+/* A row's loss; the row becomes its gradient. All threads of the block call it. */
+__device__ __forceinline__ double softmax_row(float *row, int64_t cols, int32_t label,
+                                              int64_t *best)
+{
+    double sum = 0;
+    float max = row_max(row, cols, best);
     float score = row[label]; /* before anyone writes: a barrier is between */
     for (int64_t j = threadIdx.x; j < cols; j += blockDim.x)
         sum += expf(row[j] - max);
@@ -91,27 +99,65 @@ __device__ __forceinline__ double softmax_row(float *row, int64_t cols, int32_t 
         row[j] = expf(row[j] - max) * scale - (j == label ? 1.0f : 0.0f);
     if (PLANTED(13, "the target's score is read where its gradient is by now"))
         score = row[label];
-    *correct = best.at == label;
     return log(sum) - ((double)score - max);
 }
 
+/* Weights of classes, NULL = 1, and how much of the loss all classes share. */
+struct rnnd__weighting {
+    const float *weight;
+    double smoothing, weights;
+};
+
+__device__ __forceinline__ double weight_of(const rnnd__weighting &w, int64_t k)
+{
+    return w.weight ? (double)w.weight[k] : 1;
+}
+
+/* The same: own * (-log p of the label) + spread * sum over classes of weight *
+   (-log p). */
+__device__ __forceinline__ double weighted_row(float *row, int64_t cols, int32_t label,
+                                               const rnnd__weighting &w, int64_t *best)
+{
+    double own = (1 - w.smoothing) * weight_of(w, label);
+    double spread = w.smoothing / (double)cols, sum = 0, below = 0;
+    float max = row_max(row, cols, best);
+    float score = row[label]; /* as above */
+    for (int64_t j = threadIdx.x; j < cols; j += blockDim.x) {
+        sum += expf(row[j] - max);
+        below += weight_of(w, j) * ((double)row[j] - max);
+    }
+    sum = block_sum(sum);
+    below = spread > 0 ? block_sum(below) : 0;
+    double all = own + spread * w.weights;
+    float scale = (float)(all / sum);
+    if (PLANTED(20, "smoothing takes from every class as if it weighed 1"))
+        spread = spread > 0 && w.weight ? spread * w.weights / (double)cols : spread;
+    for (int64_t j = threadIdx.x; j < cols; j += blockDim.x)
+        row[j] = expf(row[j] - max) * scale - (float)(spread * weight_of(w, j)) -
+                 (j == label ? (float)own : 0.0f);
+    return all * log(sum) - own * ((double)score - max) - spread * below;
+}
+
+template <bool weighted>
 __global__ void __launch_bounds__(1024)
     softmax_loss(double *partial, float *scores, const int32_t *label, int64_t rows,
-                 int64_t cols)
+                 int64_t cols, rnnd__weighting w)
 {
-    double loss = 0, targets = 0, right = 0;
+    rnnd__sums sums = {0, 0, 0, 0};
     for (int64_t r = blockIdx.x; r < rows; r += gridDim.x) {
         float *row = scores + r * cols;
-        bool correct;
-        if (label[r] >= 0) {
-            loss += softmax_row(row, cols, label[r], &correct);
-            targets += 1;
-            right += correct;
-        } else {
+        int64_t best;
+        if (label[r] < 0) {
             clear_row(row, cols);
+            continue;
         }
+        sums.loss += weighted ? weighted_row(row, cols, label[r], w, &best)
+                              : softmax_row(row, cols, label[r], &best);
+        sums.targets += 1;
+        sums.correct += best == label[r];
+        sums.weight += weighted ? weight_of(w, label[r]) : 1;
     }
-    leave_sums(partial, loss, targets, right);
+    leave_sums(partial, sums);
 }
 
 /* A warp for few classes, more for a vocabulary. */
@@ -123,20 +169,29 @@ static unsigned row_threads(int64_t cols)
     return threads;
 }
 
-void rnnd__cuda_softmax_ce(struct rnnd_backend *be, int64_t rows, int64_t cols,
-                           struct rnnd__buf scores, struct rnnd__buf sums,
-                           struct rnnd__buf label)
+template <bool weighted>
+static bool launch_softmax(struct rnnd__cuda *cuda, const struct rnnd__loss *l,
+                           int blocks)
+{
+    rnnd__weighting w = {rnnd__floats(l->weight), l->smoothing, l->weights};
+    return rnnd__cuda_ok(cuda,
+                         launch(softmax_loss<weighted>, dim3((unsigned)blocks),
+                                dim3(row_threads(l->cols)), 0, cuda->stream,
+                                cuda->partial, rnnd__floats(l->scores),
+                                rnnd__ints(l->target), l->rows, l->cols, w),
+                         "softmax");
+}
+
+void rnnd__cuda_softmax_ce(struct rnnd_backend *be, const struct rnnd__loss *l)
 {
     struct rnnd__cuda *cuda = rnnd__cuda_of(be);
-    int blocks = loss_blocks(rows);
-    if (rows == 0 || !rnnd__cuda_sound(cuda))
+    int blocks = loss_blocks(l->rows);
+    bool weighted = !rnnd__buf_is_null(l->weight) || l->smoothing > 0;
+    if (l->rows == 0 || !rnnd__cuda_sound(cuda))
         return;
-    if (rnnd__cuda_ok(cuda,
-                      launch(softmax_loss, dim3((unsigned)blocks),
-                             dim3(row_threads(cols)), 0, cuda->stream, cuda->partial,
-                             rnnd__floats(scores), rnnd__ints(label), rows, cols),
-                      "softmax"))
-        rnnd__cuda_add_sums(cuda, blocks, sums);
+    if (weighted ? launch_softmax<true>(cuda, l, blocks)
+                 : launch_softmax<false>(cuda, l, blocks))
+        rnnd__cuda_add_sums(cuda, blocks, l->sums);
 }
 
 /* ---- losses on values */
@@ -158,25 +213,38 @@ __device__ __forceinline__ double bce_of(float *x, float target)
     return loss;
 }
 
+/* With weight w of a yes: (1-t) x + (1 - t + w t) log(1 + e^-x). */
+__device__ __forceinline__ double weighted_bce_of(float *x, float target, float weight)
+{
+    float s = *x, both = 1 - target + weight * target;
+    float loss = (1 - target) * s + both * (log1pf(expf(-fabsf(s))) + (s < 0 ? -s : 0));
+    *x = both / (1.0f + expf(-s)) - weight * target;
+    return loss;
+}
+
+enum rnnd__value_loss { RNND__MSE, RNND__BCE, RNND__WEIGHTED_BCE };
+
 /* A row's loss; the row becomes its gradient. All threads of the block call it. */
-template <bool mse>
+template <rnnd__value_loss kind>
 __device__ __forceinline__ double value_row(float *row, const float *target,
-                                            int64_t cols)
+                                            int64_t cols, const float *weight)
 {
     float factor = 2.0f / (float)cols;
     double sum = 0;
     for (int64_t j = threadIdx.x; j < cols; j += blockDim.x)
-        sum += mse ? mse_of(row + j, target[j], factor) : bce_of(row + j, target[j]);
+        sum += kind == RNND__MSE   ? mse_of(row + j, target[j], factor)
+               : kind == RNND__BCE ? bce_of(row + j, target[j])
+                                   : weighted_bce_of(row + j, target[j], weight[j]);
     sum = block_sum(sum);
-    return mse ? sum / (double)cols : sum;
+    return kind == RNND__MSE ? sum / (double)cols : sum;
 }
 
-template <bool mse>
+template <rnnd__value_loss kind>
 __global__ void __launch_bounds__(1024)
     value_loss(double *partial, float *scores, const float *target, int64_t rows,
-               int64_t cols)
+               int64_t cols, const float *weight)
 {
-    double loss = 0, targets = 0;
+    rnnd__sums sums = {0, 0, 0, 0};
     for (int64_t r = blockIdx.x; r < rows; r += gridDim.x) {
         float *row = scores + r * cols;
         const float *t = target + r * cols;
@@ -184,42 +252,41 @@ __global__ void __launch_bounds__(1024)
         for (int64_t j = threadIdx.x; j < cols; j += blockDim.x)
             missing |= t[j] != t[j];
         if (!__syncthreads_or(missing)) {
-            loss += value_row<mse>(row, t, cols);
-            targets += 1;
+            sums.loss += value_row<kind>(row, t, cols, weight);
+            sums.targets += 1;
+            sums.weight += 1;
         } else {
             clear_row(row, cols);
         }
     }
-    leave_sums(partial, loss, targets, 0);
+    leave_sums(partial, sums);
 }
 
-template <bool mse>
-static void value_losses(struct rnnd__cuda *cuda, int64_t rows, int64_t cols,
-                         struct rnnd__buf scores, struct rnnd__buf sums,
-                         struct rnnd__buf target)
+template <rnnd__value_loss kind>
+static void value_losses(struct rnnd__cuda *cuda, const struct rnnd__loss *l)
 {
-    unsigned threads = cols <= 128 ? 32 : RNND__BLOCK;
-    int blocks = loss_blocks(rows);
-    if (rows == 0 || !rnnd__cuda_sound(cuda))
+    unsigned threads = l->cols <= 128 ? 32 : RNND__BLOCK;
+    int blocks = loss_blocks(l->rows);
+    if (l->rows == 0 || !rnnd__cuda_sound(cuda))
         return;
     if (rnnd__cuda_ok(cuda,
-                      launch(value_loss<mse>, dim3((unsigned)blocks), dim3(threads), 0,
-                             cuda->stream, cuda->partial, rnnd__floats(scores),
-                             rnnd__floats(target), rows, cols),
+                      launch(value_loss<kind>, dim3((unsigned)blocks), dim3(threads), 0,
+                             cuda->stream, cuda->partial, rnnd__floats(l->scores),
+                             rnnd__floats(l->target), l->rows, l->cols,
+                             rnnd__floats(l->weight)),
                       "loss"))
-        rnnd__cuda_add_sums(cuda, blocks, sums);
+        rnnd__cuda_add_sums(cuda, blocks, l->sums);
 }
 
-void rnnd__cuda_mse(struct rnnd_backend *be, int64_t rows, int64_t cols,
-                    struct rnnd__buf scores, struct rnnd__buf sums,
-                    struct rnnd__buf target)
+void rnnd__cuda_mse(struct rnnd_backend *be, const struct rnnd__loss *l)
 {
-    value_losses<true>(rnnd__cuda_of(be), rows, cols, scores, sums, target);
+    value_losses<RNND__MSE>(rnnd__cuda_of(be), l);
 }
 
-void rnnd__cuda_bce(struct rnnd_backend *be, int64_t rows, int64_t cols,
-                    struct rnnd__buf scores, struct rnnd__buf sums,
-                    struct rnnd__buf target)
+void rnnd__cuda_bce(struct rnnd_backend *be, const struct rnnd__loss *l)
 {
-    value_losses<false>(rnnd__cuda_of(be), rows, cols, scores, sums, target);
+    if (rnnd__buf_is_null(l->weight))
+        value_losses<RNND__BCE>(rnnd__cuda_of(be), l);
+    else
+        value_losses<RNND__WEIGHTED_BCE>(rnnd__cuda_of(be), l);
 }

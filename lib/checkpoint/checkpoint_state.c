@@ -27,7 +27,7 @@ static const struct number {
     const char *name;
     size_t offset;
     enum rnnd__hdf_type type;
-    /* files of version 0.1 lack it: then it is 0 */
+    /* files of version 0.1 may lack it: then it is 0 */
     bool later;
 } numbers[] = {
 #define NUMBER(text, field, kind)                                          \
@@ -57,6 +57,10 @@ static const struct number {
     REAL(plateau_factor),
     REAL(log_loss),
     REAL(log_targets),
+    {.name = "log_weight",
+     .offset = offsetof(struct rnnd__train_state, log_weight),
+     .type = RNND_F64,
+     .later = true},
     REAL(log_steps),
     REAL(log_seconds),
     REAL(log_wait),
@@ -113,6 +117,8 @@ static int load_numbers(struct rnnd__hdf *file, struct rnnd__train_state *state)
         RNND_TRY(rnnd__hdf_read(file, object, 0, 1, numbers[i].type,
                                 (char *)state + numbers[i].offset));
     }
+    if (!rnnd__hdf_has(file, "/state/log_weight")) /* there were no weights but 1 */
+        state->log_weight = state->log_targets;
     char **launch = NULL;
     int64_t count;
     RNND_TRY(rnnd__hdf_read_strings(file, "/state/launch", &launch, &count));

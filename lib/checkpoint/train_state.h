@@ -48,8 +48,9 @@ struct rnnd__train_state {
     /* product of the learning rate reductions so far, starts at 1 */
     double plateau_factor;
 
-    /* sums since the last train record: loss over targets, number of targets */
-    double log_loss, log_targets;
+    /* sums since the last train record: loss over targets, number of targets, and the
+       weight that divides the loss */
+    double log_loss, log_targets, log_weight;
     /* time steps of all ranks, seconds */
     double log_steps, log_seconds;
     /* seconds spent waiting for input or ranks; load imbalance of each update */

@@ -70,7 +70,7 @@ static double own_rows(const struct bench *b)
 
 static int update(struct bench *b)
 {
-    struct rnnd_loss loss = {0, 0, 0};
+    struct rnnd_loss loss = {0, 0, 0, 0};
     const char *skipped;
     if (rnnd__stepper_epoch_is_done(&b->step)) {
         b->at.epoch += b->at.update > 0;
@@ -122,7 +122,7 @@ static int time_sums(struct bench *b, double *seconds)
     double best = 0;
     rnnd_model_zero_gradient(b->setup.model);
     for (int i = 0; i < SUMS; i++) {
-        struct rnnd_loss loss = {0, 0, 0};
+        struct rnnd_loss loss = {0, 0, 0, 0};
         RNND_TRY(rnnd_comm_agree(b->comm, 0)); /* all ranks start together */
         double start = rnnd__clock();
         RNND_TRY(rnnd_reducer_finish(b->setup.reducer, 0, NULL, &loss));
@@ -171,7 +171,7 @@ static int summarise(struct bench *b)
     r->optimizer = rnnd__timeline_seconds(RNND_WORK_OPTIMIZER);
     r->input = rnnd__timeline_seconds(RNND_WORK_LOAD);
     r->gemm_flops = b->rows * flops_per_row(s);
-    r->loss = b->at.log_targets > 0 ? b->at.log_loss / b->at.log_targets : 0;
+    r->loss = b->at.log_weight > 0 ? b->at.log_loss / b->at.log_weight : 0;
     r->steps = b->at.log_steps;
     RNND_TRY(take_communication(b));
     RNND_TRY(take_stragglers(b));

@@ -124,7 +124,7 @@ static void drop_reducer(struct verifier *v)
 static int compare_ranks(struct verifier *v)
 {
     int size = rnnd_comm_size(v->comm), rank = rnnd_comm_rank(v->comm), status = 0;
-    struct rnnd_loss none = {0, 0, 0};
+    struct rnnd_loss none = {0, 0, 0, 0};
     char what[64];
     RNND_TRY(rnnd_reducer_new(v->setup.model, v->comm, v->opt->bucket_mb,
                               &v->setup.reducer));

@@ -37,16 +37,28 @@ static void forward(const struct rnnd__head *h, const struct rnnd__params *par,
     op->add_bias(par->be, rows, h->outputs, h->scores, rnnd__at(par->value, h->bias));
 }
 
+/* Weights and smoothing are for training alone. */
 static void loss(const struct rnnd__head *h, const struct rnnd__params *par,
-                 int64_t rows, struct rnnd__buf sums, struct rnnd__buf target)
+                 int64_t rows, struct rnnd__buf sums, struct rnnd__buf target,
+                 bool training)
 {
     const struct rnnd__backend_ops *op = par->be->ops;
+    struct rnnd__loss l = {.rows = rows,
+                           .cols = h->outputs,
+                           .scores = h->scores,
+                           .sums = sums,
+                           .target = target};
+    if (training) {
+        l.weight = h->class_weight;
+        l.smoothing = h->smoothing;
+        l.weights = h->weights;
+    }
     if (rnnd__task_is_categorical(h->task))
-        op->softmax_ce(par->be, rows, h->outputs, h->scores, sums, target);
+        op->softmax_ce(par->be, &l);
     else if (rnnd__task(h->task)->target == RNND__TARGET_ANSWERS)
-        op->bce(par->be, rows, h->outputs, h->scores, sums, target);
+        op->bce(par->be, &l);
     else
-        op->mse(par->be, rows, h->outputs, h->scores, sums, target);
+        op->mse(par->be, &l);
 }
 
 /* From the gradient of the scores, which the loss has put in their place. */
@@ -84,7 +96,7 @@ void rnnd__head_gradient(const struct rnnd__head *h, const struct rnnd__params *
         n = rows - r < h->chunk ? rows - r : h->chunk;
         struct rnnd__buf xr = rnnd__at(x, r * h->in);
         forward(h, par, n, xr);
-        loss(h, par, n, sums, rnnd__at(target, r * width));
+        loss(h, par, n, sums, rnnd__at(target, r * width), true);
         backward(h, par, n, rnnd__at(dx, r * h->in), xr);
     }
 }
@@ -116,7 +128,7 @@ int rnnd__head_evaluate(struct rnnd__head *h, const struct rnnd__params *par,
         n = rows - r < h->chunk ? rows - r : h->chunk;
         forward(h, par, n, rnnd__at(x, r * h->in));
         RNND_TRY(show(h, par, r, n));
-        loss(h, par, n, sums, rnnd__at(target, r * width));
+        loss(h, par, n, sums, rnnd__at(target, r * width), false);
     }
     return 0;
 }

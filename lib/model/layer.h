@@ -60,6 +60,10 @@ struct rnnd__head {
     /* rows per chunk, and its scores [chunk,O] */
     int64_t chunk;
     struct rnnd__buf scores;
+    /* of the loss in training: [O] weights of classes, NULL = 1; the share that all
+       classes get, and the sum of the weights */
+    struct rnnd__buf class_weight;
+    double smoothing, weights;
     /* who sees the scores of evaluations, NULL = nobody */
     rnnd_scores_reader reader;
     void *reader_context;

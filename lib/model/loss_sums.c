@@ -41,6 +41,6 @@ int rnnd_loss_sums_take(struct rnnd_loss_sums *s, struct rnnd_loss *out)
     struct rnnd__sums sums;
     RNND_TRY(rnnd__device_download(s->be, &sums, s->sums, sizeof sums));
     zero(s);
-    *out = (struct rnnd_loss){sums.loss, sums.targets, sums.correct};
+    *out = (struct rnnd_loss){sums.loss, sums.targets, sums.correct, sums.weight};
     return 0;
 }

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/status.h"
+#include "base/task.h"
 #include "data/batch.h"
 #include "device/device.h"
 
@@ -319,6 +320,7 @@ void rnnd_model_free(struct rnnd_model *m)
     free_workspace(m);
     rnnd__params_clear(&m->params);
     rnnd__names_clear(&m->names);
+    rnnd__device_free(m->be, &m->head.class_weight);
     free(m->head.host_scores);
     free(m->mean);
     free(m->std);
@@ -402,6 +404,50 @@ int rnnd_model_reserve(struct rnnd_model *m, const struct rnnd_limits *limits,
     m->room_for_training = training || m->room_for_training;
     RNND_TRY(alloc_workspace(m, &room, m->room_for_training));
     m->room = room;
+    return 0;
+}
+
+static int check_weights(const struct rnnd_model *m, const float *weight,
+                         double smoothing)
+{
+    bool answers = rnnd__task(m->spec.task)->target == RNND__TARGET_ANSWERS;
+    bool labels = rnnd__task_is_categorical(m->spec.task);
+    if (!(smoothing >= 0 && smoothing <= 1))
+        return rnnd__fail(RNND_EUSAGE, "label smoothing of %g is not between 0 and 1",
+                          smoothing);
+    if ((weight && !labels && !answers) || (smoothing > 0 && !labels))
+        return rnnd__fail(RNND_EUSAGE, "the loss of task %s has no %s",
+                          rnnd_task_name(m->spec.task),
+                          weight && !answers ? "class weights" : "label smoothing");
+    for (int64_t k = 0; weight && k < m->spec.outputs; k++)
+        if (!(weight[k] >= 0 && isfinite(weight[k])))
+            return rnnd__fail(RNND_EUSAGE,
+                              "weight %lld is %g: a weight is finite and not negative",
+                              (long long)k, (double)weight[k]);
+    return 0;
+}
+
+int rnnd_model_weigh(struct rnnd_model *m, const float *weight, double smoothing)
+{
+    struct rnnd__head *h = &m->head;
+    struct rnnd__buf copy = {NULL};
+    RNND_TRY(check_weights(m, weight, smoothing));
+    if (weight) {
+        RNND_TRY(rnnd__device_alloc(m->be, &copy, h->outputs));
+        m->be->ops->upload(m->be, copy, weight, (size_t)h->outputs * sizeof *weight);
+        /* the caller's memory is free for other use once all is there */
+        int status = rnnd__device_sync(m->be);
+        if (status < 0) {
+            rnnd__device_free(m->be, &copy);
+            return status;
+        }
+    }
+    rnnd__device_free(m->be, &h->class_weight);
+    h->class_weight = copy;
+    h->smoothing = smoothing;
+    h->weights = 0;
+    for (int64_t k = 0; k < h->outputs; k++)
+        h->weights += weight ? (double)weight[k] : 1;
     return 0;
 }
 

@@ -96,15 +96,15 @@ int rnnd_optim_step(struct rnnd_optim *o, const struct rnnd_loss *loss, double l
     if (!isfinite(loss->loss) || !isfinite(squares))
         return rnnd__fail(RNND_ENONFINITE, "the %s is not finite",
                           isfinite(loss->loss) ? "gradient" : "loss");
-    if (loss->targets == 0) {
+    if (loss->weight == 0) {
         *grad_norm = 0;
         return 0;
     }
-    double norm = sqrt(squares) / loss->targets, factor = 1;
+    double norm = sqrt(squares) / loss->weight, factor = 1;
     if (o->clip > 0 && o->clip < norm + 1e-6)
         factor = o->clip / (norm + 1e-6);
     o->steps++;
-    apply(o, lr, factor / loss->targets);
+    apply(o, lr, factor / loss->weight);
     *grad_norm = norm;
     return 0;
 }

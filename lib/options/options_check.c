@@ -76,6 +76,8 @@ static bool is_unset(const struct rnnd_options *opt, int i)
         return !opt->valid;
     case OPT_init:
         return !opt->init;
+    case OPT_class_weight:
+        return !opt->class_weight;
     case OPT_data:
         return !opt->data;
     case OPT_task:
@@ -201,6 +203,21 @@ static int check_tied(const struct rnnd_options *opt, enum rnnd_task task)
     return 0;
 }
 
+static int check_loss(const struct rnnd_options *opt, enum rnnd_task task)
+{
+    bool classes = task == RNND_CLASSIFY || task == RNND_TAG;
+    if (opt->class_weight && !classes && task != RNND_MULTILABEL)
+        return rnnd__fail(RNND_EUSAGE,
+                          "--class-weight is for tasks classify, tag and multilabel, "
+                          "not %s",
+                          rnnd_task_name(task));
+    if (opt->label_smoothing > 0 && !classes && task != RNND_LM)
+        return rnnd__fail(RNND_EUSAGE,
+                          "--label-smoothing is for tasks classify, tag and lm, not %s",
+                          rnnd_task_name(task));
+    return 0;
+}
+
 static int check_task(const struct rnnd_options *opt, enum rnnd_task task)
 {
     const char *name = rnnd_task_name(task);
@@ -226,5 +243,6 @@ int rnnd__options_check(const struct rnnd_options *opt, enum rnnd_task task)
 {
     RNND_TRY(rnnd__options_check_early(opt));
     RNND_TRY(check_task(opt, task));
+    RNND_TRY(check_loss(opt, task));
     return warn_of_idle(opt, task);
 }

@@ -137,8 +137,11 @@ int rnnd__metrics_train(struct rnnd__metrics_log *log,
         rnnd__json_number(r->steps_per_s), "lr", rnnd__json_number(r->lr), "grad_norm",
         rnnd__json_number(r->grad_norm), "idle", rnnd__json_number(r->idle),
         "straggler", rnnd__json_number(r->straggler));
-    if (record && r->partial &&
-        json_object_set_new(record, "partial", json_true()) < 0) {
+    bool weighted = r->weight != (double)r->targets;
+    if (record &&
+        ((weighted &&
+          json_object_set_new(record, "weight", rnnd__json_number(r->weight)) < 0) ||
+         (r->partial && json_object_set_new(record, "partial", json_true()) < 0))) {
         json_decref(record);
         record = NULL;
     }
@@ -356,14 +359,15 @@ bool rnnd__metrics_better(const json_t *record, const json_t *best,
 }
 
 bool rnnd__metrics_loss_of(const json_t *record, int64_t epoch, double *loss,
-                           double *targets)
+                           double *weight)
 {
     if (!rnnd__metrics_is(record, "train") ||
         json_is_true(json_object_get(record, "partial")) ||
         json_integer_value(json_object_get(record, "epoch")) != epoch)
         return false;
-    *targets = real_of(record, "targets");
-    *loss = *targets > 0 ? *targets * real_of(record, "loss") : 0;
+    bool weighted = json_object_get(record, "weight") != NULL;
+    *weight = real_of(record, weighted ? "weight" : "targets");
+    *loss = *weight > 0 ? *weight * real_of(record, "loss") : 0;
     return true;
 }
 

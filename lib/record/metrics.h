@@ -47,9 +47,11 @@ struct rnnd__start_record {
 struct rnnd__train_record {
     /* epoch counts from 1, in all records */
     int64_t update, epoch;
-    /* mean over the targets since the last record, and their number */
+    /* mean over the targets since the last record, their number, and the sum of their
+       weights; recorded where it is another number */
     double loss;
     int64_t targets;
+    double weight;
     /* time steps of all ranks per second */
     double steps_per_s;
     /* of the last update */
@@ -91,9 +93,9 @@ RNND_CHECKED int rnnd__metrics_each(const char *run_dir,
 /* Whether a record, or NULL, is of this event. */
 bool rnnd__metrics_is(const struct json_t *record, const char *event);
 /* Whether a record is a `train` record of this epoch that stays when a run resumes; the
-   sums of its loss and targets. */
+   sums of its loss and weights. */
 bool rnnd__metrics_loss_of(const struct json_t *record, int64_t epoch, double *loss,
-                           double *targets);
+                           double *weight);
 
 /* What a run has come to, as far as its records tell. */
 struct rnnd__outcome {

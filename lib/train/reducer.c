@@ -166,16 +166,16 @@ enum { FLAGS = 8 };
    why, is exchanged only if one did. */
 static int exchange(struct rnnd_reducer *r, struct shared *s)
 {
-    double value[4 + FLAGS] = {s->loss.loss, s->loss.targets, s->loss.correct,
-                               s->status < 0};
+    double value[5 + FLAGS] = {s->loss.loss, s->loss.targets, s->loss.correct,
+                               s->loss.weight, s->status < 0};
     for (int i = 0; i < FLAGS; i++)
-        value[4 + i] = s->flags >> i & 1;
-    RNND_TRY(rnnd_comm_sum(r->comm, value, 4 + FLAGS));
-    if (value[3] > 0)
+        value[5 + i] = s->flags >> i & 1;
+    RNND_TRY(rnnd_comm_sum(r->comm, value, 5 + FLAGS));
+    if (value[4] > 0)
         return rnnd_comm_agree(r->comm, s->status);
-    s->loss = (struct rnnd_loss){value[0], value[1], value[2]};
+    s->loss = (struct rnnd_loss){value[0], value[1], value[2], value[3]};
     for (int i = 0; i < FLAGS; i++)
-        if (value[4 + i] > 0)
+        if (value[5 + i] > 0)
             s->flags |= 1u << i;
     return 0;
 }

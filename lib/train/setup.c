@@ -13,6 +13,7 @@
 #include "data/dataset_names.h"
 #include "device/device.h"
 #include "options/options.h"
+#include "train/weights.h"
 
 int rnnd__setup_check_lanes(const struct rnnd__setup *s,
                             const struct rnnd_dataset *data)
@@ -47,6 +48,16 @@ static int match_init(struct rnnd_dataset *data, const char *init)
     return status;
 }
 
+/* The weights of classes, which are numbered by now. */
+static int read_weights(struct rnnd__setup *s)
+{
+    if (!s->opt->class_weight)
+        return 0;
+    RNND_TRY(rnnd__weights_read(s->opt->class_weight, s->data, &s->class_weight));
+    rnnd__weights_log(s->class_weight, s->data);
+    return rnnd__weights_list(s->class_weight, s->spec.outputs, &s->class_weights);
+}
+
 int rnnd__setup_data(struct rnnd__setup *s, const struct rnnd_options *opt,
                      struct rnnd_comm *comm, const struct rnnd__names *names)
 {
@@ -62,8 +73,27 @@ int rnnd__setup_data(struct rnnd__setup *s, const struct rnnd_options *opt,
     struct rnnd_options settled = rnnd__setup_settled(opt, info);
     RNND_TRY(rnnd__options_check(&settled, info->task));
     RNND_TRY(rnnd_model_accepts(&s->spec, info, true));
+    RNND_TRY(read_weights(s));
     s->streams = rnnd_streams(opt, info->task);
     return s->streams ? rnnd__setup_check_lanes(s, s->data) : 0;
+}
+
+/* Hosts may have other files under the name that --class-weight gives. */
+static int same_weights(const struct rnnd__setup *s)
+{
+    char *line = NULL;
+    int status = 0;
+    if (!s->class_weights)
+        return 0;
+    if (asprintf(&line, "--class-weight %s\n", s->class_weights) < 0) {
+        line = NULL;
+        status = rnnd__fail_memory(strlen(s->class_weights), "class weights");
+    }
+    status = rnnd_comm_agree(s->comm, status);
+    if (status == 0)
+        status = rnnd__comm_same(s->comm, RNND_EUSAGE, line);
+    free(line);
+    return status;
 }
 
 /* Of options that were read from a run, too: the caller of the library may have started
@@ -82,6 +112,7 @@ static int same_options(const struct rnnd__setup *s)
 int rnnd__setup_same(const struct rnnd__setup *s, const struct rnnd_dataset *valid)
 {
     RNND_TRY(same_options(s));
+    RNND_TRY(same_weights(s));
     RNND_TRY(rnnd__comm_same_data(s->comm, "--data", rnnd_dataset_info(s->data)));
     return valid ? rnnd__comm_same_data(s->comm, "--valid", rnnd_dataset_info(valid))
                  : 0;
@@ -121,6 +152,7 @@ int rnnd__setup_model(struct rnnd__setup *s)
     RNND_TRY(rnnd_model_new(s->be, &s->spec, &s->model));
     for (int a = 0; a < RNND_AXES; a++)
         RNND_TRY(rnnd_model_take_names(s->model, s->data, (enum rnnd_axis)a));
+    RNND_TRY(rnnd_model_weigh(s->model, s->class_weight, o->label_smoothing));
     RNND_TRY(rnnd_optim_new(s->model, o, &s->optim));
     RNND_TRY(rnnd_reducer_new(s->model, s->comm, o->bucket_mb, &s->reducer));
     RNND_TRY(rnnd_batch_new(s->be, s->data, true, rnnd_model_mean(s->model),
@@ -141,5 +173,7 @@ void rnnd__setup_close(struct rnnd__setup *s)
     rnnd_optim_free(s->optim);
     rnnd_model_free(s->model);
     rnnd_backend_close(s->be);
+    free(s->class_weight);
+    free(s->class_weights);
     rnnd_dataset_close(s->data);
 }

@@ -16,6 +16,9 @@ struct rnnd__setup {
     /* owned, as everything below: the training data */
     struct rnnd_dataset *data;
     struct rnnd_model_spec spec;
+    /* weights of classes in the loss, [O], and the same as a list; NULL = 1 */
+    float *class_weight;
+    char *class_weights;
     /* the data are trained as a stream of lanes */
     bool streams;
     struct rnnd_backend *be;

@@ -162,7 +162,9 @@ static int apply(struct rnnd__stepper *s, const struct rnnd_loss *loss,
     double lr = learning_rate(s), norm = NAN, mark = rnnd__timeline_now();
     int status = rnnd_optim_step(s->setup->optim, loss, lr, &norm);
     rnnd__timeline_mark(RNND_WORK_OPTIMIZER, false, -1, mark);
-    *skipped = loss->targets == 0 ? "no targets" : NULL;
+    *skipped = loss->targets == 0  ? "no targets"
+               : loss->weight == 0 ? "no weights but 0"
+                                   : NULL;
     if (status == RNND_ENONFINITE &&
         s->setup->opt->on_nonfinite == RNND_NONFINITE_SKIP) {
         *skipped = isfinite(loss->loss) ? "non-finite gradient" : "non-finite loss";
@@ -178,6 +180,7 @@ static int apply(struct rnnd__stepper *s, const struct rnnd_loss *loss,
     s->at->applied++;
     s->at->log_loss += loss->loss;
     s->at->log_targets += loss->targets;
+    s->at->log_weight += loss->weight;
     return 0;
 }
 
@@ -214,7 +217,7 @@ int rnnd__stepper_finish(struct rnnd__stepper *s, int status, unsigned *flags,
 
 void rnnd__train_state_clear_sums(struct rnnd__train_state *at)
 {
-    at->log_loss = at->log_targets = at->log_steps = at->log_seconds = 0;
-    at->log_wait = at->log_straggler = 0;
+    at->log_loss = at->log_targets = at->log_weight = at->log_steps = 0;
+    at->log_seconds = at->log_wait = at->log_straggler = 0;
     at->log_updates = 0;
 }

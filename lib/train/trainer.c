@@ -40,7 +40,7 @@ static bool save_is_due(const struct rnnd__trainer *t)
    is due. */
 static int update(struct rnnd__trainer *t, bool *save)
 {
-    struct rnnd_loss loss = {0, 0, 0};
+    struct rnnd_loss loss = {0, 0, 0, 0};
     const char *skipped;
     int status = rnnd__stepper_gradient(&t->step, &loss);
     unsigned flags = (rnnd__signals_received() ? FLAG_STOP : 0u) |

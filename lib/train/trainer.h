@@ -26,6 +26,10 @@ struct rnnd__trainer {
        options, overridden by the caller's */
     const struct rnnd_options *opt;
     struct rnnd_options merged;
+    /* the same with the weights of classes as numbers; its texts are borrowed */
+    struct rnnd_options settled;
+    /* --class-weight of the run that is resumed with another, owned; else NULL */
+    char *weights_before;
     /* the run was resumed with another --best-by */
     bool judged_anew;
     /* borrowed */
@@ -50,9 +54,9 @@ struct rnnd__trainer {
     /* updates between train records, in this epoch */
     int64_t log_every;
     /* rank 0: sums of the train records of this epoch; of those before the run was
-       resumed, only loss and targets */
+       resumed, only loss and weight */
     struct {
-        double loss, targets, steps, seconds;
+        double loss, weight, steps, seconds;
     } epoch;
     /* steps of the whole run, for the meter */
     double steps_done;

@@ -20,6 +20,7 @@
 #include "options/options.h"
 #include "record/trace.h"
 #include "train/trainer.h"
+#include "train/weights.h"
 
 /* ---- options */
 
@@ -88,12 +89,16 @@ static int judge_change(void *context, const char *name,
                         enum rnnd__option_effect effect, const char *stored,
                         const char *now)
 {
-    (void)context;
+    struct rnnd__trainer *t = context;
     if (effect == RNND_EFFECT_IDENTITY)
         return rnnd__fail(RNND_EUSAGE,
                           "--resume: this run was started with --%s %s, not %s; "
                           "options of model, data and plan cannot change",
                           name, stored, now);
+    if (strcmp(name, "class-weight") == 0) { /* a file may say the same: see below */
+        t->weights_before = strdup(stored);
+        return t->weights_before ? 0 : rnnd__fail_memory(strlen(stored), "options");
+    }
     rnnd__log_info("--%s changed from %s to %s", name, stored, now);
     return 0;
 }
@@ -151,7 +156,7 @@ static int merge_stored(struct rnnd__trainer *t, const char *text,
     RNND_TRY_GOTO(rnnd__options_overlay(&t->merged, &stored));
     RNND_TRY_GOTO(rnnd__options_overlay(&t->merged, t->opt));
     t->merged.resume = true;
-    RNND_TRY_GOTO(rnnd__options_diff(&stored, &t->merged, judge_change, NULL));
+    RNND_TRY_GOTO(rnnd__options_diff(&stored, &t->merged, judge_change, t));
     t->judged_anew = stored.best_by != t->merged.best_by;
     t->opt = &t->merged;
 done:
@@ -252,10 +257,26 @@ static int check_measure(const struct rnnd__trainer *t)
                       (long long)spec->outputs, names);
 }
 
+/* Weights of a file are stored with the run as numbers: until it resumes, the file may
+   have changed. */
+static void keep_weights(struct rnnd__trainer *t)
+{
+    const char *now = t->opt->class_weight, *before = t->weights_before;
+    if (now && !rnnd__weights_balance(now)) {
+        t->settled = *t->opt;
+        now = t->settled.class_weight = t->setup.class_weights;
+        t->opt = t->setup.opt = &t->settled;
+    }
+    now = now ? now : "unset";
+    if (before && strcmp(before, now) != 0)
+        rnnd__log_info("--class-weight changed from %s to %s", before, now);
+}
+
 /* names: of the run that is resumed; else NULL. */
 static int open_data(struct rnnd__trainer *t, const struct rnnd__names *names)
 {
     RNND_TRY(rnnd__setup_data(&t->setup, t->opt, t->comm, names));
+    keep_weights(t);
     if (!t->opt->valid)
         return 0;
     RNND_TRY(check_measure(t));
@@ -472,5 +493,6 @@ void rnnd__trainer_close(struct rnnd__trainer *t)
     free(t->at.records);
     rnnd_dataset_close(t->valid);
     rnnd__setup_close(&t->setup);
+    free(t->weights_before);
     rnnd_options_clear(&t->merged);
 }

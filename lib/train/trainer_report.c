@@ -31,11 +31,11 @@ static double epoch_steps(const struct rnnd__trainer *t)
 static void add_record(void *context, struct json_t *record)
 {
     struct rnnd__trainer *t = context;
-    double loss, targets;
-    if (!rnnd__metrics_loss_of(record, epoch_number(t), &loss, &targets))
+    double loss, weight;
+    if (!rnnd__metrics_loss_of(record, epoch_number(t), &loss, &weight))
         return;
     t->epoch.loss += loss;
-    t->epoch.targets += targets;
+    t->epoch.weight += weight;
 }
 
 static void begin_meter(struct rnnd__trainer *t)
@@ -96,7 +96,7 @@ void rnnd__trainer_report_start(struct rnnd__trainer *t)
 /* NaN without targets. */
 static double mean_loss(const struct rnnd__trainer *t)
 {
-    return t->at.log_targets > 0 ? t->at.log_loss / t->at.log_targets : NAN;
+    return t->at.log_weight > 0 ? t->at.log_loss / t->at.log_weight : NAN;
 }
 
 static double speed(const struct rnnd__trainer *t)
@@ -163,6 +163,7 @@ void rnnd__trainer_report_train(struct rnnd__trainer *t, bool final)
                                         .epoch = epoch_of_last_update(t),
                                         .loss = mean_loss(t),
                                         .targets = (int64_t)t->at.log_targets,
+                                        .weight = t->at.log_weight,
                                         .steps_per_s = speed(t),
                                         .lr = t->at.last_lr,
                                         .grad_norm = t->at.last_norm,
@@ -177,7 +178,7 @@ void rnnd__trainer_report_train(struct rnnd__trainer *t, bool final)
     if (final)
         return;
     t->epoch.loss += t->at.log_loss;
-    t->epoch.targets += t->at.log_targets;
+    t->epoch.weight += t->at.log_weight;
     t->epoch.steps += t->at.log_steps;
     t->epoch.seconds += t->at.log_seconds;
     rnnd__train_state_clear_sums(&t->at);
@@ -210,7 +211,7 @@ void rnnd__trainer_report_epoch(struct rnnd__trainer *t,
         .epoch = t->at.epoch,
         .epochs = t->opt->epochs,
         .steps = t->steps_done,
-        .loss = t->epoch.targets > 0 ? t->epoch.loss / t->epoch.targets : NAN,
+        .loss = t->epoch.weight > 0 ? t->epoch.loss / t->epoch.weight : NAN,
         .steps_per_s = t->epoch.seconds > 0 ? t->epoch.steps / t->epoch.seconds : NAN};
     rnnd__progress_epoch(t->meter, &point, valid);
     memset(&t->epoch, 0, sizeof t->epoch);

@@ -334,7 +334,12 @@ static void head(struct net *n, const struct rnnd__packed *b, struct rnnd__buf d
             .m = m, .n = H, .k = V, .alpha = 1, .lda = V, .ldb = H, .ldc = H};
         n->op->matmul(n->be, &s, n->scores, x, w);
         n->op->add_bias(n->be, m, V, n->scores, rnnd__at(w, V * H));
-        n->op->softmax_ce(n->be, m, V, n->scores, n->sums, rnnd__at(n->token, r));
+        struct rnnd__loss l = {.rows = m,
+                               .cols = V,
+                               .scores = n->scores,
+                               .sums = n->sums,
+                               .target = rnnd__at(n->token, r)};
+        n->op->softmax_ce(n->be, &l);
         n->op->matmul(n->be, &g, dw, n->scores, x);
         n->op->col_sum(n->be, m, V, rnnd__at(dw, V * H), n->scores);
         n->op->matmul(n->be, &i, rnnd__at(dy, r * H), n->scores, w);

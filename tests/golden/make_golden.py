@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
-"""Writes golden.h5: what PyTorch float64 says about small models on ragged data.
+"""Writes golden.h5: what PyTorch float64 says about small models on ragged data; with
+--weights weights.h5, the same of losses with weights of classes and label smoothing.
 
-Usage: make_golden.py [OUT]. Needs PyTorch, NumPy and h5py. The numbers are seeded: the same
-versions write the same tables. tests/unit/test_golden.c holds the library against them.
+Usage: make_golden.py [--weights] [OUT]. Needs PyTorch, NumPy and h5py. The numbers are seeded:
+the same versions write the same tables. tests/unit/test_golden.c holds the library against
+them.
 
 The file is a set of tables, so that near 190 cases cost little more than their numbers:
   /cases    [C]      names
@@ -13,7 +15,10 @@ The file is a set of tables, so that near 190 cases cost little more than their 
 Parameters are stored flat in the order of PyTorch's state_dict (a tied matrix once) and are
 float32 values; /grad is the gradient of the loss *sum*, /after the parameters after
 `updates` updates, /score the scores of predict (the first 1000 of a case), /h and /c the
-final states [L*D,N,H].
+final states [L*D,N,H]. weights.h5 has two tables more:
+  /weight   [C,O]    of each class, 1 where there are no weights
+  /weighing [C,W]    numbers, columns WEIGHING: what nn.CrossEntropyLoss or
+                     nn.BCEWithLogitsLoss gives as the mean, and the loss sum without weights
 """
 import os
 import sys
@@ -32,6 +37,7 @@ SPEC = ("data", "task", "cell", "layers", "bidirectional", "pool", "inputs", "vo
         "stream", "param", "params", "target", "score", "h", "c")
 REAL = ("lr", "momentum", "beta1", "beta2", "eps", "weight_decay", "clip_norm", "loss",
         "targets")
+WEIGHING = ("smoothing", "mean", "plain")
 TABLES = ("param", "grad", "after", "target", "score", "h", "c")
 OPTIMIZERS = ("sgd", "adam", "adamw")
 
@@ -179,6 +185,31 @@ def cases():
                    windows=dict(tbptt=4, windows=2, batch=3, stream=True))
 
 
+def weighted_cases():
+    """The same for weights.h5; weights are exact in float32."""
+    weight = [0.25, 3.0, 0.0, 1.5]
+    losses = (dict(class_weight=weight), dict(label_smoothing=0.125),
+              dict(class_weight=weight, label_smoothing=0.5))
+
+    def case(data, task, loss, cell="lstm", rule=0, **windows):
+        text = data == "text"
+        spec = ref.Spec(task=task, cell=cell, hidden=HIDDEN, inputs=0 if text else INPUTS,
+                        vocab=VOCAB if text else 0, embed=EMBED if text else 0,
+                        outputs=VOCAB if task == "lm" else OUTPUTS)
+        o = ref.Options(max_updates=3, epochs=1000, **RULES[rule], **loss,
+                        **(windows or dict(batch=len(LENGTHS[data]))))
+        return data, spec, o, False
+
+    for rule, loss in enumerate(losses):
+        yield case("ragged", "classify", loss, rule=rule)
+        yield case("holes", "tag", loss, "gru", rule)
+        yield case("ragged", "tag", loss, rule=rule, tbptt=5, windows=2, batch=3)
+    yield case("holes", "multilabel", losses[0], "gru")
+    yield case("ragged", "multilabel", losses[0], rule=1)
+    yield case("text", "lm", losses[1])
+    yield case("text", "lm", losses[1], tbptt=4, windows=2, batch=3, stream=True)
+
+
 def case_name(data, spec, o, unlabelled):
     words = [spec.cell, str(spec.layers), "bi" if spec.bidirectional else "uni", spec.task,
              data]
@@ -190,9 +221,33 @@ def case_name(data, spec, o, unlabelled):
         words.append(f"hidden{spec.hidden}")
     if unlabelled:
         words.append("unlabelled")
+    if o.class_weight:
+        words.append("weights")
+    if o.label_smoothing:
+        words.append(f"smoothing{o.label_smoothing}")
     if o.tbptt:
         words.append(f"tbptt{o.tbptt}x{o.windows}{'-stream' if o.stream else ''}-b{o.batch}")
     return " ".join(words)
+
+
+def torch_mean(model, data, o):
+    """The mean loss of all targets as PyTorch's own modules give it."""
+    scores, _, _ = ref.predict(model, data)
+    weight = torch.tensor(o.class_weight or [1.0] * model.spec.outputs, dtype=torch.float64)
+    if model.spec.task == "lm":
+        ends = set(data.offsets[1:] - 1)
+        rows = [i for i in range(len(data.inputs)) if i not in ends]
+        scores, targets = scores[rows], data.inputs[[i + 1 for i in rows]]
+    else:
+        targets = data.targets
+    scores, targets = torch.as_tensor(scores), torch.as_tensor(targets)
+    if model.spec.task == "multilabel":
+        rows = ~torch.isnan(targets).any(1)
+        loss = torch.nn.BCEWithLogitsLoss(pos_weight=weight, reduction="none")
+        return float(loss(scores[rows], targets[rows].double()).sum(1).mean())
+    loss = torch.nn.CrossEntropyLoss(weight, ignore_index=-1,
+                                     label_smoothing=o.label_smoothing)
+    return float(loss(scores, targets.long()))
 
 
 def solve(name, data, spec, o):
@@ -201,11 +256,17 @@ def solve(name, data, spec, o):
     out = {"param": flat(model.parameters()).astype(np.float32)}
     ref.zero_grads(model)
     pieces = ref.whole(spec, data, range(len(data.lengths)))
-    loss, count, _, _ = ref.pass_loss(model, data, pieces)
+    loss, count, *_ = ref.pass_loss(model, data, pieces, o=o)
     if count:
         loss.backward()
     out["loss"], out["targets"] = float(loss.detach()), count
     out["grad"] = flat(p.grad for p in model.parameters())
+    if o.class_weight or o.label_smoothing:
+        plain, *_ = ref.pass_loss(model, data, pieces)
+        out["weighing"] = [o.label_smoothing, torch_mean(model, data, o),
+                           float(plain.detach())]
+        weight = o.class_weight or [1.0] * spec.outputs
+        out["weight"] = weight + [1.0] * (VOCAB - len(weight))
     scores, h, c = ref.predict(model, data)
     out["score"] = scores.ravel()[:MOST_SCORES]
     out["h"] = h.transpose(1, 0, 2).ravel()
@@ -216,13 +277,13 @@ def solve(name, data, spec, o):
     return out
 
 
-def main(path):
+def main(path, listed):
     torch.set_num_threads(1)
     names = list(LENGTHS)
     tables = {t: [] for t in TABLES}
     start = dict.fromkeys(TABLES, 0)
-    titles, spec_rows, real_rows = [], [], []
-    for data_name, spec, o, unlabelled in cases():
+    titles, spec_rows, real_rows, weighing = [], [], [], {"weight": [], "weighing": []}
+    for data_name, spec, o, unlabelled in listed:
         name = case_name(data_name, spec, o, unlabelled)
         data = ref.Data(spec.task, LENGTHS[data_name], data_inputs(data_name),
                         make_targets(spec.task, data_name, unlabelled), spec.outputs)
@@ -237,11 +298,17 @@ def main(path):
             start["h"], start["c"]])
         real_rows.append([o.lr, o.momentum, o.beta1, o.beta2, o.eps, o.weight_decay,
                           o.clip_norm, out["loss"], out["targets"]])
+        for t, rows in weighing.items():
+            rows += [out[t]] if t in out else []
         for t in TABLES:
             tables[t].append(out[t])
             start[t] += len(out[t])
     assert len(set(titles)) == len(titles)
     write(path, names, titles, spec_rows, real_rows, tables)
+    if weighing["weight"]:
+        with h5py.File(path, "a", libver=("v108", "v110")) as f:
+            for t, rows in weighing.items():
+                f[t] = np.array(rows)
 
 
 def write(path, names, titles, spec_rows, real_rows, tables):
@@ -253,8 +320,10 @@ def write(path, names, titles, spec_rows, real_rows, tables):
         f["real"] = np.array(real_rows, dtype=np.float64)
         for t, parts in tables.items():
             kind = np.float32 if t in ("param", "target") else np.float64
-            packing = {"compression": "gzip", "chunks": (65536,)} if t == "target" else {}
-            f.create_dataset(t, data=np.concatenate(parts).astype(kind), **packing)
+            values = np.concatenate(parts).astype(kind)
+            packing = {"compression": "gzip", "chunks": (min(65536, len(values)),)} \
+                if t == "target" else {}
+            f.create_dataset(t, data=values, **packing)
         for name in names:
             f[f"data/{name}/offsets"] = np.concatenate([[0], np.cumsum(LENGTHS[name])])
             inputs = data_inputs(name)
@@ -265,4 +334,6 @@ def write(path, names, titles, spec_rows, real_rows, tables):
 
 if __name__ == "__main__":
     here = os.path.dirname(os.path.abspath(__file__))
-    main(sys.argv[1] if len(sys.argv) > 1 else os.path.join(here, "golden.h5"))
+    arguments, weights = sys.argv[1:], "--weights" in sys.argv[1:2]
+    target = os.path.join(here, "weights.h5" if weights else "golden.h5")
+    main((arguments[weights:] or [target])[0], weighted_cases() if weights else cases())

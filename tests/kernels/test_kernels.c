@@ -520,76 +520,160 @@ END_TEST
 
 enum loss { CE, MSE, BCE };
 
-/* One row: the loss, and its gradient to g; x may be far from 0. */
-static double row_loss(enum loss loss, const float *x, const float *target,
-                       int32_t label, int64_t n, double *g)
+/* A loss, and what it is weighed by. */
+struct weighing {
+    enum loss loss;
+    bool weighted;
+    double smoothing;
+};
+
+/* Cross entropy by its definition, with targets q: the loss, and its gradient to g. */
+static double cross_entropy(const float *x, const double *q, int64_t n, double *g)
 {
-    double max = -INFINITY, sum = 0, total = 0;
+    double max = -INFINITY, sum = 0, total = 0, all = 0;
     for (int64_t j = 0; j < n; j++)
         max = x[j] > max ? x[j] : max;
     for (int64_t j = 0; j < n; j++)
         sum += exp(x[j] - max);
     for (int64_t j = 0; j < n; j++) {
-        double v = x[j], t = target[j];
-        if (loss == CE) {
-            g[j] = exp(v - max) / sum - (j == label);
-            total += j == label ? log(sum) - (v - max) : 0;
-        } else if (loss == MSE) {
+        total += q[j] > 0 ? q[j] * (log(sum) - (x[j] - max)) : 0;
+        all += q[j];
+    }
+    for (int64_t j = 0; j < n; j++)
+        g[j] = all * exp(x[j] - max) / sum - q[j];
+    return total;
+}
+
+/* One row: the loss, and its gradient to g; x may be far from 0. */
+static double row_loss(const struct weighing *w, const float *x, const float *target,
+                       const float *weight, int64_t n, double *g)
+{
+    double total = 0;
+    for (int64_t j = 0; j < n; j++) {
+        double v = x[j], t = target[j], yes = w->weighted ? (double)weight[j] : 1;
+        if (w->loss == MSE) {
             g[j] = 2 * (v - t) / (double)n;
             total += (v - t) * (v - t) / (double)n;
         } else {
-            g[j] = 1 / (1 + exp(-v)) - t;
-            total += (v > 0 ? v : 0) - v * t + log1p(exp(-fabs(v)));
+            double log_one = log1p(exp(-fabs(v)));
+            g[j] = (1 - t) / (1 + exp(-v)) - yes * t / (1 + exp(v));
+            total += (1 - t) * (log_one + (v > 0 ? v : 0)) +
+                     yes * t * (log_one + (v < 0 ? -v : 0));
         }
     }
     return total;
 }
 
-static void check_loss(struct rig *rig, enum loss loss, int64_t rows, int64_t cols,
-                       double scale)
+/* The same for a label. */
+static double label_loss(const struct weighing *w, const float *x, int32_t label,
+                         const float *weight, int64_t n, double *g)
 {
-    float *x = numbers(12, rows * cols, scale), *t = numbers(13, rows * cols, 1);
-    int32_t *label = malloc(sizeof *label * (size_t)(rows + 1));
-    double expected[3] = {0.5, 2, 1}, *g = calloc((size_t)(rows * cols + 1), sizeof *g);
-    struct rnnd__sums start = {0.5, 2, 1}, end;
+    double *q = calloc((size_t)n, sizeof *q);
+    for (int64_t j = 0; j < n; j++)
+        q[j] = w->smoothing / (double)n * (w->weighted ? (double)weight[j] : 1);
+    q[label] += (1 - w->smoothing) * (w->weighted ? (double)weight[label] : 1);
+    double loss = cross_entropy(x, q, n, g);
+    free(q);
+    return loss;
+}
+
+/* Whether no score is better, and no lower class as good. */
+static bool is_right(const float *x, int32_t label, int64_t n)
+{
+    for (int64_t j = 0; j < n; j++)
+        if (x[j] > x[label] || (j < label && x[j] == x[label]))
+            return false;
+    return true;
+}
+
+/* What the losses of some rows are computed from: target by row, label -1 and a NaN
+   where there is none. */
+struct loss_case {
+    const struct weighing *w;
+    int64_t rows, cols;
+    float *x, *target, *weight;
+    int32_t *label;
+};
+
+static void run_loss(struct rig *rig, const struct loss_case *c, struct rnnd__buf x,
+                     struct rnnd__buf sums)
+{
+    int64_t n = c->rows * c->cols;
+    struct rnnd__loss l = {.rows = c->rows,
+                           .cols = c->cols,
+                           .scores = x,
+                           .sums = sums,
+                           .target = c->w->loss == CE
+                                         ? rig_put(rig, c->label, 4 * c->rows)
+                                         : put_floats(rig, c->target, n),
+                           .smoothing = c->w->smoothing};
+    for (int64_t j = 0; j < c->cols; j++)
+        l.weights += c->w->weighted ? (double)c->weight[j] : 1;
+    if (c->w->weighted)
+        l.weight = put_floats(rig, c->weight, c->cols);
+    (c->w->loss == CE    ? rig->op->softmax_ce
+     : c->w->loss == MSE ? rig->op->mse
+                         : rig->op->bce)(rig->be, &l);
+}
+
+static struct loss_case new_loss(const struct weighing *w, const int64_t shape[2],
+                                 double scale)
+{
+    int64_t rows = shape[0], cols = shape[1];
+    struct loss_case c = {.w = w,
+                          .rows = rows,
+                          .cols = cols,
+                          .x = numbers(12, rows * cols, scale),
+                          .target = numbers(13, rows * cols, 1),
+                          .weight = numbers(15, cols, 2),
+                          .label = malloc(sizeof *c.label * (size_t)(rows + 1))};
+    for (int64_t j = 0; j < cols; j++)
+        c.weight[j] = j % 4 == 1 ? 0 : fabsf(c.weight[j]);
+    for (int64_t i = 0; w->loss == BCE && i < rows * cols; i++)
+        c.target[i] = c.target[i] > 0;
     for (int64_t r = 0; r < rows; r++) {
-        const float *xr = x + r * cols;
-        label[r] = r % 5 == 3 ? -1 : (int32_t)(r * 7 % cols);
-        if (loss == BCE)
-            for (int64_t j = 0; j < cols; j++)
-                t[r * cols + j] = t[r * cols + j] > 0;
-        if (r % 5 == 3) {
-            t[r * cols + cols / 2] = NAN;
-            continue;
-        }
-        expected[0] += row_loss(loss, xr, t + r * cols, label[r], cols, g + r * cols);
-        expected[1] += 1;
-        bool best = loss == CE;
-        for (int64_t j = 0; loss == CE && j < cols; j++)
-            best = best && !(xr[j] > xr[label[r]]) &&
-                   !(j < label[r] && xr[j] == xr[label[r]]);
-        expected[2] += best;
+        c.label[r] = r % 5 == 3 ? -1 : (int32_t)(r * 7 % cols);
+        if (r % 5 == 3)
+            c.target[r * cols + cols / 2] = NAN;
     }
-    struct rnnd__buf X = put_floats(rig, x, rows * cols),
-                     T = put_floats(rig, t, rows * cols);
-    struct rnnd__buf L = rig_put(rig, label, 4 * rows),
+    return c;
+}
+
+static void check_loss(struct rig *rig, const struct weighing *w,
+                       const int64_t shape[2], double scale)
+{
+    struct loss_case c = new_loss(w, shape, scale);
+    int64_t n = c.cols, all = c.rows * n;
+    struct rnnd__sums start = {0.5, 2, 1, 3}, end, want = start;
+    double *g = calloc((size_t)(all + 1), sizeof *g);
+    for (int64_t r = 0; r < c.rows; r++) {
+        const float *x = c.x + r * n;
+        if (c.label[r] < 0)
+            continue;
+        want.loss += w->loss == CE
+                         ? label_loss(w, x, c.label[r], c.weight, n, g + r * n)
+                         : row_loss(w, x, c.target + r * n, c.weight, n, g + r * n);
+        want.targets += 1;
+        want.correct += w->loss == CE && is_right(x, c.label[r], n);
+        want.weight += w->loss == CE && w->weighted ? (double)c.weight[c.label[r]] : 1;
+    }
+    struct rnnd__buf X = put_floats(rig, c.x, all),
                      S = rig_put(rig, &start, sizeof start);
-    if (loss == CE)
-        rig->op->softmax_ce(rig->be, rows, cols, X, S, L);
-    else
-        (loss == MSE ? rig->op->mse : rig->op->bce)(rig->be, rows, cols, X, S, T);
+    run_loss(rig, &c, X, S);
     ck_assert_int_eq(rig->op->download(rig->be, &end, S, sizeof end), 0);
-    float *dx = rig_get(rig, X, rows * cols);
-    ck_assert_double_eq_tol(end.loss, expected[0], 1e-6 * expected[0]);
-    ck_assert_double_eq(end.targets, expected[1]);
-    ck_assert_double_eq(end.correct, expected[2]);
-    ck_assert_double_le(distance(dx, g, rows * cols), 1e-6);
-    for (int64_t r = 3; r < rows; r += 5)
-        for (int64_t j = 0; j < cols; j++)
-            ck_assert(dx[r * cols + j] == 0);
-    free(x);
-    free(t);
-    free(label);
+    float *dx = rig_get(rig, X, all);
+    ck_assert_double_eq_tol(end.loss, want.loss, 1e-6 * want.loss);
+    ck_assert_double_eq(end.targets, want.targets);
+    ck_assert_double_eq(end.correct, want.correct);
+    ck_assert_double_eq_tol(end.weight, want.weight, 1e-12 * want.weight);
+    ck_assert_double_le(distance(dx, g, all), 1e-6);
+    for (int64_t r = 3; r < c.rows; r += 5)
+        for (int64_t j = 0; j < n; j++)
+            ck_assert(dx[r * n + j] == 0);
+    free(c.x);
+    free(c.target);
+    free(c.weight);
+    free(c.label);
     free(g);
     free(dx);
 }
@@ -598,47 +682,53 @@ START_TEST(losses_match)
 {
     static const int64_t shapes[][2] = {{1, 1},   {6, 3},    {40, 10},
                                         {33, 88}, {9, 1000}, {0, 5}};
+    static const struct weighing all[] = {
+        {CE, false, 0},   {MSE, false, 0},  {BCE, false, 0}, {CE, true, 0},
+        {CE, false, 0.1}, {CE, true, 0.25}, {CE, true, 1},   {BCE, true, 0}};
     static const double scale[] = {1, 30};
-    for (int loss = CE; loss <= BCE; loss++)
+    for (size_t k = 0; k < sizeof all / sizeof *all; k++)
         for (int i = 0; i < 6; i++)
             for (int s = 0; s < 2; s++) {
                 OPEN(rig);
-                check_loss(&rig, (enum loss)loss, shapes[i][0], shapes[i][1], scale[s]);
+                check_loss(&rig, &all[k], shapes[i], scale[s]);
                 rig_close(&rig);
             }
 }
 END_TEST
 
-/* Class 0 and class 2 tie: only label 0 is right. */
+/* Class 0 and class 2 tie: only label 0 is right, whatever the weights. */
 START_TEST(accuracy_takes_the_lowest_class)
 {
-    OPEN(rig);
-    static const float x[8] = {3, 1, 3, 2, 3, 1, 3, 2};
-    static const int32_t label[2] = {0, 2};
-    struct rnnd__sums sums = {0, 0, 0};
-    struct rnnd__buf S = rig_put(&rig, &sums, sizeof sums);
-    rig.op->softmax_ce(rig.be, 2, 4, put_floats(&rig, x, 8), S,
-                       rig_put(&rig, label, sizeof label));
-    ck_assert_int_eq(rig.op->download(rig.be, &sums, S, sizeof sums), 0);
-    ck_assert_double_eq(sums.correct, 1);
-    rig_close(&rig);
+    static const struct weighing all[] = {{CE, false, 0}, {CE, true, 0.1}};
+    float x[8] = {3, 1, 3, 2, 3, 1, 3, 2}, weight[4] = {1, 2, 3, 4};
+    int32_t label[2] = {0, 2};
+    for (int k = 0; k < 2; k++) {
+        OPEN(rig);
+        struct rnnd__sums sums = {0, 0, 0, 0};
+        struct loss_case c = {&all[k], 2, 4, x, NULL, weight, label};
+        struct rnnd__buf S = rig_put(&rig, &sums, sizeof sums);
+        run_loss(&rig, &c, put_floats(&rig, x, 8), S);
+        ck_assert_int_eq(rig.op->download(rig.be, &sums, S, sizeof sums), 0);
+        ck_assert_double_eq(sums.correct, 1);
+        rig_close(&rig);
+    }
 }
 END_TEST
 
 START_TEST(losses_keep_nan)
 {
-    static const float x[4] = {1, NAN, 2, 0}, t[4] = {0, 1, 0, 1};
-    static const int32_t label = 2;
-    for (int loss = CE; loss <= BCE; loss++) {
+    static const struct weighing all[] = {{CE, false, 0},  {MSE, false, 0},
+                                          {BCE, false, 0}, {CE, true, 0},
+                                          {CE, true, 0.1}, {BCE, true, 0}};
+    float x[4] = {1, NAN, 2, 0}, t[4] = {0, 1, 0, 1}, weight[4] = {1, 2, 3, 4};
+    int32_t label = 2;
+    for (size_t k = 0; k < sizeof all / sizeof *all; k++) {
         OPEN(rig);
-        struct rnnd__sums sums = {0, 0, 0};
+        struct rnnd__sums sums = {0, 0, 0, 0};
+        struct loss_case c = {&all[k], 1, 4, x, t, weight, &label};
         struct rnnd__buf S = rig_put(&rig, &sums, sizeof sums),
                          X = put_floats(&rig, x, 4);
-        if (loss == CE)
-            rig.op->softmax_ce(rig.be, 1, 4, X, S, rig_put(&rig, &label, 4));
-        else
-            (loss == MSE ? rig.op->mse : rig.op->bce)(rig.be, 1, 4, X, S,
-                                                      put_floats(&rig, t, 4));
+        run_loss(&rig, &c, X, S);
         ck_assert_int_eq(rig.op->download(rig.be, &sums, S, sizeof sums), 0);
         float *g = rig_get(&rig, X, 4);
         ck_assert(isnan(sums.loss));

@@ -102,6 +102,10 @@ class Case:
             out += ["--batch-tokens", o.batch_tokens]
         else:
             out += ["--batch", o.batch]
+        if o.class_weight:
+            out += ["--class-weight", ",".join(map(repr, o.class_weight))]
+        if o.label_smoothing:
+            out += ["--label-smoothing", o.label_smoothing]
         if o.tbptt:
             out += ["--tbptt", o.tbptt, "--windows", o.windows]
             if s.task == "lm":
@@ -257,6 +261,19 @@ def fixed_cases():
                                                   outputs=11, tie_weights=True),
                opt(batch=3, tbptt=5, stream=True, max_updates=8, optimizer="sgd", lr=0.3,
                    momentum=0.9))
+    weights = [0.25, 3.0, 0.0, 1.5]
+    for task in ("classify", "tag", "multilabel"):
+        yield Case(f"class weights, {task}", RAGGED + HOLES, spec(task, "lstm", inputs=3),
+                   opt(batch=5, max_updates=5, class_weight=weights, clip_norm=0.3),
+                   more=["--microbatch-tokens", 20])
+    yield Case("class weights and label smoothing", RAGGED, spec("tag", "gru", inputs=3),
+               opt(batch=4, tbptt=6, windows=2, max_updates=5, class_weight=weights,
+                   label_smoothing=0.1))
+    yield Case("label smoothing, streaming lm", RAGGED,
+               spec("lm", "lstm", hidden=8, vocab=13, embed=6, outputs=13),
+               opt(batch=3, tbptt=5, stream=True, max_updates=6, label_smoothing=0.2))
+    yield Case("updates without weight", RAGGED, spec("classify", "rnn_tanh", inputs=3),
+               opt(batch=1, max_updates=9, class_weight=[1.0, 0.0, 0.0, 0.0]))
     yield Case("normalised", RAGGED + HOLES, spec("tag", "lstm", 2, hidden=8, inputs=4),
                opt(batch=4, max_updates=4), normalize=True)
     yield Case("cosine over updates with warm-up", RAGGED, spec(inputs=3, outputs=4),
@@ -304,6 +321,10 @@ def random_case(seed):
         spec.bidirectional = bool(rng.random() < 0.5)
     if not opt.stream and rng.random() < 0.25:
         opt.batch_tokens = int(rng.integers(1, 60))
+    if task in ("classify", "tag", "multilabel") and rng.random() < 0.3:
+        opt.class_weight = [float(w) for w in rng.integers(0, 9, spec.outputs) / 4 + 0.25]
+    if task in ("classify", "tag", "lm") and rng.random() < 0.3:
+        opt.label_smoothing = float(pick(0.1, 0.5))
     if rng.random() < 0.3:
         more = ["--microbatch-tokens", int(rng.integers(1, 40))]
     name = f"random {seed}: {spec.cell} {spec.layers} {task}"

@@ -154,28 +154,35 @@ class Model(nn.Module):
         return self.head(self.pooled(ys)), state
 
 
-def loss_sum(spec, scores, targets):
-    """Sum of the losses over targets, how many there are, how many are classified right."""
+def loss_sum(spec, scores, targets, o):
+    """Sum of the losses over targets, how many there are, how many are classified right, and
+    what divides the sum: their number, or the sum of the weights of their classes. o: options
+    of the training loss, None in evaluations."""
+    weight = None if o is None or o.class_weight is None else \
+        torch.tensor(o.class_weight, dtype=torch.float64)
     if spec.task in ("classify", "tag", "lm"):
         labels = torch.as_tensor(targets).long()
         live = labels >= 0
         count = int(live.sum())
         if count == 0:
-            return scores.sum() * 0, 0, 0
-        loss = nn.functional.cross_entropy(scores[live], labels[live], reduction="sum")
+            return scores.sum() * 0, 0, 0, 0
+        loss = nn.functional.cross_entropy(scores[live], labels[live], weight, reduction="sum",
+                                           label_smoothing=o.label_smoothing if o else 0)
         best = torch.from_numpy(np.argmax(scores.detach().numpy(), axis=1))
-        return loss, count, int((best[live] == labels[live]).sum())
+        return (loss, count, int((best[live] == labels[live]).sum()),
+                count if weight is None else float(weight[labels[live]].sum()))
     values = torch.as_tensor(targets).double()
     live = ~torch.isnan(values).any(1)
     count = int(live.sum())
     if count == 0:
-        return scores.sum() * 0, 0, 0
+        return scores.sum() * 0, 0, 0, 0
     if spec.task == "multilabel":
         loss = nn.functional.binary_cross_entropy_with_logits(scores[live], values[live],
-                                                              reduction="sum")
+                                                              reduction="sum",
+                                                              pos_weight=weight)
     else:
         loss = ((scores[live] - values[live]) ** 2).mean(1).sum()
-    return loss, count, 0
+    return loss, count, 0, count
 
 
 def sequence_inputs(data, first, count):
@@ -188,8 +195,9 @@ def sequence_length(spec, data, i):
     return max(0, data.lengths[i] - 1) if spec.task == "lm" else data.lengths[i]
 
 
-def pass_loss(model, data, pieces, state=None):
-    """Loss of pieces (sequence or None, first step, steps): sum, targets, right, state."""
+def pass_loss(model, data, pieces, state=None, o=None):
+    """Loss of pieces (sequence or None, first step, steps): sum, targets, right, weight,
+    state."""
     spec = model.spec
     scores, state = model.scores([sequence_inputs(data, b, n) for _, b, n in pieces], state)
     if spec.stepwise:
@@ -201,8 +209,7 @@ def pass_loss(model, data, pieces, state=None):
         targets = np.concatenate(rows)
     else:
         targets = data.targets[[i for i, _, _ in pieces]]
-    loss, count, right = loss_sum(spec, scores, targets)
-    return loss, count, right, state
+    return *loss_sum(spec, scores, targets, o), state
 
 
 def whole(spec, data, ids):
@@ -230,6 +237,8 @@ class Options:
     warmup: int = 0
     epochs: int = 10
     max_updates: int = 0
+    class_weight: list = None
+    label_smoothing: float = 0.0
 
 
 def batches(data, o):
@@ -301,11 +310,11 @@ def learning_rate(o, update, epoch, share):
     return lr
 
 
-def apply_update(model, optimizer, o, count, lr):
+def apply_update(model, optimizer, o, divisor, lr):
     """From gradient sums to new parameters; the norm before clipping."""
     grads = [p.grad for p in model.parameters() if p.grad is not None]
     for g in grads:
-        g /= count
+        g /= divisor
     norm = float(torch.sqrt(sum((g ** 2).sum() for g in grads)))
     if o.clip_norm:
         factor = min(1.0, o.clip_norm / (norm + 1e-6))
@@ -322,17 +331,19 @@ def zero_grads(model):
         p.grad = torch.zeros_like(p)
 
 
-def group_gradient(model, data, group, state):
-    """Adds the gradient sum of a group of windows; loss, targets, carried state."""
-    total, targets = 0.0, 0
+def group_gradient(model, data, group, state, o):
+    """Adds the gradient sum of a group of windows; loss, targets, their weight, carried
+    state."""
+    total, targets, weights = 0.0, 0, 0
     for pieces in group:
-        loss, count, _, state = pass_loss(model, data, pieces, state)
+        loss, count, _, weight, state = pass_loss(model, data, pieces, state, o)
         state = tuple(s.detach() for s in state)
         if count:
             loss.backward()
         total += float(loss.detach())
         targets += count
-    return total, targets, state
+        weights += weight
+    return total, targets, weights, state
 
 
 def train(model, data, o):
@@ -347,11 +358,12 @@ def train(model, data, o):
             for group in batch:
                 lr = learning_rate(o, len(records), epoch, done / updates)
                 zero_grads(model)
-                loss, count, state = group_gradient(model, data, group, state)
-                norm = apply_update(model, optimizer, o, count, lr) if count else 0.0
+                loss, count, weight, state = group_gradient(model, data, group, state, o)
+                norm = apply_update(model, optimizer, o, weight, lr) if weight else 0.0
                 records.append({"update": len(records) + 1, "epoch": epoch + 1,
-                                "loss": loss / count if count else 0.0, "targets": count,
-                                "lr": lr, "grad_norm": norm, "skip": count == 0})
+                                "loss": loss / weight if weight else 0.0,
+                                "targets": count if weight else 0,
+                                "lr": lr, "grad_norm": norm, "skip": weight == 0})
                 done += 1
                 if len(records) == o.max_updates:
                     return records

@@ -46,6 +46,10 @@ compare again "1 2" --data "$work/text.h5" --batch 2 --embed 6 --hidden 6 --laye
     --tbptt 4 --cell lstm --stream yes --rnn-path stepwise
 compare notes 2 --data "$work/notes.h5" --batch 3 --hidden 5 --cell rnn_relu --layers 2 \
     --dropout-kind sequence --dropout 0.2
+compare weights "1 2" --data "$work/tags.h5" --batch 4 --hidden 5 --class-weight 0.5,2,0,1 \
+    --label-smoothing 0.1
+compare yes 2 --data "$work/notes.h5" --batch 3 --hidden 5 --class-weight 0.5,2,1,3,0
+
 # ---- factors rounded to bf16 at the same places on both: nearer than bf16 is to fp32 (1e-4)
 precision=bf16 bound=5e-5 on_cpu=bf16 RNND_CPU_ISA=avx2
 export RNND_CPU_ISA

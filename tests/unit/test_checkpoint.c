@@ -52,7 +52,8 @@ static void fill_state(struct rnnd__train_state *s, const struct rnnd_model_spec
     double *real[] = {&s->best_cost,      &s->patience_cost, &s->plateau_loss,
                       &s->plateau_factor, &s->log_loss,      &s->log_targets,
                       &s->log_steps,      &s->log_seconds,   &s->log_wait,
-                      &s->log_straggler,  &s->last_lr,       &s->last_norm};
+                      &s->log_straggler,  &s->last_lr,       &s->last_norm,
+                      &s->log_weight};
     memset(s, 0, sizeof *s);
     for (size_t i = 0; i < sizeof whole / sizeof *whole; i++)
         *whole[i] = (int64_t)i * INT64_C(987654321987) - 1;

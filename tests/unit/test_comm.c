@@ -369,7 +369,8 @@ enum { CUTS = sizeof cuts / sizeof *cuts };
 
 static struct rnnd_loss own_loss(void)
 {
-    return (struct rnnd_loss){.loss = 0.5 * rank, .targets = rank + 1, .correct = 1};
+    return (struct rnnd_loss){
+        .loss = 0.5 * rank, .targets = rank + 1, .correct = 1, .weight = 0.25 * rank};
 }
 
 /* The real communicator once as it is, once posing as one whose sums progress by
@@ -396,6 +397,7 @@ static void check_loss(const struct rnnd_loss *loss)
 {
     ck_assert(loss->loss == 0.5 * (size * (size - 1) / 2));
     ck_assert(loss->targets == size * (size + 1) / 2 && loss->correct == size);
+    ck_assert(loss->weight == 0.25 * size * (size - 1) / 2);
 }
 
 /* Odd ranks have no batch every other update. */

@@ -66,7 +66,7 @@ static void read_case(const char *name, enum rnnd_task task)
 /* The loss and counts that a back end would have summed. */
 static struct rnnd_loss loss_of_rows(void)
 {
-    struct rnnd_loss sum = {0, 0, 0};
+    struct rnnd_loss sum = {0, 0, 0, 0};
     for (int64_t r = 0; r < c.rows; r++) {
         const float *s = c.score + r * c.outputs, *v = c.value + r * c.outputs;
         int64_t best = 0;
@@ -215,7 +215,7 @@ END_TEST
 START_TEST(perplexity_is_in_nats_and_bits)
 {
     struct rnnd__figures *f;
-    struct rnnd_loss sum = {8 * log(4), 8, 0};
+    struct rnnd_loss sum = {8 * log(4), 8, 0, 8};
     must(rnnd__figures_new(RNND_LM, 100, 8, &f));
     ck_assert(!rnnd__figures_need_scores(f));
     must(rnnd__figures_finish(f, comm, &sum, 0, &out));
@@ -237,7 +237,7 @@ START_TEST(ties_and_nan)
     static const float score[] = {1, 1, 0, NAN, NAN, NAN, 0, 2, NAN};
     static const int32_t label[] = {0, 1, 1};
     struct rnnd__figures *f;
-    struct rnnd_loss sum = {1, 3, 2};
+    struct rnnd_loss sum = {1, 3, 2, 3};
     must(rnnd__figures_new(RNND_TAG, 3, 3, &f));
     must(rnnd__figures_add(f, 3, score, label, NULL));
     must(rnnd__figures_finish(f, comm, &sum, 0, &out));

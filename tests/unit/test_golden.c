@@ -1,7 +1,8 @@
 /*
  * test_golden.c - small models on ragged data against PyTorch float64.
  *
- * Takes the tables of golden/golden.h5 (golden/make_golden.py tells how they were made)
+ * Takes the tables of golden/golden.h5 and golden/weights.h5, whose losses have weights
+ * of classes and label smoothing (golden/make_golden.py tells how they were made),
  * and holds the public interface against them: loss, gradients, scores, final states,
  * parameters after updates, and whole trainings with truncated BPTT. Lengths are 0, 1,
  * and up to 65535, 65536 and 100000, where others break (CASES 1 and 9). Under mpirun
@@ -67,6 +68,10 @@ enum {
     REAL_COLUMNS
 };
 
+enum { SMOOTHING, MEAN, PLAIN, WEIGHING_COLUMNS };
+/* Of /weight: the widest case's. */
+enum { WEIGHTS = 11 };
+
 static const char *const data_name[] = {"ragged",    "holes",     "empty",
                                         "single",    "text",      "long65535",
                                         "long65536", "long100000"};
@@ -79,6 +84,8 @@ static char **case_name;
 static int32_t *spec_table;
 static double *real_table;
 static int64_t case_count;
+/* of weights.h5, else NULL: a row of WEIGHING_COLUMNS, and of WEIGHTS, for each case */
+static double *weighing_table, *weight_table;
 
 static struct rnnd_comm *comm;
 static struct rnnd_backend *backend;
@@ -89,6 +96,8 @@ struct golden_case {
     const char *name;
     const int32_t *spec;
     const double *real;
+    /* NULL = the loss is not weighted */
+    const double *weighing, *weight;
     int64_t sequences, steps;
     int64_t *offsets;
     char data_path[128];
@@ -149,11 +158,11 @@ static void *read_part(const char *object, int64_t first, int64_t count,
     return out;
 }
 
-static void open_golden(void)
+static void open_golden(const char *name)
 {
     const char *srcdir = getenv("srcdir");
     char path[4096];
-    snprintf(path, sizeof path, "%s/tests/golden/golden.h5", srcdir ? srcdir : ".");
+    snprintf(path, sizeof path, "%s/tests/golden/%s", srcdir ? srcdir : ".", name);
     CK_OK(rnnd__hdf_open(path, &golden));
     CK_OK(rnnd__hdf_read_strings(golden, "cases", &case_name, &case_count));
     int64_t rows;
@@ -161,12 +170,21 @@ static void open_golden(void)
     must(rows == case_count ? 0 : RNND_EDATA, "rows of /spec");
     real_table = read_all("real", RNND_F64, &rows);
     must(rows == case_count ? 0 : RNND_EDATA, "rows of /real");
+    if (!rnnd__hdf_has(golden, "weighing"))
+        return;
+    weighing_table = read_all("weighing", RNND_F64, &rows);
+    must(rows == case_count ? 0 : RNND_EDATA, "rows of /weighing");
+    weight_table = read_all("weight", RNND_F64, &rows);
+    must(rows == case_count ? 0 : RNND_EDATA, "rows of /weight");
 }
 
 static void close_golden(void)
 {
     free(spec_table);
     free(real_table);
+    free(weighing_table);
+    free(weight_table);
+    weighing_table = weight_table = NULL;
     free(case_name);
     rnnd__hdf_close(golden);
 }
@@ -340,6 +358,32 @@ static void set_optimizer(struct golden_case *g)
     set_option(g, "clip-norm", "%.17g", g->real[CLIP_NORM]);
 }
 
+static bool has_weights(const struct golden_case *g)
+{
+    for (int k = 0; k < WEIGHTS; k++)
+        if (g->weight[k] != 1)
+            return true;
+    return false;
+}
+
+/* The loss of the case: for the model, and for a whole training. */
+static void set_loss(struct golden_case *g)
+{
+    float weight[WEIGHTS];
+    char list[WEIGHTS * 16] = "";
+    size_t n = 0;
+    for (int k = 0; k < g->spec[OUTPUTS]; k++) {
+        weight[k] = (float)g->weight[k];
+        n += (size_t)snprintf(list + n, sizeof list - n, "%s%g", k ? "," : "",
+                              g->weight[k]);
+    }
+    CK_OK(rnnd_model_weigh(g->model, has_weights(g) ? weight : NULL,
+                           g->weighing[SMOOTHING]));
+    set_option(g, "label-smoothing", "%.17g", g->weighing[SMOOTHING]);
+    if (has_weights(g))
+        CK_OK(rnnd__options_set(&g->opt, "class-weight", list, RNND_FROM_COMMAND_LINE));
+}
+
 /* All ranks have come here, with the same status. */
 static void together(void)
 {
@@ -352,6 +396,10 @@ static void case_open(struct golden_case *g, int i)
     g->name = case_name[i];
     g->spec = spec_table + (int64_t)i * SPEC_COLUMNS;
     g->real = real_table + (int64_t)i * REAL_COLUMNS;
+    if (weighing_table) {
+        g->weighing = weighing_table + (int64_t)i * WEIGHING_COLUMNS;
+        g->weight = weight_table + (int64_t)i * WEIGHTS;
+    }
     char object[64];
     snprintf(object, sizeof object, "data/%s/offsets", data_name[g->spec[DATA]]);
     int64_t n;
@@ -368,6 +416,8 @@ static void case_open(struct golden_case *g, int i)
     set_parameters(g);
     CK_OK(rnnd_options_init(&g->opt));
     set_optimizer(g);
+    if (g->weighing)
+        set_loss(g);
 }
 
 static void case_close(struct golden_case *g)
@@ -410,14 +460,21 @@ static void compare(const struct golden_case *g, const char *what, const float *
 }
 
 static void compare_loss(const struct golden_case *g, const char *what,
-                         const struct rnnd_loss *loss)
+                         const struct rnnd_loss *loss, double want)
 {
-    double want = g->real[LOSS];
     ck_assert_msg(loss->targets == g->real[TARGETS], "%s: %s counts %g targets, not %g",
                   g->name, what, loss->targets, g->real[TARGETS]);
     ck_assert_msg(fabs(loss->loss - want) <= LOSS_BOUND * fabs(want),
                   "%s: %s gives a loss sum of %.9g, PyTorch %.9g", g->name, what,
                   loss->loss, want);
+}
+
+/* The mean that PyTorch's own modules give: their divisor is ours. */
+static void compare_mean(const struct golden_case *g, const struct rnnd_loss *loss)
+{
+    double mean = loss->loss / loss->weight, want = g->weighing[MEAN];
+    ck_assert_msg(fabs(mean - want) <= LOSS_BOUND * want,
+                  "%s: the mean loss is %.9g, PyTorch's %.9g", g->name, mean, want);
 }
 
 static void compare_gradients(struct golden_case *g)
@@ -533,7 +590,9 @@ START_TEST(gradients_and_updates)
     CK_OK(rnnd_loss_sums_new(rnnd_model_backend(g.model), &sums));
     CK_OK(rnnd_model_evaluate(g.model, batch, &pass, sums));
     CK_OK(rnnd_loss_sums_take(sums, &loss));
-    compare_loss(&g, "evaluation", &loss);
+    /* evaluations are not weighted */
+    compare_loss(&g, "evaluation", &loss,
+                 g.weighing ? g.weighing[PLAIN] : g.real[LOSS]);
     for (int u = 0; u < g.spec[UPDATES]; u++) {
         double norm;
         pass.update = u;
@@ -541,7 +600,9 @@ START_TEST(gradients_and_updates)
         CK_OK(rnnd_model_gradient(g.model, batch, &pass, sums));
         CK_OK(rnnd_loss_sums_take(sums, &loss));
         if (u == 0) {
-            compare_loss(&g, "training", &loss);
+            compare_loss(&g, "training", &loss, g.real[LOSS]);
+            if (g.weighing)
+                compare_mean(&g, &loss);
             compare_gradients(&g);
         }
         CK_OK(rnnd_optim_step(optim, &loss, g.opt.lr, &norm));
@@ -644,11 +705,11 @@ static void remove_run(const char *run_dir)
     ck_assert_int_eq(system(command), 0);
 }
 
-/* A whole training with truncated BPTT, on all ranks. */
-START_TEST(truncated_training)
+/* A whole training, with truncated BPTT or a weighted loss, on all ranks. */
+START_TEST(whole_training)
 {
     struct golden_case g;
-    if (spec_table[(int64_t)_i * SPEC_COLUMNS + TBPTT] == 0)
+    if (spec_table[(int64_t)_i * SPEC_COLUMNS + TBPTT] == 0 && !weighing_table)
         return;
     case_open(&g, _i);
     char init[128], run_dir[128], last[256];
@@ -692,32 +753,40 @@ static void open_world(void)
         must(mkdtemp(folder) ? 0 : RNND_EFILE, "mkdtemp");
     }
     CK_OK(rnnd_comm_broadcast(comm, folder, sizeof folder));
-    open_golden();
 }
 
 static void close_world(void)
 {
-    close_golden();
     if (rnnd_comm_rank(comm) == 0)
         rmdir(folder);
     rnnd_backend_close(backend);
     rnnd_comm_close(comm);
 }
 
-int main(void)
+/* All cases of a file. */
+static int run_golden(const char *name)
 {
-    open_world();
+    open_golden(name);
     int cases = (int)case_count;
-    Suite *suite = suite_create("golden");
+    Suite *suite = suite_create(name);
     TCase *tests = tcase_create("against PyTorch float64");
     tcase_set_timeout(tests, 300);
     tcase_add_loop_test(tests, gradients_and_updates, 0, cases);
     tcase_add_loop_test(tests, scores_and_states, 0, cases);
-    tcase_add_loop_test(tests, truncated_training, 0, cases);
+    tcase_add_loop_test(tests, whole_training, 0, cases);
     suite_add_tcase(suite, tests);
     in_test = true;
     int status = run_suite(suite);
     in_test = false;
-    close_world();
+    close_golden();
     return status;
+}
+
+int main(void)
+{
+    open_world();
+    int status = run_golden("golden.h5");
+    int weighted = run_golden("weights.h5");
+    close_world();
+    return status ? status : weighted;
 }

@@ -43,6 +43,7 @@ START_TEST(a_train_record)
                                    .epoch = 1,
                                    .loss = 0.1,
                                    .targets = 3,
+                                   .weight = 3,
                                    .steps_per_s = 1000,
                                    .lr = 0.001,
                                    .grad_norm = 2.5,
@@ -53,6 +54,17 @@ START_TEST(a_train_record)
         "{\"event\": \"train\", \"update\": 7, \"epoch\": 1, "
         "\"loss\": 0.10000000000000001, \"targets\": 3, \"steps_per_s\": 1000.0, "
         "\"lr\": 0.001, \"grad_norm\": 2.5, \"idle\": 0.25, \"straggler\": 1.0}\n");
+}
+END_TEST
+
+/* What divided the loss is told where it is not the number of targets. */
+START_TEST(a_weighted_train_record)
+{
+    struct rnnd__train_record r = {.loss = 0.5, .targets = 3, .weight = 4.5};
+    must(rnnd__metrics_train(metrics, &r));
+    must_hold("{\"event\": \"train\", \"update\": 0, \"epoch\": 0, \"loss\": 0.5, "
+              "\"targets\": 3, \"steps_per_s\": 0.0, \"lr\": 0.0, \"grad_norm\": 0.0, "
+              "\"idle\": 0.0, \"straggler\": 0.0, \"weight\": 4.5}\n");
 }
 END_TEST
 
@@ -335,6 +347,7 @@ int main(void)
     TCase *tests = tcase_create("metrics");
     tcase_add_checked_fixture(tests, set_up, tear_down);
     tcase_add_test(tests, a_train_record);
+    tcase_add_test(tests, a_weighted_train_record);
     tcase_add_test(tests, non_finite_numbers_are_null);
     tcase_add_test(tests, the_other_records);
     tcase_add_test(tests, the_start_record);

@@ -63,7 +63,7 @@ static void values(float *a, float *b)
 START_TEST(clips_the_mean_of_all)
 {
     struct rnnd_optim *o;
-    struct rnnd_loss loss = {1, 2, 0};
+    struct rnnd_loss loss = {1, 2, 0, 2};
     double norm;
     float a, b;
     opt.clip_norm = 1;
@@ -81,7 +81,7 @@ END_TEST
 START_TEST(leaves_a_short_gradient_alone)
 {
     struct rnnd_optim *o;
-    struct rnnd_loss loss = {1, 2, 0};
+    struct rnnd_loss loss = {1, 2, 0, 2};
     double norm;
     float a, b;
     opt.clip_norm = 2.6;
@@ -98,7 +98,7 @@ END_TEST
 START_TEST(no_targets_no_change)
 {
     struct rnnd_optim *o;
-    struct rnnd_loss none = {0, 0, 0}, some = {1, 1, 0};
+    struct rnnd_loss none = {0, 0, 0, 0}, some = {1, 1, 0, 1};
     double norm = 7;
     float a, b;
     opt.weight_decay = 0.5;
@@ -131,7 +131,7 @@ static const struct {
 START_TEST(refuses_what_is_not_finite)
 {
     struct rnnd_optim *o;
-    struct rnnd_loss loss = {bad[_i].loss, 1, 0}, good = {1, 1, 0};
+    struct rnnd_loss loss = {bad[_i].loss, 1, 0, 1}, good = {1, 1, 0, 1};
     double norm;
     float a, b;
     opt.momentum = 0.9;
