@@ -49,6 +49,10 @@ RNND_CHECKED int bin_refuse_same(const char *output, const char *input);
 /* Fails if two outputs have the same name; NULL = no file. */
 RNND_CHECKED int bin_refuse_twice(const char *output, const char *other);
 
+/* Before MPI starts: reads the command's HDF5 files of unknown origin in a child
+   process. */
+void bin_probe(const struct rnnd_options *opt, int operands, char **argv);
+
 /* Opens the CPU with one thread, for this process alone. */
 RNND_CHECKED int bin_open_cpu(struct rnnd_backend **out);
 

@@ -24,6 +24,7 @@ unit_tests = \
 	tests/unit/test_options \
 	tests/unit/test_plan \
 	tests/unit/test_predict \
+	tests/unit/test_probe \
 	tests/unit/test_progress \
 	tests/unit/test_random \
 	tests/unit/test_run_dir \
@@ -60,6 +61,7 @@ tests_unit_test_export_SOURCES = \
 	tests/unit/testing.h
 tests_unit_test_figures_SOURCES = tests/unit/test_figures.c tests/unit/testing.h
 tests_unit_test_tensorboard_SOURCES = tests/unit/test_tensorboard.c tests/unit/testing.h
+tests_unit_test_probe_SOURCES = tests/unit/test_probe.c tests/unit/testing.h
 tests_unit_test_dataset_SOURCES = tests/unit/test_dataset.c tests/unit/testing.h
 tests_kernels_test_kernels_SOURCES = \
 	tests/kernels/kernels_ref.c \
@@ -179,6 +181,10 @@ EXTRA_DIST += \
 	tests/device/check.h \
 	tests/device/device-check.sh \
 	tests/device/peers.py \
+	tests/golden/damaged/checkpoint.h5 \
+	tests/golden/damaged/crash.h5 \
+	tests/golden/damaged/loop.h5 \
+	tests/golden/damaged/memory.h5 \
 	tests/golden/figures.h5 \
 	tests/golden/golden.h5 \
 	tests/golden/h5py/claim_chunk.h5 \

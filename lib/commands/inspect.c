@@ -343,7 +343,7 @@ static int kind_of(const char *path, enum kind *out)
     if (status == 0)
         status = kind_of_open(file, out);
     rnnd__hdf_close(file);
-    if (status != RNND_EFILE)
+    if (status != RNND_EFILE && status != RNND_EDATA)
         return status;
     if (rnnd__hdf_mentions(path, "rnn_dist-checkpoint"))
         *out = CHECKPOINT;
