@@ -84,6 +84,18 @@ tests_bench_costs_LDADD = $(RNND_LIBS)
 tests_bench_scaling_LDADD = $(RNND_LIBS)
 CLEANFILES += $(EXTRA_PROGRAMS)
 
+# Damaged input for every reader: make check-fuzz FUZZ_SECONDS=5, for each.
+EXTRA_PROGRAMS += tests/fuzz/fuzz
+tests_fuzz_fuzz_SOURCES = tests/fuzz/driver.c tests/fuzz/fuzz.h tests/fuzz/targets.c
+tests_fuzz_fuzz_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/tests/fuzz
+tests_fuzz_fuzz_LDADD = $(RNND_LIBS)
+FUZZ_SECONDS = 5
+check-fuzz: tests/fuzz/fuzz$(EXEEXT)
+	srcdir=$(srcdir) RNND_TEST_TIMEOUT=86400 FUZZ_SECONDS=$(FUZZ_SECONDS) \
+	    $(SHELL) $(srcdir)/tests/wrapper.sh $(SHELL) \
+	    $(srcdir)/tests/fuzz/fuzz.sh
+.PHONY: check-fuzz
+
 # Unit tests on several ranks.
 unit_scripts = \
 	tests/mpi/comm.sh \
@@ -181,6 +193,28 @@ EXTRA_DIST += \
 	tests/device/check.h \
 	tests/device/device-check.sh \
 	tests/device/peers.py \
+	tests/fuzz/corpus/config/run.ini \
+	tests/fuzz/corpus/csv-steps/plain.csv \
+	tests/fuzz/corpus/csv-steps/tabs.csv \
+	tests/fuzz/corpus/csv/plain.csv \
+	tests/fuzz/corpus/csv/semicolons.csv \
+	tests/fuzz/corpus/hdf5/checkpoint.h5 \
+	tests/fuzz/corpus/hdf5/new.h5 \
+	tests/fuzz/corpus/hdf5/odd.h5 \
+	tests/fuzz/corpus/hdf5/plain.h5 \
+	tests/fuzz/corpus/hdf5/tokens.h5 \
+	tests/fuzz/corpus/metrics/run.jsonl \
+	tests/fuzz/corpus/music/plain.json \
+	tests/fuzz/corpus/npz/compressed.npz \
+	tests/fuzz/corpus/npz/ragged.npz \
+	tests/fuzz/corpus/options/pack.txt \
+	tests/fuzz/corpus/options/train.txt \
+	tests/fuzz/corpus/safetensors/lstm.safetensors \
+	tests/fuzz/corpus/text-chars/plain.txt \
+	tests/fuzz/corpus/text-chars/plain.txt.gz \
+	tests/fuzz/corpus/text-words/plain.txt \
+	tests/fuzz/corpus/ts/plain.ts \
+	tests/fuzz/fuzz.sh \
 	tests/golden/damaged/checkpoint.h5 \
 	tests/golden/damaged/crash.h5 \
 	tests/golden/damaged/loop.h5 \
