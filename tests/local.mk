@@ -198,6 +198,7 @@ EXTRA_DIST += \
 	tests/fuzz/corpus/csv-steps/tabs.csv \
 	tests/fuzz/corpus/csv/plain.csv \
 	tests/fuzz/corpus/csv/semicolons.csv \
+	tests/fuzz/corpus/csv/separators.csv \
 	tests/fuzz/corpus/hdf5/checkpoint.h5 \
 	tests/fuzz/corpus/hdf5/new.h5 \
 	tests/fuzz/corpus/hdf5/odd.h5 \
