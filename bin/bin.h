@@ -47,6 +47,10 @@ void bin_print_help(const struct bin_command *command, FILE *out);
 /* Fails if an output is an existing input file, under any name; NULL = no file. */
 RNND_CHECKED int bin_refuse_same(const char *output, const char *input);
 
+/* Before MPI starts: reads the command's HDF5 files of unknown origin in a child
+   process. */
+void bin_probe(const struct rnnd_options *opt, int operands, char **argv);
+
 /* Opens the CPU with one thread, for this process alone. */
 RNND_CHECKED int bin_open_cpu(struct rnnd_backend **out);
 

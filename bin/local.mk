@@ -17,6 +17,7 @@ bin_rnn_dist_SOURCES = \
 	bin/cmd_train.c \
 	bin/cmd_verify.c \
 	bin/outputs.c \
+	bin/probe.c \
 	bin/rnn_dist.c \
 	bin/scorer.c
 bin_rnn_dist_LDADD = $(RNND_LIBS)

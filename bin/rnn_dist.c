@@ -260,6 +260,7 @@ static int run_in_world(const struct bin_command *command, struct rnnd_options *
     int rank = launched_rank(&mpi);
     if (polls(command)) /* opening may wait long for other ranks */
         rnnd__signals_install();
+    bin_probe(opt, argc, argv);
     int status = rnnd_comm_open(opt->comm_timeout, &comm);
     if (status < 0) {
         if (mpi || rank == 0)

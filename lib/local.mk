@@ -128,8 +128,11 @@ librnn_dist_a_SOURCES = \
 	lib/hdf/hdf_checksum.c \
 	lib/hdf/hdf_claims.c \
 	lib/hdf/hdf_list.c \
+	lib/hdf/hdf_probe.c \
 	lib/hdf/hdf_read.c \
 	lib/hdf/hdf_room.h \
+	lib/hdf/hdf_texts.c \
+	lib/hdf/hdf_walk.c \
 	lib/hdf/hdf_write.c \
 	lib/model/fold.c \
 	lib/model/head.c \

@@ -25,6 +25,7 @@ unit_tests = \
 	tests/unit/test_output \
 	tests/unit/test_plan \
 	tests/unit/test_predict \
+	tests/unit/test_probe \
 	tests/unit/test_progress \
 	tests/unit/test_random \
 	tests/unit/test_run_dir \
@@ -69,6 +70,7 @@ tests_unit_test_export_SOURCES = \
 tests_unit_test_figures_SOURCES = tests/unit/test_figures.c tests/unit/testing.h
 tests_unit_test_tensorboard_SOURCES = tests/unit/test_tensorboard.c tests/unit/testing.h
 tests_unit_test_output_SOURCES = tests/unit/test_output.c tests/unit/testing.h
+tests_unit_test_probe_SOURCES = tests/unit/test_probe.c tests/unit/testing.h
 tests_unit_test_dataset_SOURCES = tests/unit/test_dataset.c tests/unit/testing.h
 tests_kernels_test_kernels_SOURCES = \
 	tests/kernels/kernels_bf16.c \
@@ -93,6 +95,18 @@ tests_bench_bench_kernels_LDADD = $(RNND_LIBS)
 tests_bench_costs_LDADD = $(RNND_LIBS)
 tests_bench_scaling_LDADD = $(RNND_LIBS)
 CLEANFILES += $(EXTRA_PROGRAMS)
+
+# Damaged input for every reader: make check-fuzz FUZZ_SECONDS=5, for each.
+EXTRA_PROGRAMS += tests/fuzz/fuzz
+tests_fuzz_fuzz_SOURCES = tests/fuzz/driver.c tests/fuzz/fuzz.h tests/fuzz/targets.c
+tests_fuzz_fuzz_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/tests/fuzz
+tests_fuzz_fuzz_LDADD = $(RNND_LIBS)
+FUZZ_SECONDS = 5
+check-fuzz: tests/fuzz/fuzz$(EXEEXT)
+	srcdir=$(srcdir) RNND_TEST_TIMEOUT=86400 FUZZ_SECONDS=$(FUZZ_SECONDS) \
+	    $(SHELL) $(srcdir)/tests/wrapper.sh $(SHELL) \
+	    $(srcdir)/tests/fuzz/fuzz.sh
+.PHONY: check-fuzz
 
 # Unit tests on several ranks.
 unit_scripts = \
@@ -202,6 +216,33 @@ EXTRA_DIST += \
 	tests/device/check.h \
 	tests/device/device-check.sh \
 	tests/device/peers.py \
+	tests/fuzz/corpus/config/run.ini \
+	tests/fuzz/corpus/csv-steps/plain.csv \
+	tests/fuzz/corpus/csv-steps/tabs.csv \
+	tests/fuzz/corpus/csv/plain.csv \
+	tests/fuzz/corpus/csv/semicolons.csv \
+	tests/fuzz/corpus/csv/separators.csv \
+	tests/fuzz/corpus/hdf5/checkpoint.h5 \
+	tests/fuzz/corpus/hdf5/new.h5 \
+	tests/fuzz/corpus/hdf5/odd.h5 \
+	tests/fuzz/corpus/hdf5/plain.h5 \
+	tests/fuzz/corpus/hdf5/tokens.h5 \
+	tests/fuzz/corpus/metrics/run.jsonl \
+	tests/fuzz/corpus/music/plain.json \
+	tests/fuzz/corpus/npz/compressed.npz \
+	tests/fuzz/corpus/npz/ragged.npz \
+	tests/fuzz/corpus/options/pack.txt \
+	tests/fuzz/corpus/options/train.txt \
+	tests/fuzz/corpus/safetensors/lstm.safetensors \
+	tests/fuzz/corpus/text-chars/plain.txt \
+	tests/fuzz/corpus/text-chars/plain.txt.gz \
+	tests/fuzz/corpus/text-words/plain.txt \
+	tests/fuzz/corpus/ts/plain.ts \
+	tests/fuzz/fuzz.sh \
+	tests/golden/damaged/checkpoint.h5 \
+	tests/golden/damaged/crash.h5 \
+	tests/golden/damaged/loop.h5 \
+	tests/golden/damaged/memory.h5 \
 	tests/golden/figures.h5 \
 	tests/golden/golden.h5 \
 	tests/golden/h5py/claim_chunk.h5 \

@@ -6,6 +6,7 @@
 #   cuda        the CUDA plug-in for all architectures, and its PTX, where nvcc is
 #   faults      faults planted in the CUDA kernels are found on the emulated GPU
 #   sanitize    make check under the address and undefined-behaviour sanitizers
+#   fuzz        every reader is given damaged input, 3 s each (LONG=1: 20 minutes each)
 #   install     an installed library, and a program compiled against it
 #   distcheck   make distcheck; all files of the repository are in the release
 #   scripts     shellcheck
@@ -15,7 +16,7 @@
 set -u
 cd "$(dirname "$0")/.." || exit 1
 top=$PWD
-all_steps="gcc clang cblas cuda faults sanitize install distcheck scripts"
+all_steps="gcc clang cblas cuda faults sanitize fuzz install distcheck scripts"
 steps=${*:-$all_steps}
 export LONG="${LONG-}"
 jobs=$(nproc)
@@ -83,6 +84,13 @@ step_sanitize() {
     # test_kernels takes minutes under them, and more where others use the machine.
     export RNND_TEST_TIMEOUT="${RNND_TEST_TIMEOUT:-900}"
     make -j "$jobs" check
+}
+
+step_fuzz() {
+    in_build sanitize --enable-sanitize
+    seconds=3
+    [ -z "$LONG" ] || seconds=1200
+    make -j "$jobs" check-fuzz FUZZ_SECONDS="${FUZZ_SECONDS:-$seconds}"
 }
 
 # The library as others use it: through its header and rnn_dist.pc, from another folder.

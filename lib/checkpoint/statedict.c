@@ -69,7 +69,8 @@ int rnnd__statedict_open_part(const char *path, const char *prefix,
     if (sd.fd < 0)
         RNND_TRY_GOTO(rnnd__fail(RNND_EFILE, "%s: %s", path, strerror(errno)));
     if (looks_like_hdf(sd.fd)) {
-        RNND_TRY_GOTO(rnnd__hdf_open(path, &sd.hdf));
+        status = rnnd__hdf_open(path, &sd.hdf);
+        RNND_TRY_GOTO(status == RNND_EDATA ? RNND_EFILE : status);
         RNND_TRY_GOTO(rnnd__statedict_hdf_read(&sd));
     } else {
         RNND_TRY_GOTO(rnnd__safetensors_open(&sd));

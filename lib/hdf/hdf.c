@@ -188,7 +188,7 @@ bool rnnd__hdf_mentions(const char *path, const char *text)
     return found;
 }
 
-static int open_file(struct rnnd__hdf *file)
+int rnnd__hdf_open_id(struct rnnd__hdf *file)
 {
     GUARD;
     HELD access = rnnd__hdf_access();
@@ -220,8 +220,9 @@ static int open_checked(const char *path, bool must_have, struct rnnd__hdf **out
                                      "%s: has no checksum at its end: cut short, or "
                                      "changed by another program",
                                      path));
+        RNND_TRY_GOTO(rnnd__hdf_probe_file(fd, path, &file->texts));
     }
-    RNND_TRY_GOTO(open_file(file));
+    RNND_TRY_GOTO(rnnd__hdf_open_id(file));
     *out = file;
     file = NULL;
 done:
@@ -321,8 +322,7 @@ void rnnd__hdf_drop_array(struct rnnd__hdf_array *array)
     rnnd__hdf_drop_id(&array->id);
 }
 
-/* Filter i of an array's creation properties; name [size] may be NULL. */
-static H5Z_filter_t filter_of(hid_t made, int i, char *name, size_t size)
+H5Z_filter_t rnnd__hdf_filter_of(hid_t made, int i, char *name, size_t size)
 {
     unsigned flags, config;
     size_t values = 0;
@@ -339,7 +339,7 @@ static int lacking_filter(hid_t array, char *name, size_t size)
     HELD made = H5Dget_create_plist(array);
     int filters = made < 0 ? 0 : H5Pget_nfilters(made);
     for (int i = 0; i < filters; i++) {
-        H5Z_filter_t id = filter_of(made, i, name, size);
+        H5Z_filter_t id = rnnd__hdf_filter_of(made, i, name, size);
         if (id > 0 && H5Zfilter_avail(id) == 0)
             return id;
     }
@@ -470,7 +470,32 @@ int rnnd__hdf_has_checksum(struct rnnd__hdf *file, const char *object, bool *out
     bool found = H5Pget_layout(made) == H5D_COMPACT ||
                  H5Sget_simple_extent_npoints(a.space) == 0;
     for (int i = 0; i < filters && !found; i++)
-        found = filter_of(made, i, NULL, 0) == H5Z_FILTER_FLETCHER32;
+        found = rnnd__hdf_filter_of(made, i, NULL, 0) == H5Z_FILTER_FLETCHER32;
     *out = found;
     return 0;
+}
+
+/* ---- prefetch */
+
+bool rnnd__hdf_place(struct rnnd__hdf *file, const char *object, int64_t *offset,
+                     int64_t *row)
+{
+    GUARD;
+    HELD_ARRAY a = NO_ARRAY;
+    if (rnnd__hdf_array_of(file, object, &a) < 0)
+        return false;
+    haddr_t at = H5Dget_offset(a.id); /* of contiguous arrays only */
+    if (at == HADDR_UNDEF || at > INT64_MAX)
+        return false;
+    *offset = (int64_t)at;
+    *row = a.width * (int64_t)H5Tget_size(a.type);
+    return true;
+}
+
+void rnnd__hdf_prefetch(struct rnnd__hdf *file, int64_t offset, int64_t bytes)
+{
+    GUARD;
+    void *fd;
+    if (H5Fget_vfd_handle(file->id, H5P_DEFAULT, &fd) >= 0)
+        posix_fadvise(*(int *)fd, offset, bytes, POSIX_FADV_WILLNEED);
 }

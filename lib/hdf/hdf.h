@@ -13,6 +13,9 @@
  * object and, where there is one, index. All functions may be called from several
  * threads.
  *
+ * A file without that checksum is read by a child process first, since HDF5 crashes on
+ * some damaged files.
+ *
  * What a file claims is judged against its size before memory is taken for it, and
  * nothing leads out of the file: virtual arrays, external storage and external links
  * are EDATA.
@@ -49,12 +52,18 @@ size_t rnnd__hdf_size_of(enum rnnd__hdf_type type);
    is too damaged to be opened. False if the file cannot be read. */
 bool rnnd__hdf_mentions(const char *path, const char *text);
 
-/* EFILE: missing, unreadable, a folder, truncated, damaged; EDATA: not HDF5. *out is
-   freed by rnnd__hdf_close. */
+/* EFILE: missing, unreadable, a folder, truncated, damaged; EDATA: not HDF5, or refused
+   by rnnd__hdf_probe(). *out is freed by rnnd__hdf_close. */
 RNND_CHECKED int rnnd__hdf_open(const char *path, struct rnnd__hdf **out);
 /* The same for a file that was written here: EFILE also where it has no checksum over
    the whole file. */
 RNND_CHECKED int rnnd__hdf_open_own(const char *path, struct rnnd__hdf **out);
+/* Reads an HDF5 file that has no checksum over the whole file in a child process, with
+   limits on time and memory. EDATA where HDF5 crashes on it, does not finish, or takes
+   too much memory. The verdict is kept while the file does not change. Opening a file
+   does this, too; do it before MPI starts, since some networks do not like forks. No
+   failure for what is no such file. */
+RNND_CHECKED int rnnd__hdf_probe(const char *path);
 /* Also discards a file that was created but not committed. NULL is accepted. */
 void rnnd__hdf_close(struct rnnd__hdf *file);
 /* The path as given to open or create; borrowed. */

@@ -71,13 +71,19 @@ int rnnd__hdf_write_checksum(int fd, const char *path)
     return 0;
 }
 
+/* Whether there is one at the end. */
+static bool read_checksum(int fd, off_t size, struct checksum *sum)
+{
+    off_t at = size - (off_t)sizeof *sum;
+    return at >= 0 && pread(fd, sum, sizeof *sum, at) == sizeof *sum &&
+           memcmp(sum->name, checksum_name, sizeof sum->name) == 0;
+}
+
 int rnnd__hdf_verify_checksum(int fd, const char *path, off_t size, bool *found)
 {
     struct checksum sum;
     uint64_t hash, length = (uint64_t)size - sizeof sum;
-    *found = size >= (off_t)sizeof sum &&
-             pread(fd, &sum, sizeof sum, (off_t)length) == sizeof sum &&
-             memcmp(sum.name, checksum_name, sizeof sum.name) == 0;
+    *found = read_checksum(fd, size, &sum);
     if (!*found)
         return 0;
     if (le64toh(sum.length) != length)
@@ -129,6 +135,13 @@ static bool find_end(int fd, off_t size, uint64_t *end)
         return false;
     *end = number(block + first + 2 * bytes, bytes);
     return true;
+}
+
+bool rnnd__hdf_lacks_checksum(int fd, off_t size)
+{
+    struct checksum sum;
+    unsigned char block[SUPERBLOCK];
+    return !read_checksum(fd, size, &sum) && find_superblock(fd, size, block);
 }
 
 int rnnd__hdf_check_end(int fd, const char *path, off_t size)

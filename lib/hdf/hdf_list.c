@@ -10,8 +10,7 @@
 
 struct listing {
     const char *group;
-    char **name;
-    size_t count;
+    struct rnnd__hdf_links *links;
     int status;
 };
 
@@ -19,46 +18,63 @@ static herr_t list_link(hid_t group, const char *name, const H5L_info_t *info,
                         void *context)
 {
     struct listing *list = context;
-    if (info->type != H5L_TYPE_HARD)
+    struct rnnd__hdf_links *links = list->links;
+    (void)group;
+    if (info->type != H5L_TYPE_HARD && !(links->soft && info->type == H5L_TYPE_SOFT))
         return 0;
-    HELD id = H5Oopen(group, name, H5P_DEFAULT);
-    if (id < 0)
-        return -1;
-    if (H5Iget_type(id) != H5I_DATASET)
-        return 0;
-    list->status = RNND_GROW(&list->name, list->count + 1, "object names");
+    list->status = RNND_GROW(&links->name, links->count + 1, "object names");
     if (list->status < 0)
         return 1;
     const char *between = list->group[strlen(list->group) - 1] == '/' ? "" : "/";
-    if (asprintf(&list->name[list->count], "%s%s%s", list->group, between, name) < 0) {
+    if (asprintf(&links->name[links->count], "%s%s%s", list->group, between, name) <
+        0) {
         list->status = rnnd__fail_memory(strlen(name), "object names");
         return 1;
     }
-    list->count++;
+    links->count++;
     return 0;
 }
 
-static int list_arrays(struct rnnd__hdf *file, struct listing *list)
+int rnnd__hdf_list_links(struct rnnd__hdf *file, const char *group,
+                         struct rnnd__hdf_links *links)
 {
     GUARD;
-    if (H5Lvisit_by_name(file->id, list->group, H5_INDEX_NAME, H5_ITER_INC, list_link,
-                         list, H5P_DEFAULT) < 0)
-        return rnnd__hdf_fail_object(file, list->group, "cannot be listed");
-    return list->status;
+    struct listing list = {group, links, 0};
+    if (H5Lvisit_by_name(file->id, group, H5_INDEX_NAME, H5_ITER_INC, list_link, &list,
+                         H5P_DEFAULT) < 0)
+        return rnnd__hdf_fail_object(file, group, "cannot be listed");
+    return list.status;
+}
+
+void rnnd__hdf_drop_links(struct rnnd__hdf_links *links)
+{
+    for (size_t i = 0; i < links->count; i++)
+        free(links->name[i]);
+    free(links->name);
+}
+
+static int is_array(struct rnnd__hdf *file, const char *object, bool *out)
+{
+    GUARD;
+    HELD id = H5Oopen(file->id, object, H5P_DEFAULT);
+    if (id < 0)
+        return rnnd__hdf_fail_object(file, object, "cannot be opened");
+    *out = H5Iget_type(id) == H5I_DATASET;
+    return 0;
 }
 
 int rnnd__hdf_each(struct rnnd__hdf *file, const char *group,
                    int (*visit)(void *context, const char *object), void *context)
 {
-    struct listing list = {.group = group};
-    int status = list_arrays(file, &list);
-    for (size_t i = 0; i < list.count; i++) {
-        if (status == 0)
-            status = visit(context, list.name[i]);
-        free(list.name[i]);
+    HELD_LINKS links = {.count = 0};
+    RNND_TRY(rnnd__hdf_list_links(file, group, &links));
+    for (size_t i = 0; i < links.count; i++) {
+        bool array = false;
+        RNND_TRY(is_array(file, links.name[i], &array));
+        if (array)
+            RNND_TRY(visit(context, links.name[i]));
     }
-    free(list.name);
-    return status;
+    return 0;
 }
 
 /* ---- reading everything */

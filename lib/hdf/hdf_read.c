@@ -6,7 +6,6 @@
  */
 #include "hdf/hdf_room.h"
 
-#include <fcntl.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -193,31 +192,6 @@ int rnnd__hdf_read(struct rnnd__hdf *file, const char *object, int64_t first,
                             : read_narrowed(&r, first, count, out);
 }
 
-/* ---- prefetch */
-
-bool rnnd__hdf_place(struct rnnd__hdf *file, const char *object, int64_t *offset,
-                     int64_t *row)
-{
-    GUARD;
-    HELD_ARRAY a = NO_ARRAY;
-    if (rnnd__hdf_array_of(file, object, &a) < 0)
-        return false;
-    haddr_t at = H5Dget_offset(a.id); /* of contiguous arrays only */
-    if (at == HADDR_UNDEF || at > INT64_MAX)
-        return false;
-    *offset = (int64_t)at;
-    *row = a.width * (int64_t)H5Tget_size(a.type);
-    return true;
-}
-
-void rnnd__hdf_prefetch(struct rnnd__hdf *file, int64_t offset, int64_t bytes)
-{
-    GUARD;
-    void *fd;
-    if (H5Fget_vfd_handle(file->id, H5P_DEFAULT, &fd) >= 0)
-        posix_fadvise(*(int *)fd, offset, bytes, POSIX_FADV_WILLNEED);
-}
-
 /* ---- strings of an array or of an attribute */
 
 struct text_source {
@@ -270,19 +244,28 @@ static void drop_purse(struct purse *purse)
     }
 }
 
+/* To be called before any other call of the library. */
+static int fail_source(const struct text_source *from)
+{
+    return from->attribute
+               ? rnnd__hdf_fail_attribute(from->file, from->name, "cannot be read")
+               : rnnd__hdf_fail_values(from->file, from->name, from->id);
+}
+
 /* purse: for strings of variable length in an array, else NULL. */
-static herr_t read_source(const struct text_source *from, hid_t type,
-                          struct purse *purse, void *out)
+static int read_source(const struct text_source *from, hid_t type, struct purse *purse,
+                       void *out)
 {
     HELD transfer = purse ? H5Pcreate(H5P_DATASET_XFER) : H5P_DEFAULT;
     if (from->count == 0)
         return 0;
-    if (from->attribute)
-        return H5Aread(from->id, type, out);
-    if (purse &&
+    if (purse && !from->attribute &&
         H5Pset_vlen_mem_manager(transfer, purse_take, purse, purse_give, purse) < 0)
-        return -1;
-    return H5Dread(from->id, type, H5S_ALL, H5S_ALL, transfer, out);
+        return fail_source(from);
+    herr_t read = from->attribute
+                      ? H5Aread(from->id, type, out)
+                      : H5Dread(from->id, type, H5S_ALL, H5S_ALL, transfer, out);
+    return read < 0 ? fail_source(from) : 0;
 }
 
 /* One block: pointers first, then the characters. */
@@ -313,7 +296,7 @@ static size_t field_length(const char *field, size_t size, H5T_str_t pad)
     return n;
 }
 
-/* Both return 1 where the library failed. text, length [count] are scratch. */
+/* text, length [count] are scratch. */
 static int read_fixed(const struct text_source *from, const char **text, size_t *length,
                       char ***out)
 {
@@ -324,8 +307,7 @@ static int read_fixed(const struct text_source *from, const char **text, size_t 
         return rnnd__fail(RNND_EDATA, "%s: %s: impossible size", from->file->path,
                           from->name);
     RNND_TRY(rnnd__new((size_t)from->count, size, "strings", &field));
-    if (read_source(from, from->type, NULL, field) < 0)
-        return 1;
+    RNND_TRY(read_source(from, from->type, NULL, field));
     for (int64_t i = 0; i < from->count; i++) {
         text[i] = field + (size_t)i * size;
         length[i] = field_length(text[i], size, pad);
@@ -341,25 +323,42 @@ static int read_variable(const struct text_source *from, const char **text,
     OWNED char **field = NULL;
     RNND_TRY(RNND_NEW(&field, from->count, "strings"));
     HELD type = H5Tcopy(H5T_C_S1);
-    bool read = type >= 0 && H5Tset_size(type, H5T_VARIABLE) >= 0 &&
-                H5Tset_cset(type, H5Tget_cset(from->type)) >= 0 &&
-                read_source(from, type, &purse, field) >= 0;
+    if (type < 0 || H5Tset_size(type, H5T_VARIABLE) < 0 ||
+        H5Tset_cset(type, H5Tget_cset(from->type)) < 0)
+        return fail_source(from);
+    int status = read_source(from, type, &purse, field);
     if (purse.over)
         return FAIL_OBJECT(
             from->file, from->name,
             "impossible size: its strings take more bytes than a file of "
             "%lld can hold",
             (long long)from->file->size);
-    if (!read)
-        return 1;
+    RNND_TRY(status);
     for (int64_t i = 0; i < from->count; i++) {
         text[i] = field[i] ? field[i] : "";
         length[i] = strlen(text[i]);
     }
-    int status = join_texts(text, length, from->count, out);
+    status = join_texts(text, length, from->count, out);
     if (from->attribute && from->count)
         H5Dvlen_reclaim(type, from->space, H5P_DEFAULT, field);
     return status;
+}
+
+/* A file of unknown origin: the child that walked through it has read them. */
+static int recall_variable(const struct text_source *from, const char **text,
+                           size_t *length, char ***out)
+{
+    OWNED char *key = NULL;
+    if (asprintf(&key, "%s%s",
+                 from->attribute        ? RNND_HDF_ATTRIBUTE
+                 : from->name[0] == '/' ? ""
+                                        : "/",
+                 from->name) < 0)
+        return rnnd__fail_memory(strlen(from->name), "a name");
+    RNND_TRY(rnnd__hdf_recall(from->file, key, from->count, text));
+    for (int64_t i = 0; i < from->count; i++)
+        length[i] = strlen(text[i]);
+    return join_texts(text, length, from->count, out);
 }
 
 static int read_texts(const struct text_source *from, char ***out)
@@ -368,8 +367,10 @@ static int read_texts(const struct text_source *from, char ***out)
     OWNED size_t *length = NULL;
     RNND_TRY(RNND_NEW(&text, from->count, "strings"));
     RNND_TRY(RNND_NEW(&length, from->count, "strings"));
-    return H5Tis_variable_str(from->type) > 0 ? read_variable(from, text, length, out)
-                                              : read_fixed(from, text, length, out);
+    if (H5Tis_variable_str(from->type) <= 0)
+        return read_fixed(from, text, length, out);
+    return from->file->texts ? recall_variable(from, text, length, out)
+                             : read_variable(from, text, length, out);
 }
 
 int rnnd__hdf_read_strings(struct rnnd__hdf *file, const char *object, char ***out,
@@ -384,10 +385,7 @@ int rnnd__hdf_read_strings(struct rnnd__hdf *file, const char *object, char ***o
         return FAIL_OBJECT(file, object, "%d dimensions, expected 1", a.shape.rank);
     struct text_source from = {file,    object, a.id,          a.type,
                                a.space, false,  a.shape.dim[0]};
-    int status = read_texts(&from, out);
-    if (status > 0)
-        return rnnd__hdf_fail_values(file, object, a.id);
-    RNND_TRY(status);
+    RNND_TRY(read_texts(&from, out));
     *count = from.count;
     return 0;
 }
@@ -451,10 +449,7 @@ static int get_text(struct rnnd__hdf *file, const char *name, char **out)
     if (rnnd__hdf_kind_of(type) != RNND_HDF_STRING)
         return FAIL_ATTRIBUTE(file, name, "expected a string");
     struct text_source from = {file, name, attribute, type, space, true, 1};
-    int status = read_texts(&from, &text);
-    if (status > 0)
-        return rnnd__hdf_fail_attribute(file, name, "cannot be read");
-    RNND_TRY(status);
+    RNND_TRY(read_texts(&from, &text));
     char *copy = strdup(text[0]);
     if (!copy)
         return rnnd__fail_memory(strlen(text[0]), "a string");

@@ -26,6 +26,8 @@ struct rnnd__hdf {
     struct rnnd__output *output;
     /* the file that was opened ends with a checksum */
     bool has_checksum;
+    /* strings of variable length of a file without; else NULL */
+    const struct rnnd__hdf_texts *texts;
     /* a write failed: commit must fail too */
     bool failed;
     /* memory was lacking: what was not found may be there */
@@ -90,7 +92,11 @@ RNND_CHECKED int rnnd__hdf_fail_values(struct rnnd__hdf *file, const char *objec
 RNND_CHECKED int rnnd__hdf_handle(const char *path, struct rnnd__hdf **out);
 /* Access properties for reading and for writing; -1 on failure. */
 hid_t rnnd__hdf_access(void);
+/* Opens a handle's path; nothing is checked before. */
+RNND_CHECKED int rnnd__hdf_open_id(struct rnnd__hdf *file);
 enum rnnd__hdf_kind rnnd__hdf_kind_of(hid_t type);
+/* Filter i of an array's creation properties; name [size] may be NULL. */
+H5Z_filter_t rnnd__hdf_filter_of(hid_t made, int i, char *name, size_t size);
 
 /* An open array. */
 struct rnnd__hdf_array {
@@ -117,6 +123,22 @@ hid_t rnnd__hdf_select_rows(const struct rnnd__hdf_array *array, int64_t first,
 /* The library's type for elements in memory. */
 hid_t rnnd__hdf_memory_type(enum rnnd__hdf_type type);
 
+/* ---- links (hdf_list.c) */
+
+/* The paths of a group's members, and of those of groups in it, in name order. */
+struct rnnd__hdf_links {
+    /* soft links as well as hard ones */
+    bool soft;
+    char **name;
+    size_t count;
+};
+
+void rnnd__hdf_drop_links(struct rnnd__hdf_links *links);
+#define HELD_LINKS __attribute__((cleanup(rnnd__hdf_drop_links))) struct rnnd__hdf_links
+/* Adds to links also where it fails. */
+RNND_CHECKED int rnnd__hdf_list_links(struct rnnd__hdf *file, const char *group,
+                                      struct rnnd__hdf_links *links);
+
 /* ---- what is refused in files of others (hdf_claims.c) */
 
 /* EDATA where the values of an array are not in the file itself. To be called before
@@ -136,6 +158,53 @@ hid_t rnnd__hdf_link_access(void);
 RNND_CHECKED int rnnd__hdf_is_there(struct rnnd__hdf *file, const char *object,
                                     bool *out);
 
+/* ---- reading a file in a child process first (hdf_probe.c, hdf_walk.c) */
+
+/* Strings that the child has read (hdf_texts.c). */
+struct rnnd__hdf_texts;
+
+/* What both processes see. */
+struct rnnd__hdf_walk {
+    /* "reading /inputs" */
+    char doing[320];
+    /* why objects cannot be listed; "" = they can */
+    char fault[512];
+    bool lacks_memory;
+    /* the walk came to its end */
+    bool done;
+    /* file for strings that are handed over, and bytes in it */
+    int texts;
+    uint64_t bytes;
+};
+
+/* Walks through a file and closes it. */
+void rnnd__hdf_walk(struct rnnd__hdf *file, struct rnnd__hdf_walk *walk);
+/* What the child does, and how many times its processor time it may take on the clock,
+   since file systems can be slow; tests change them. */
+extern void (*rnnd__hdf_walker)(struct rnnd__hdf *file, struct rnnd__hdf_walk *walk);
+extern int rnnd__hdf_patience;
+/* rnnd__hdf_probe() for a file without a checksum, open for reading as well. *texts
+   lasts as long as the process. */
+RNND_CHECKED int rnnd__hdf_probe_file(int fd, const char *path,
+                                      const struct rnnd__hdf_texts **texts);
+
+/* Names of strings are paths of arrays, or this before the name of an attribute. */
+#define RNND_HDF_ATTRIBUTE "attribute "
+
+/* In the child: gives the strings of an array or attribute to the parent, or the last
+   failure as the reason why they cannot be read. Without room, memory is lacking. */
+void rnnd__hdf_hand_over(struct rnnd__hdf_walk *walk, const char *name,
+                         char *const *text, int64_t count);
+void rnnd__hdf_hand_over_failure(struct rnnd__hdf_walk *walk, const char *name);
+/* In the parent: all of them; freed with free(). EDATA unless they are well formed. */
+RNND_CHECKED int rnnd__hdf_take_over(const char *path,
+                                     const struct rnnd__hdf_walk *walk,
+                                     struct rnnd__hdf_texts **out);
+/* `count` strings of an array or attribute; each is borrowed. EDATA where the child
+   could not read them, or had no such name. */
+RNND_CHECKED int rnnd__hdf_recall(const struct rnnd__hdf *file, const char *name,
+                                  int64_t count, const char **text);
+
 /* ---- checksum over the whole file (hdf_checksum.c) */
 
 /* Appends it to a file that is open for reading and writing. */
@@ -143,6 +212,8 @@ RNND_CHECKED int rnnd__hdf_write_checksum(int fd, const char *path);
 /* EFILE where there is one and it does not match. *found: whether there is one. */
 RNND_CHECKED int rnnd__hdf_verify_checksum(int fd, const char *path, off_t size,
                                            bool *found);
+/* Whether this is a file of HDF5, and no checksum at its end. */
+bool rnnd__hdf_lacks_checksum(int fd, off_t size);
 /* EFILE where a file without a checksum is shorter or longer than HDF5's part. */
 RNND_CHECKED int rnnd__hdf_check_end(int fd, const char *path, off_t size);
 

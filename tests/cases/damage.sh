@@ -80,4 +80,22 @@ cp "$work/many.h5" "$work/bare.h5"
 truncate -s -32 "$work/bare.h5"
 expect 0 1 inspect "$work/bare.h5" --json
 grep -q '"whole_file_checksum": false' "$work/out" || fault "inspect: $(cat "$work/out")"
+
+# Files on which HDF5 1.10.8 crashes, loops or takes 3 GB are refused, by one rank and by two.
+damaged=${srcdir:-.}/tests/golden/damaged
+for name in crash loop memory; do
+    for ranks in 1 2; do
+        expect 3 $ranks train --data "$damaged/$name.h5" --run-dir "$work/refused"
+        said "$name.h5: "
+    done
+    expect 3 1 inspect "$damaged/$name.h5"
+    [ ! -e "$work/refused" ] || fault "a run folder was made for $name.h5"
+done
+for command in "inspect" "eval --data $work/many.h5" "sample"; do
+    # shellcheck disable=SC2086
+    expect 4 1 $command "$damaged/checkpoint.h5"
+    said "checkpoint.h5: "
+done
+expect 4 1 train --data "$work/many.h5" --init "$damaged/checkpoint.h5" --run-dir "$work/refused"
+said "checkpoint.h5: "
 done_testing

@@ -12,7 +12,7 @@ cd "${srcdir:-$(dirname "$0")/../..}" || exit 1
 # Room, and the rooms whose headers it may include; above what is below it.
 rooms() {
     cat <<'END'
-bin         base options formats comm model checkpoint exchange record commands
+bin         base options hdf formats comm model checkpoint exchange record commands
 commands    base options hdf device model checkpoint record train kernels
 train       base options comm device data model optim checkpoint record
 evaluate    base hdf data
