@@ -195,7 +195,7 @@ int rnnd__hdf_read(struct rnnd__hdf *file, const char *object, int64_t first,
 /* ---- strings of an array or of an attribute */
 
 struct text_source {
-    const struct rnnd__hdf *file;
+    struct rnnd__hdf *file;
     /* name of the array or attribute */
     const char *name;
     hid_t id, type, space;
