@@ -11,6 +11,7 @@ libkernels_a_SOURCES = \
 	kernels/cell.h \
 	kernels/cpu/backend.c \
 	kernels/cpu/cpu.h \
+	kernels/cpu/ctc.c \
 	kernels/cpu/dropout.c \
 	kernels/cpu/embed.c \
 	kernels/cpu/gemm.c \
@@ -25,6 +26,7 @@ simd_sources = \
 	kernels/cpu/simd.c \
 	kernels/cpu/simd.h \
 	kernels/cpu/simd_cell.h \
+	kernels/cpu/simd_ctc.h \
 	kernels/cpu/simd_loss.h \
 	kernels/cpu/simd_outer.h \
 	kernels/cpu/simd_product.h \

@@ -62,6 +62,8 @@ tests_unit_test_figures_SOURCES = tests/unit/test_figures.c tests/unit/testing.h
 tests_unit_test_tensorboard_SOURCES = tests/unit/test_tensorboard.c tests/unit/testing.h
 tests_unit_test_dataset_SOURCES = tests/unit/test_dataset.c tests/unit/testing.h
 tests_kernels_test_kernels_SOURCES = \
+	tests/kernels/kernels_ctc.c \
+	tests/kernels/kernels_ctc.h \
 	tests/kernels/kernels_ref.c \
 	tests/kernels/kernels_ref.h \
 	tests/kernels/kernels_rnn.c \
@@ -179,6 +181,7 @@ EXTRA_DIST += \
 	tests/device/check.h \
 	tests/device/device-check.sh \
 	tests/device/peers.py \
+	tests/golden/ctc.h5 \
 	tests/golden/figures.h5 \
 	tests/golden/golden.h5 \
 	tests/golden/h5py/claim_chunk.h5 \
@@ -200,6 +203,7 @@ EXTRA_DIST += \
 	tests/golden/h5py/text_inputs.h5 \
 	tests/golden/h5py/tokens.h5 \
 	tests/golden/h5py/virtual.h5 \
+	tests/golden/make_ctc.py \
 	tests/golden/make_figures.py \
 	tests/golden/make_golden.py \
 	tests/golden/make_h5py_files.py \

@@ -15,6 +15,8 @@
 
 #include "simd_cell.h"
 #include "simd_loss.h"
+
+#include "simd_ctc.h"
 #include "simd_outer.h"
 #include "simd_vector.h"
 
@@ -41,6 +43,7 @@ const struct rnnd__simd TABLE_OF(RNND_ISA) = {
     .softmax_ce = softmax_ce,
     .mse = mse,
     .bce = bce,
+    .ctc = ctc,
     .dropout = dropout,
     .sgd = sgd,
     .adam = adam,
