@@ -76,10 +76,14 @@ librnn_dist_a_SOURCES = \
 	lib/data/prefetch.h \
 	lib/data/shard.c \
 	lib/data/shard.h \
+	lib/data/strings.c \
+	lib/data/strings.h \
 	lib/device/device.c \
 	lib/device/device.h \
 	lib/device/device_cuda.c \
 	lib/device/device_cuda.h \
+	lib/evaluate/decode.c \
+	lib/evaluate/decode.h \
 	lib/evaluate/evaluate.c \
 	lib/evaluate/figures.c \
 	lib/evaluate/figures.h \
@@ -90,6 +94,8 @@ librnn_dist_a_SOURCES = \
 	lib/evaluate/ranking.h \
 	lib/evaluate/sweep.c \
 	lib/evaluate/sweep.h \
+	lib/evaluate/transcribe.c \
+	lib/evaluate/transcribe.h \
 	lib/exchange/export.c \
 	lib/exchange/export.h \
 	lib/exchange/npz_write.c \

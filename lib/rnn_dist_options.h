@@ -23,6 +23,7 @@ struct rnnd_options {
     /* batches per pool that is sorted by length */
     int64_t bucket;
     bool normalize;
+    enum rnnd_on_unreachable on_unreachable;
     /* sequences per update, then steps per update and per micro-batch */
     int64_t batch, batch_tokens, microbatch_tokens;
 

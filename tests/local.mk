@@ -13,6 +13,7 @@ unit_tests = \
 	tests/unit/test_batch \
 	tests/unit/test_checkpoint \
 	tests/unit/test_comm \
+	tests/unit/test_ctc \
 	tests/unit/test_dataset \
 	tests/unit/test_export \
 	tests/unit/test_figures \
@@ -60,6 +61,7 @@ tests_unit_test_export_SOURCES = \
 	tests/unit/testing.h
 tests_unit_test_figures_SOURCES = tests/unit/test_figures.c tests/unit/testing.h
 tests_unit_test_tensorboard_SOURCES = tests/unit/test_tensorboard.c tests/unit/testing.h
+tests_unit_test_ctc_SOURCES = tests/unit/test_ctc.c tests/unit/testing.h
 tests_unit_test_dataset_SOURCES = tests/unit/test_dataset.c tests/unit/testing.h
 tests_kernels_test_kernels_SOURCES = \
 	tests/kernels/kernels_ctc.c \

@@ -37,8 +37,8 @@ static void forward(const struct rnnd__head *h, const struct rnnd__params *par,
     op->add_bias(par->be, rows, h->outputs, h->scores, rnnd__at(par->value, h->bias));
 }
 
-static void loss(const struct rnnd__head *h, const struct rnnd__params *par,
-                 int64_t rows, struct rnnd__buf sums, struct rnnd__buf target)
+static void loss_of_rows(const struct rnnd__head *h, const struct rnnd__params *par,
+                         int64_t rows, struct rnnd__buf sums, struct rnnd__buf target)
 {
     const struct rnnd__backend_ops *op = par->be->ops;
     if (rnnd__task_is_categorical(h->task))
@@ -47,6 +47,38 @@ static void loss(const struct rnnd__head *h, const struct rnnd__params *par,
         op->bce(par->be, rows, h->outputs, h->scores, sums, target);
     else
         op->mse(par->be, rows, h->outputs, h->scores, sums, target);
+}
+
+/* The rows are all of the batch. */
+static void loss_of_strings(const struct rnnd__head *h, const struct rnnd__params *par,
+                            struct rnnd__buf sums, const struct rnnd_batch *batch,
+                            bool gradient)
+{
+    struct rnnd__ctc ctc = {.batch = &batch->packed,
+                            .strings = &batch->strings,
+                            .cols = h->outputs,
+                            .gradient = gradient,
+                            .scratch = h->scratch};
+    par->be->ops->ctc(par->be, &ctc, h->scores, sums);
+}
+
+/* Of span[1] rows of the batch, from row span[0] on. */
+static void loss(const struct rnnd__head *h, const struct rnnd__params *par,
+                 const int64_t span[2], struct rnnd__buf sums,
+                 const struct rnnd_batch *batch, bool gradient)
+{
+    int64_t width = rnnd__task_target_width(h->task, h->outputs);
+    if (rnnd__task_has_strings(h->task))
+        loss_of_strings(h, par, sums, batch, gradient);
+    else
+        loss_of_rows(h, par, span[1], sums, rnnd__at(batch->targets, span[0] * width));
+}
+
+/* Whether there is a loss without rows: empty strings of empty sequences are
+   targets. */
+static bool counts_nothing(const struct rnnd__head *h, int64_t rows)
+{
+    return rows == 0 && rnnd__task_has_strings(h->task);
 }
 
 /* From the gradient of the scores, which the loss has put in their place. */
@@ -77,14 +109,15 @@ static void backward(const struct rnnd__head *h, const struct rnnd__params *par,
 
 void rnnd__head_gradient(const struct rnnd__head *h, const struct rnnd__params *par,
                          int64_t rows, struct rnnd__buf sums, struct rnnd__buf dx,
-                         struct rnnd__buf x, struct rnnd__buf target)
+                         struct rnnd__buf x, const struct rnnd_batch *batch)
 {
-    int64_t width = rnnd__task_target_width(h->task, h->outputs);
+    if (counts_nothing(h, rows))
+        loss(h, par, (int64_t[]){0, 0}, sums, batch, true);
     for (int64_t r = 0, n; r < rows; r += n) {
         n = rows - r < h->chunk ? rows - r : h->chunk;
         struct rnnd__buf xr = rnnd__at(x, r * h->in);
         forward(h, par, n, xr);
-        loss(h, par, n, sums, rnnd__at(target, r * width));
+        loss(h, par, (int64_t[]){r, n}, sums, batch, true);
         backward(h, par, n, rnnd__at(dx, r * h->in), xr);
     }
 }
@@ -109,14 +142,15 @@ static int show(struct rnnd__head *h, const struct rnnd__params *par, int64_t fi
 
 int rnnd__head_evaluate(struct rnnd__head *h, const struct rnnd__params *par,
                         int64_t rows, struct rnnd__buf sums, struct rnnd__buf x,
-                        struct rnnd__buf target)
+                        const struct rnnd_batch *batch)
 {
-    int64_t width = rnnd__task_target_width(h->task, h->outputs);
+    if (counts_nothing(h, rows))
+        loss(h, par, (int64_t[]){0, 0}, sums, batch, false);
     for (int64_t r = 0, n; r < rows; r += n) {
         n = rows - r < h->chunk ? rows - r : h->chunk;
         forward(h, par, n, rnnd__at(x, r * h->in));
         RNND_TRY(show(h, par, r, n));
-        loss(h, par, n, sums, rnnd__at(target, r * width));
+        loss(h, par, (int64_t[]){r, n}, sums, batch, false);
     }
     return 0;
 }

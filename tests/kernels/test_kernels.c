@@ -13,8 +13,8 @@
 
 #include "../suite.h"
 #include "base/random.h"
-#include "kernels_ref.h"
 #include "kernels_ctc.h"
+#include "kernels_ref.h"
 #include "kernels_rnn.h"
 
 /* What differs from another target only in its time loops. */
