@@ -109,6 +109,7 @@ librnn_dist_a_SOURCES = \
 	lib/formats/csv_columns.c \
 	lib/formats/csv_rows.c \
 	lib/formats/csv_steps.c \
+	lib/formats/csv_strings.c \
 	lib/formats/csv_table.h \
 	lib/formats/formats.h \
 	lib/formats/missing.c \

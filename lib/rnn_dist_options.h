@@ -98,7 +98,7 @@ struct rnnd_options {
     /* pack */
     enum rnnd_missing missing;
     double split;
-    char *sequence, *features, *label, *step_label, *target, *step_target,
+    char *sequence, *features, *label, *step_label, *target, *step_target, *labels_from,
         *classes_from, *part, *vocab_from;
     int64_t vocab_size, block;
     /* help, then every command */

@@ -112,6 +112,7 @@ program_tests = \
 	tests/cases/uneven.sh \
 	tests/cli/baddata.sh \
 	tests/cli/convert.sh \
+	tests/cli/ctc.sh \
 	tests/cli/examples.sh \
 	tests/cli/figures.sh \
 	tests/cli/help.sh \

@@ -64,6 +64,16 @@ done:
     return status;
 }
 
+int rnnd__csv_class(struct rnnd__csv_table *t, const char *name, size_t length,
+                    int64_t *out)
+{
+    size_t n = rnnd__text_class(name, length);
+    if (!t->fixed_classes)
+        return rnnd__dictionary_add(&t->classes, name, n, out);
+    *out = rnnd__dictionary_find(&t->classes, name, n);
+    return 0;
+}
+
 /* Takes the classes of another data set, in their order. */
 static int read_classes(struct rnnd__csv_table *t)
 {
@@ -98,20 +108,29 @@ static int each_file(struct rnnd__csv_table *t, char *const *inputs, int count,
     return status;
 }
 
+static int finish_classes(struct rnnd__csv_table *t)
+{
+    struct rnnd__contents *out = t->out;
+    if (!t->fixed_classes)
+        RNND_TRY(sort_classes(t));
+    out->classes = out->class.count;
+    if (out->classes == 0 && t->want.strings)
+        return rnnd__fail(RNND_EDATA, "%s: contains no labels", t->want.strings);
+    if (out->classes == 0 && out->labels.count)
+        return rnnd__fail(RNND_EDATA, "column %s: no cell has a value", t->want.label);
+    return 0;
+}
+
 static int finish(struct rnnd__csv_table *t)
 {
     struct rnnd__contents *out = t->out;
     RNND_TRY(rnnd__csv_group_rows(t));
     RNND_TRY(rnnd__list_add_texts(&out->feature, &t->want.features));
     RNND_TRY(rnnd__list_add_texts(&out->class, &t->want.targets));
-    if (t->want.label) {
-        if (!t->fixed_classes)
-            RNND_TRY(sort_classes(t));
-        out->classes = out->class.count;
-        if (out->classes == 0 && out->labels.count)
-            return rnnd__fail(RNND_EDATA, "column %s: no cell has a value",
-                              t->want.label);
-    }
+    if (t->want.strings)
+        RNND_TRY(rnnd__csv_read_strings(t));
+    if (t->want.label || t->want.strings)
+        RNND_TRY(finish_classes(t));
     if (t->continues)
         rnnd__log_warn("some sequences have rows in several files; they are joined");
     out->names = t->names.texts;
@@ -149,6 +168,7 @@ done:
 }
 
 static const char *const options[] = {
-    "task",        "sequence",     "features", "label", "step-label", "target",
-    "step-target", "classes-from", "missing",  "split", "seed",       NULL};
+    "task",   "sequence",    "features",    "label",        "step-label",
+    "target", "step-target", "labels-from", "classes-from", "missing",
+    "split",  "seed",        NULL};
 const struct rnnd__format rnnd__format_csv = {"csv", options, read_csv};

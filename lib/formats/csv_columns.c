@@ -54,12 +54,15 @@ int rnnd__csv_read_wants(struct rnnd__csv_table *t)
         return rnnd__fail(RNND_EUSAGE,
                           "pack csv needs --sequence COLUMN, which identifies the "
                           "sequence of a row");
-    if (!!opt->label + !!opt->step_label + !!opt->target + !!opt->step_target > 1)
+    if (!!opt->label + !!opt->step_label + !!opt->target + !!opt->step_target +
+            !!opt->labels_from >
+        1)
         return rnnd__fail(RNND_EUSAGE,
-                          "only one of --label, --step-label, --target and "
-                          "--step-target can be given");
+                          "only one of --label, --step-label, --target, --step-target "
+                          "and --labels-from can be given");
     want->sequence = opt->sequence;
     want->label = opt->label ? opt->label : opt->step_label;
+    want->strings = opt->labels_from;
     want->by_step = opt->step_label || opt->step_target;
     if (opt->features)
         RNND_TRY(split_names("--features", opt->features, &want->features));
@@ -70,6 +73,7 @@ int rnnd__csv_read_wants(struct rnnd__csv_table *t)
                 : opt->step_label  ? RNND_TAG
                 : opt->target      ? RNND_REGRESS
                 : opt->step_target ? RNND_REGRESS_STEPS
+                : opt->labels_from ? RNND_CTC
                                    : RNND_NO_TASK;
     out->outputs = want->targets.count;
     if (opt->task == RNND_MULTILABEL && out->task == RNND_REGRESS_STEPS)
@@ -78,8 +82,9 @@ int rnnd__csv_read_wants(struct rnnd__csv_table *t)
         return rnnd__fail(
             RNND_EUSAGE, "--task %s does not match the given columns, which make it %s",
             rnnd_task_name((enum rnnd_task)opt->task), rnnd_task_name(out->task));
-    if (opt->classes_from && !want->label)
-        return rnnd__fail(RNND_EUSAGE, "--classes-from needs --label or --step-label");
+    if (opt->classes_from && !want->label && !want->strings)
+        return rnnd__fail(RNND_EUSAGE, "--classes-from needs --label, --step-label or "
+                                       "--labels-from");
     return 0;
 }
 

@@ -86,17 +86,13 @@ static int read_label(struct rnnd__csv_table *t, const struct rnnd__csv *csv,
     char shown[48];
     int64_t number = -1;
     rnnd__text_trim(&cell, &n);
-    bool missing = rnnd__text_missing(cell, n);
-    n = rnnd__text_class(cell, n);
-    if (!missing && t->fixed_classes) {
-        number = rnnd__dictionary_find(&t->classes, cell, n);
+    if (!rnnd__text_missing(cell, n)) {
+        RNND_TRY(rnnd__csv_class(t, cell, n, &number));
         if (number < 0)
             return fail_cell(
                 csv, t->want.label,
                 "\"%s\" is not a class of the data set given by --classes-from",
                 rnnd__text_shown(cell, n, shown));
-    } else if (!missing) {
-        RNND_TRY(rnnd__dictionary_add(&t->classes, cell, n, &number));
     }
     *out = (int32_t)number;
     return 0;

@@ -13,6 +13,8 @@ struct rnnd__csv_wanted {
     /* char * */
     struct rnnd__list features, targets;
     const char *label;
+    /* a table of label strings, NULL = none */
+    const char *strings;
     /* label or targets belong to steps */
     bool by_step;
 };
@@ -52,6 +54,12 @@ void rnnd__csv_clear_columns(struct rnnd__csv_table *t);
 /* Appends the rows of one file. */
 RNND_CHECKED int rnnd__csv_read_rows(struct rnnd__csv_table *t, struct rnnd__csv *csv,
                                      int file);
+/* The number of a class, which is added unless classes are fixed: then -1 for one that
+   is none of them. */
+RNND_CHECKED int rnnd__csv_class(struct rnnd__csv_table *t, const char *name,
+                                 size_t length, int64_t *out);
+/* Reads the label strings of all sequences from their own table. */
+RNND_CHECKED int rnnd__csv_read_strings(struct rnnd__csv_table *t);
 /* Groups the rows by sequence. */
 RNND_CHECKED int rnnd__csv_group_rows(struct rnnd__csv_table *t);
 
