@@ -80,7 +80,8 @@ tests_mpi_peer_LDADD = $(RNND_LIBS)
 check_PROGRAMS += $(test_programs)
 
 # Measured by hand: make tests/bench/bench_kernels, and scripts of tests/bench.
-EXTRA_PROGRAMS += tests/bench/bench_kernels tests/bench/costs tests/bench/scaling
+EXTRA_PROGRAMS += tests/bench/bench_ctc tests/bench/bench_kernels tests/bench/costs tests/bench/scaling
+tests_bench_bench_ctc_LDADD = $(RNND_LIBS)
 tests_bench_bench_kernels_LDADD = $(RNND_LIBS)
 tests_bench_costs_LDADD = $(RNND_LIBS)
 tests_bench_scaling_LDADD = $(RNND_LIBS)
@@ -168,6 +169,7 @@ EXTRA_DIST += \
 	tests/bench/bench_kernels.py \
 	tests/bench/buckets.sh \
 	tests/bench/compare.sh \
+	tests/bench/ctc.py \
 	tests/bench/lib.sh \
 	tests/bench/memory.sh \
 	tests/bench/peers.py \
