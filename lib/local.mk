@@ -82,6 +82,8 @@ librnn_dist_a_SOURCES = \
 	lib/device/device.h \
 	lib/device/device_cuda.c \
 	lib/device/device_cuda.h \
+	lib/evaluate/beam.c \
+	lib/evaluate/beam.h \
 	lib/evaluate/decode.c \
 	lib/evaluate/decode.h \
 	lib/evaluate/evaluate.c \

@@ -85,6 +85,8 @@ struct rnnd_options {
     /* predict: pad is in steps, 0 writes ragged rows */
     bool raw, states;
     int64_t pad;
+    /* eval and predict: prefixes, 0 = best paths */
+    int64_t beam;
     /* sample: length is in tokens */
     int64_t length;
     double temperature;

@@ -5,7 +5,23 @@
 #ifndef RNND_DECODE_H
 #define RNND_DECODE_H
 
-#include <stdint.h>
+#include "rnn_dist.h"
+
+/* From the scores of a sequence to its string, by the best path or by a beam. */
+struct rnnd__decoder;
+
+/* opt->beam prefixes; 0: the best path. EUSAGE: a beam for another task than ctc. */
+RNND_CHECKED int rnnd__decoder_new(const struct rnnd_options *opt,
+                                   const struct rnnd_model_spec *spec,
+                                   struct rnnd__decoder **out);
+void rnnd__decoder_free(struct rnnd__decoder *d);
+/* Where the scores of T steps are to be put: [T] pointers, each to a row. */
+RNND_CHECKED int rnnd__decoder_rows(struct rnnd__decoder *d, int64_t T,
+                                    const float ***row);
+/* The string of the rows that were put there: *label [*count], classes from 0 on, until
+   the next call. */
+RNND_CHECKED int rnnd__decoder_string(struct rnnd__decoder *d, int64_t T,
+                                      const int32_t **label, int64_t *count);
 
 /* The output with the highest score, of equal ones the first, as in the loss; -1 if no
    score is a number. */

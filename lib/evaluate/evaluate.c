@@ -213,8 +213,7 @@ static int open_evaluation(struct evaluation *e)
     RNND_TRY(rnnd_loss_sums_new(be, &e->loss));
     RNND_TRY(rnnd__figures_new(spec->task, spec->outputs,
                                rnnd_dataset_info(e->data)->targets, &e->figures));
-    if (rnnd__task_has_strings(spec->task))
-        RNND_TRY(rnnd__transcriber_new(e->data, &e->transcriber));
+    RNND_TRY(rnnd__transcriber_new(e->opt, spec, e->data, &e->transcriber));
     e->width = LOSS_DOUBLES + rnnd__figures_width(e->figures);
     if (rnnd__figures_need_scores(e->figures))
         rnnd_model_on_scores(e->model, see_scores, e);

@@ -42,10 +42,7 @@ struct predictor {
     /* int32_t, strings only: of each sequence of these batches the number of its
        labels, and the labels */
     struct rnnd__list own_strings;
-    /* scores of the steps of one sequence, and its labels */
-    const float **row;
-    int32_t *label;
-    int64_t row_room;
+    struct rnnd__decoder *decoder;
     /* [ranks] bytes of each rank's results */
     size_t *bytes;
 
@@ -141,17 +138,15 @@ static int decode(struct predictor *p, const int32_t *ids, int64_t count,
                   const float *score)
 {
     for (int64_t j = 0; j < count; j++) {
-        int64_t T = length_of(p, ids[j]);
-        if (T > p->row_room || !p->row) {
-            RNND_TRY(RNND_GROW(&p->row, T, "predictions"));
-            RNND_TRY(RNND_GROW(&p->label, T, "predictions"));
-            p->row_room = T;
-        }
+        int64_t n, T = length_of(p, ids[j]);
+        const int32_t *label;
+        const float **row;
+        RNND_TRY(rnnd__decoder_rows(p->decoder, T, &row));
         for (int64_t t = 0; t < T; t++, score += p->outputs)
-            p->row[t] = score;
-        int64_t n = rnnd__decode_best(p->row, T, p->outputs, p->label);
+            row[t] = score;
+        RNND_TRY(rnnd__decoder_string(p->decoder, T, &label, &n));
         RNND_TRY(rnnd__list_add(&p->own_strings, &(int32_t){(int32_t)n}, 1));
-        RNND_TRY(rnnd__list_add(&p->own_strings, p->label, n));
+        RNND_TRY(rnnd__list_add(&p->own_strings, label, n));
     }
     return 0;
 }
@@ -350,9 +345,9 @@ static void clear(struct predictor *p)
     rnnd_state_free(p->state);
     rnnd__predict_out_close(p->out);
     rnnd__list_clear(&p->own_strings);
+    rnnd__decoder_free(p->decoder);
     void *all[] = {p->packed, p->own,           p->bytes,         p->at,
-                   p->pool,   p->pool_state[0], p->pool_state[1], p->row,
-                   p->label,  p->pool_string};
+                   p->pool,   p->pool_state[0], p->pool_state[1], p->pool_string};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         free(all[i]);
 }
@@ -383,6 +378,7 @@ int rnnd_predict(struct rnnd_model *model, struct rnnd_dataset *data,
         p.state_width = layout.places * layout.hidden;
     }
     RNND_TRY(rnnd__predict_out_check(&layout, info));
+    RNND_TRY(rnnd__decoder_new(opt, spec, &p.decoder));
     status = RNND_NEW(&p.bytes, rnnd_comm_size(comm), "sizes");
     if (status == 0 && rnnd_comm_rank(comm) == 0)
         status = rnnd__predict_out_open(opt, data, model, &layout, &p.out);

@@ -9,7 +9,10 @@
 
 struct rnnd__transcriber;
 
-RNND_CHECKED int rnnd__transcriber_new(const struct rnnd_dataset *data,
+/* *out is NULL for other tasks than ctc. EUSAGE: as rnnd__decoder_new(). */
+RNND_CHECKED int rnnd__transcriber_new(const struct rnnd_options *opt,
+                                       const struct rnnd_model_spec *spec,
+                                       const struct rnnd_dataset *data,
                                        struct rnnd__transcriber **out);
 void rnnd__transcriber_free(struct rnnd__transcriber *t);
 /* Adds the strings of a batch of whole sequences to the figures, by its scores in

@@ -155,4 +155,23 @@ sed -i 1d "$work/good.csv" && cut -d, -f1,3 "$work/p1.csv" | sed 1d | cmp -s - "
 [ "$(wc -l <"$work/offsets")" = 61 ] || fault "label_offsets: $(wc -l <"$work/offsets")"
 [ "$(tail -n 1 "$work/offsets")" = "$("$TOOL" show "$work/p1.h5" labels | wc -l)" ] ||
     fault "labels and label_offsets do not fit"
+
+# A beam: the same strings on any ranks; only for this task.
+for n in 1 3; do
+    expect 0 "$n" predict "$work/run1" --data "$work/all.h5" --threads 1 --beam 8 \
+        --csv "$work/b$n.csv"
+    expect 0 "$n" eval "$work/run1" --data "$work/all.h5" --threads 1 --beam 8 --json
+    cp "$work/out" "$work/beam$n"
+done
+cmp -s "$work/b3.csv" "$work/b1.csv" || fault "other strings of a beam on 3 ranks"
+cmp -s "$work/beam3" "$work/beam1" || fault "another evaluation of a beam on 3 ranks"
+awk -v a="$(value "$work/beam1" label_error_rate)" 'BEGIN { exit !(a < 0.2) }' ||
+    fault "of a beam: $(cat "$work/beam1")"
+[ "$(value "$work/beam1" loss)" = "$(value "$work/eval1" loss)" ] ||
+    fault "a beam changes the loss"
+data two task=classify outputs=2 lengths=3,4
+expect 0 1 train --data "$work/two.h5" --run-dir "$work/two" --epochs 1 --progress none
+expect 2 1 eval "$work/two" --data "$work/two.h5" --beam 4
+said '--beam is for task ctc, not classify'
+expect 2 1 predict "$work/two" --data "$work/two.h5" --beam 4 --csv "$work/x.csv"
 done_testing
