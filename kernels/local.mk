@@ -9,6 +9,7 @@ libkernels_a_CFLAGS = $(AM_CFLAGS) $(KERNEL_CFLAGS)
 libkernels_a_SOURCES = \
 	kernels/backend.h \
 	kernels/cell.h \
+	kernels/ctc.h \
 	kernels/cpu/backend.c \
 	kernels/cpu/cpu.h \
 	kernels/cpu/ctc.c \

@@ -9,6 +9,7 @@
 #define RNND_CPU_SIMD_H
 
 #include "backend.h"
+#include "ctc.h"
 
 /* Units padded to whole vectors of any instruction set. */
 static inline int64_t rnnd__simd_padded(int64_t H)
@@ -89,44 +90,6 @@ struct rnnd__ctc_path {
     /* rnnd__ctc_work() doubles */
     double *work;
 };
-
-/* The lattice of a string is computed in blocks of steps. If all of it is small, that
-   is one block; else blocks of the square root of the steps, and only the first row of
-   each is kept, from which the backward pass computes the others again. */
-enum { RNND__CTC_KEPT = 1 << 18 };
-
-/* Elements of an array over the labels, with room for one vector more. */
-static inline int64_t rnnd__ctc_stride(int64_t labels)
-{
-    return rnnd__simd_padded(labels + 1) + 16;
-}
-
-/* Doubles of a row of the lattice: mantissas and exponents of labels and of blanks. */
-static inline int64_t rnnd__ctc_row(int64_t labels)
-{
-    return 4 * rnnd__ctc_stride(labels);
-}
-
-static inline int64_t rnnd__ctc_block(int64_t T, int64_t labels)
-{
-    int64_t block = 1;
-    if (T * rnnd__ctc_row(labels) <= RNND__CTC_KEPT)
-        return T > 0 ? T : 1;
-    while (block * block < T)
-        block++;
-    return block;
-}
-
-/* Doubles of work space for any string of at most so many steps and labels. */
-static inline int64_t rnnd__ctc_work(int64_t T, int64_t labels)
-{
-    int64_t row = rnnd__ctc_row(labels), root = 1;
-    while (root * root < T)
-        root++;
-    int64_t whole = T * row < RNND__CTC_KEPT ? T * row : RNND__CTC_KEPT;
-    int64_t blocks = 2 * root * row;
-    return (whole > blocks ? whole : blocks) + 4 * row + 2 * T;
-}
 
 struct rnnd__simd {
     const char *name;

@@ -133,9 +133,6 @@ int rnnd_model_new(struct rnnd_backend *be, const struct rnnd_model_spec *spec,
         return rnnd__fail(RNND_EUSAGE, "%lld layers: there must be 1 to %d",
                           (long long)spec->layers, RNND_MAX_LAYERS);
     RNND_TRY(check_sizes(spec));
-    if (rnnd__task_has_strings(spec->task) && !be->ops->ctc)
-        return rnnd__fail(RNND_EUSAGE, "task %s runs on the CPU only: use --device cpu",
-                          rnnd_task_name(spec->task));
     RNND_TRY_GOTO(RNND_NEW(&m, 1, "model"));
     m->be = be;
     m->spec = *spec;

@@ -98,16 +98,6 @@ static struct answer run(struct rig *rig, const struct strings *s, bool gradient
     return a;
 }
 
-static bool open_rig(struct rig *rig, int target)
-{
-    if (!rig_open(rig, target))
-        return false;
-    if (rig->op->ctc)
-        return true;
-    rig_close(rig);
-    return false;
-}
-
 /* ---- PyTorch's results */
 
 struct golden {
@@ -216,7 +206,7 @@ START_TEST(pytorch_agrees)
                             .count = g.labels + first,
                             .label = g.label + label,
                             .score = g.score + score};
-        if (open_rig(&rig, _i)) {
+        if (rig_open(&rig, _i)) {
             check_batch(&rig, &s, g.loss + first, g.grad + score);
             rig_close(&rig);
         }
@@ -346,7 +336,7 @@ START_TEST(long_strings_match)
     enum { COLS = 29 };
     for (size_t i = 0; i < 2 * (sizeof shapes / sizeof *shapes); i++) {
         struct rig rig;
-        if (!open_rig(&rig, _i))
+        if (!rig_open(&rig, _i))
             return;
         const int32_t *shape = shapes[i / 2];
         int32_t *label = random_labels(shape[1], COLS);
@@ -369,7 +359,7 @@ START_TEST(hopeless_strings_have_a_loss)
                                1e30f,  -1e30f, -1e30f, 1e30f};
     struct strings s = {1, 3, &length, &count, &label, x};
     struct rig rig;
-    if (!open_rig(&rig, _i))
+    if (!rig_open(&rig, _i))
         return;
     struct answer a = run(&rig, &s, true);
     ck_assert_double_eq_tol(a.sums.loss, 6e30, 1e24);
@@ -389,7 +379,7 @@ START_TEST(scores_that_are_no_numbers_show)
         x[8] = bad[i];
         struct strings s = {2, 3, length, count, label, x};
         struct rig rig;
-        if (!open_rig(&rig, _i))
+        if (!rig_open(&rig, _i))
             return;
         struct answer a = run(&rig, &s, true);
         ck_assert(isnan(a.sums.loss));
@@ -407,7 +397,7 @@ START_TEST(strings_that_do_not_fit_have_an_infinite_loss)
     static const float x[6] = {0};
     struct strings s = {1, 3, &length, &count, label, x};
     struct rig rig;
-    if (!open_rig(&rig, _i))
+    if (!rig_open(&rig, _i))
         return;
     struct answer a = run(&rig, &s, true);
     ck_assert(isinf(a.sums.loss));
@@ -428,7 +418,7 @@ START_TEST(other_threads_and_neighbours_change_no_bit)
     float *x = numbers(3, steps_of(&s) * COLS, 2);
     s.score = x;
     struct rig rig;
-    if (!open_rig(&rig, _i))
+    if (!rig_open(&rig, _i))
         return;
     struct answer a = run(&rig, &s, true);
     s.N = 1;
