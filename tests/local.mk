@@ -95,6 +95,7 @@ unit_scripts = \
 # The whole program, and the launchers.
 program_tests = \
 	tests/accuracy/japanese_vowels.sh \
+	tests/accuracy/joined_vowels.sh \
 	tests/accuracy/music.sh \
 	tests/accuracy/shakespeare.sh \
 	tests/cases/checkpoint.sh \
@@ -216,6 +217,7 @@ EXTRA_DIST += \
 	tests/mpi_env.sh \
 	tests/oracle/compare.py \
 	tests/oracle/harness.py \
+	tests/oracle/joined_vowels.py \
 	tests/oracle/reference.py \
 	tests/repository/same_bits.py \
 	tests/repository/same_bits.sh \
