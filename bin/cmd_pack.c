@@ -32,6 +32,8 @@ static int check_output(const char *output, const struct rnnd_options *opt,
 {
     for (int i = 0; i < count; i++)
         RNND_TRY(bin_refuse_same(output, inputs[i]));
+    RNND_TRY(bin_refuse_same(output, opt->labels));
+    RNND_TRY(bin_refuse_same(output, opt->labels_from));
     RNND_TRY(bin_refuse_same(output, opt->classes_from));
     RNND_TRY(bin_refuse_same(output, opt->vocab_from));
     return rnnd__contents_check(output);
@@ -173,6 +175,22 @@ static void print_features(const struct rnnd__contents *c)
         printf("\n");
 }
 
+/* The lengths of label strings. */
+static void print_strings(const struct rnnd__contents *c)
+{
+    const int64_t *at = c->string_offsets.at;
+    int64_t n = c->string_offsets.count - 1, low = INT64_MAX, high = 0;
+    if (n < 1)
+        return;
+    for (int64_t i = 0; i < n; i++) {
+        int64_t labels = at[i + 1] - at[i];
+        low = labels < low ? labels : low;
+        high = labels > high ? labels : high;
+    }
+    printf("%lld labels, %lld to %lld per sequence, mean %.1f\n", (long long)at[n],
+           (long long)low, (long long)high, (double)at[n] / (double)n);
+}
+
 static int print_summary(const char *path, const struct rnnd__contents *c)
 {
     rnnd__plain_put(stdout, path);
@@ -189,6 +207,7 @@ static int print_summary(const char *path, const struct rnnd__contents *c)
     print_features(c);
     warn_of_gaps(c);
     RNND_TRY(print_lengths(c));
+    print_strings(c);
     return print_classes(c);
 }
 

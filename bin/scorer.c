@@ -70,6 +70,8 @@ static int open_model(struct bin_scorer *s, const struct rnnd_options *opt,
 static int open_data(struct bin_scorer *s, bool targets)
 {
     RNND_TRY(rnnd_dataset_open(s->opt.data, &s->data));
+    if (targets)
+        RNND_TRY(rnnd_dataset_check_strings(s->data, s->opt.on_unreachable));
     return rnnd_model_match(s->model, s->data, targets, false);
 }
 

@@ -8,6 +8,8 @@ EXTRA_DIST += \
 	examples/japanese_vowels/JapaneseVowels_TEST.ts \
 	examples/japanese_vowels/JapaneseVowels_TRAIN.ts \
 	examples/japanese_vowels/README.md \
+	examples/joined_vowels/join.awk \
+	examples/joined_vowels/run.sh \
 	examples/packed_outputs/run.sh \
 	examples/quickstart.sh \
 	examples/slurm/array.sh \

@@ -44,7 +44,8 @@ static int set_up(struct loop *l, const char *path)
     TRY(rnnd_dataset_open(path, &l->data));
     const struct rnnd_dataset_info *info = rnnd_dataset_info(l->data);
     struct rnnd_plan_options how = rnnd_plan_options_of(&l->opt);
-    struct rnnd_limits limits = {BATCH, info->longest, BATCH * info->longest};
+    struct rnnd_limits limits = {BATCH, info->longest, BATCH * info->longest,
+                                 info->longest_string};
     TRY(rnnd_plan_new(rnnd_dataset_offsets(l->data), info->sequences, &how, &l->plan));
     TRY(rnnd_model_spec_from(&l->opt, info, &spec));
     TRY(rnnd_model_new(l->be, &spec, &l->model));

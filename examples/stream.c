@@ -42,7 +42,7 @@ static int fail(enum rnnd_status status, const char *what, const char *why)
 
 static int set_up(struct stream *s, const char *path)
 {
-    const struct rnnd_limits one = {1, 1, 1};
+    const struct rnnd_limits one = {1, 1, 1, 0};
 
     TRY(rnnd_options_init(&s->opt));
     TRY(rnnd_backend_open(&s->opt, NULL, &s->be));

@@ -144,6 +144,27 @@ struct rnnd__segments {
     struct rnnd__buf token;
 };
 
+/* The label strings of a packed batch, for connectionist temporal classification. */
+struct rnnd__strings {
+    /* labels of the longest */
+    int64_t longest;
+    /* the labels of all, each an output from 1 on; output 0 is the blank */
+    struct rnnd__buf label;
+    /* [N] where the string of each sequence begins, and its labels; -1: the sequence is
+       no target */
+    struct rnnd__buf first, count;
+};
+
+struct rnnd__ctc {
+    const struct rnnd__packed *batch;
+    const struct rnnd__strings *strings;
+    int64_t cols;
+    /* replace the scores by their gradient; else what becomes of them means nothing */
+    bool gradient;
+    /* ctc_scratch() bytes, on a boundary of 8 */
+    struct rnnd__buf scratch;
+};
+
 struct rnnd__pooling {
     enum rnnd_pool pool;
     /* columns: D*H; of D = 2 the second half is reverse */
@@ -277,6 +298,16 @@ struct rnnd__backend_ops {
     void (*softmax_ce)(struct rnnd_backend *, const struct rnnd__loss *);
     void (*mse)(struct rnnd_backend *, const struct rnnd__loss *);
     void (*bce)(struct rnnd_backend *, const struct rnnd__loss *);
+    /* Connectionist temporal classification: the loss of a sequence is the negative log
+       of the sum, over all paths of outputs that spell its string, of their
+       probabilities, divided by the labels of the string, at least 1. A path spells
+       what is left of it when repeats are merged and then blanks removed. scores
+       [R,cols] and sums as for the other losses, each string of weight 1; a string that
+       does not fit has an infinite loss. The scratch serves any batch of at most N
+       sequences, T steps and strings of `longest`. */
+    size_t (*ctc_scratch)(struct rnnd_backend *, int64_t N, int64_t T, int64_t longest);
+    void (*ctc)(struct rnnd_backend *, const struct rnnd__ctc *,
+                struct rnnd__buf scores, struct rnnd__buf sums);
 
     /* vectors */
     /* *result = sum of x[i]^2 in double, in fixed order; waits */

@@ -9,8 +9,10 @@ libkernels_a_CFLAGS = $(AM_CFLAGS) $(KERNEL_CFLAGS)
 libkernels_a_SOURCES = \
 	kernels/backend.h \
 	kernels/cell.h \
+	kernels/ctc.h \
 	kernels/cpu/backend.c \
 	kernels/cpu/cpu.h \
+	kernels/cpu/ctc.c \
 	kernels/cpu/dropout.c \
 	kernels/cpu/embed.c \
 	kernels/cpu/gemm.c \
@@ -26,6 +28,7 @@ simd_sources = \
 	kernels/cpu/simd.c \
 	kernels/cpu/simd.h \
 	kernels/cpu/simd_cell.h \
+	kernels/cpu/simd_ctc.h \
 	kernels/cpu/simd_gemm.h \
 	kernels/cpu/simd_loss.h \
 	kernels/cpu/simd_outer.h \

@@ -82,10 +82,16 @@ librnn_dist_a_SOURCES = \
 	lib/data/prefetch.h \
 	lib/data/shard.c \
 	lib/data/shard.h \
+	lib/data/strings.c \
+	lib/data/strings.h \
 	lib/device/device.c \
 	lib/device/device.h \
 	lib/device/device_cuda.c \
 	lib/device/device_cuda.h \
+	lib/evaluate/beam.c \
+	lib/evaluate/beam.h \
+	lib/evaluate/decode.c \
+	lib/evaluate/decode.h \
 	lib/evaluate/evaluate.c \
 	lib/evaluate/figures.c \
 	lib/evaluate/figures.h \
@@ -96,6 +102,8 @@ librnn_dist_a_SOURCES = \
 	lib/evaluate/ranking.h \
 	lib/evaluate/sweep.c \
 	lib/evaluate/sweep.h \
+	lib/evaluate/transcribe.c \
+	lib/evaluate/transcribe.h \
 	lib/exchange/export.c \
 	lib/exchange/export.h \
 	lib/exchange/npz_write.c \

@@ -37,10 +37,12 @@ struct rnnd_dataset_info {
     int64_t sequences, steps, longest;
     /* I, 0 for tokens; V, 0 for features */
     int64_t inputs, vocab;
-    /* O: classes, values, or V for lm; 0 without a task */
+    /* O: classes, for ctc one more; values; or V for lm; 0 without a task */
     int64_t outputs;
-    /* number of targets in the whole set */
+    /* number of targets in the whole set; ctc: strings that fit into their steps */
     int64_t targets;
+    /* ctc: strings that do not fit, and labels of the longest that does */
+    int64_t unreachable, longest_string;
     /* values of features that are missing, NaN: only a model that normalizes reads
        them */
     int64_t missing;
@@ -65,11 +67,18 @@ const int64_t *rnnd_dataset_offsets(const struct rnnd_dataset *data);
    EFILE, EDATA: they cannot be read. */
 RNND_CHECKED int rnnd_dataset_inputs(struct rnnd_dataset *data, int64_t first,
                                      int64_t count, void *out);
-/* Reads targets first .. first+count-1 (of sequences or of steps, by the task) into
-   out: int32_t [count] for classes, else float [count,O]. Not for lm or unlabelled
-   data. EFILE, EDATA: they cannot be read. */
+/* Reads targets first .. first+count-1 (of sequences or of steps, by the task; ctc:
+   labels) into out: int32_t [count] for classes, else float [count,O]. Not for lm or
+   unlabelled data. EFILE, EDATA: they cannot be read. */
 RNND_CHECKED int rnnd_dataset_targets(struct rnnd_dataset *data, int64_t first,
                                       int64_t count, void *out);
+/* ctc: [sequences+1], the string of sequence i is labels offsets[i] .. offsets[i+1]-1;
+   else NULL. */
+const int64_t *rnnd_dataset_target_offsets(const struct rnnd_dataset *data);
+/* Warns of label strings that do not fit into their sequences (ctc). EDATA: there are
+   some, and the policy is to stop. */
+RNND_CHECKED int rnnd_dataset_check_strings(const struct rnnd_dataset *data,
+                                            enum rnnd_on_unreachable policy);
 /* Whether all values are in memory; large sets are read in slices. */
 bool rnnd_dataset_in_memory(const struct rnnd_dataset *data);
 /* Starts to fetch these steps, unless they are in memory, and does not wait. */
@@ -85,7 +94,7 @@ const char *rnnd_dataset_class(const struct rnnd_dataset *data, int64_t label);
    has no value. */
 RNND_CHECKED int rnnd_dataset_moments(struct rnnd_dataset *data, float *mean,
                                       float *std);
-/* Whether targets belong to steps rather than sequences. */
+/* Whether a model has an output for each step rather than for each sequence. */
 bool rnnd_task_is_stepwise(enum rnnd_task task);
 const char *rnnd_task_name(enum rnnd_task task);
 
@@ -142,9 +151,10 @@ struct rnnd_piece {
 /* A packed batch: time-major, sequences by falling length, without padding. */
 struct rnnd_batch;
 
-/* Upper bounds of a batch: sequences, steps of the longest, packed rows. */
+/* Upper bounds of a batch: sequences, steps of the longest, packed rows; ctc: labels of
+   the longest string. */
 struct rnnd_limits {
-    int64_t sequences, steps, rows;
+    int64_t sequences, steps, rows, labels;
 };
 
 /* mean, std [I], borrowed: features are normalized by them on loading; NULL: features

@@ -19,6 +19,8 @@ enum rnnd_task {
     RNND_MULTILABEL,
     /* the next token */
     RNND_LM,
+    /* a string of labels per sequence, wherever they are in it */
+    RNND_CTC,
     /* unlabelled data */
     RNND_NO_TASK
 };
@@ -35,6 +37,7 @@ enum rnnd_pool { RNND_POOL_LAST, RNND_POOL_MEAN, RNND_POOL_MAX };
 enum rnnd_dropout_kind { RNND_DROPOUT_ELEMENT, RNND_DROPOUT_SEQUENCE };
 enum rnnd_shuffle { RNND_SHUFFLE_EPOCH, RNND_SHUFFLE_NONE };
 enum rnnd_stream { RNND_STREAM_AUTO, RNND_STREAM_YES, RNND_STREAM_NO };
+enum rnnd_on_unreachable { RNND_UNREACHABLE_SKIP, RNND_UNREACHABLE_STOP };
 enum rnnd_optimizer { RNND_SGD, RNND_ADAM, RNND_ADAMW };
 enum rnnd_schedule { RNND_CONSTANT_LR, RNND_STEP_LR, RNND_PLATEAU_LR, RNND_COSINE_LR };
 /* What a validation is judged by. */
@@ -47,7 +50,8 @@ enum rnnd_best_by {
     RNND_BY_AVERAGE_PRECISION,
     RNND_BY_RMSE,
     RNND_BY_MAE,
-    RNND_BY_R2
+    RNND_BY_R2,
+    RNND_BY_LABEL_ERROR_RATE
 };
 enum rnnd_on_nonfinite { RNND_NONFINITE_STOP, RNND_NONFINITE_SKIP };
 enum rnnd_device { RNND_DEVICE_AUTO, RNND_DEVICE_CPU, RNND_DEVICE_CUDA };

@@ -23,6 +23,7 @@ struct rnnd_options {
     /* batches per pool that is sorted by length */
     int64_t bucket;
     bool normalize;
+    enum rnnd_on_unreachable on_unreachable;
     /* sequences per update, then steps per update and per micro-batch */
     int64_t batch, batch_tokens, microbatch_tokens;
 
@@ -87,6 +88,8 @@ struct rnnd_options {
     /* predict: pad is in steps, 0 writes ragged rows */
     bool raw, states;
     int64_t pad;
+    /* eval and predict: prefixes, 0 = best paths */
+    int64_t beam;
     /* sample: length is in tokens */
     int64_t length;
     double temperature;
@@ -101,7 +104,7 @@ struct rnnd_options {
     enum rnnd_missing missing;
     double split;
     char *sequence, *features, *label, *step_label, *target, *step_target, *labels,
-        *classes_from, *part, *vocab_from;
+        *labels_from, *classes_from, *part, *vocab_from;
     bool sequence_per_file, label_from_folder;
     int64_t vocab_size, block;
     /* help, then every command */

@@ -18,7 +18,7 @@ import numpy as np
 
 __all__ = ["Error", "run", "write_data", "read_predictions", "train", "evaluate", "predict"]
 
-_PER_STEP = ("tag", "regress_steps", "multilabel", "lm")
+_PER_STEP = ("tag", "regress_steps", "multilabel", "lm", "ctc")
 
 
 class Error(RuntimeError):
@@ -64,10 +64,10 @@ def write_data(path, sequences, labels=None, *, task="classify", classes=None, v
     """Writes a data file (rnn_dist-data(5)).
 
     sequences: arrays [steps, features], or [steps] of token ids. labels: what the task asks
-    for, one for each sequence, or an array of [steps, ...] for each; None for lm and for data
-    without targets. classes: their number or their names. vocab: the number of tokens or the
-    tokens. names: of the sequences. missing: "mean" if NaN among the features are missing
-    values, which models trained with normalize=True then read.
+    for, one for each sequence, or an array of [steps, ...] for each, for ctc of [labels]; None
+    for lm and for data without targets. classes: their number or their names. vocab: the
+    number of tokens or the tokens. names: of the sequences. missing: "mean" if NaN among the
+    features are missing values, which models trained with normalize=True then read.
     """
     import h5py
     inputs, offsets = _steps(sequences)
@@ -81,7 +81,10 @@ def write_data(path, sequences, labels=None, *, task="classify", classes=None, v
         file["offsets"] = offsets
         file["inputs"] = inputs.astype(np.int32 if inputs.ndim == 1 else np.float32)
         if labels is not None:
-            file["targets"] = _steps(labels)[0] if task in _PER_STEP else labels
+            rows, label_offsets = _steps(labels) if task in _PER_STEP else (labels, None)
+            file["targets"] = rows.astype(np.int32) if task == "ctc" else rows
+            if task == "ctc":
+                file["target_offsets"] = label_offsets
         for attribute, dataset, value in (("num_classes", "classes", classes),
                                           ("vocab_size", "vocab", vocab)):
             if value is None:

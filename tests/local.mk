@@ -13,6 +13,7 @@ unit_tests = \
 	tests/unit/test_batch \
 	tests/unit/test_checkpoint \
 	tests/unit/test_comm \
+	tests/unit/test_ctc \
 	tests/unit/test_dataset \
 	tests/unit/test_export \
 	tests/unit/test_figures \
@@ -71,10 +72,13 @@ tests_unit_test_figures_SOURCES = tests/unit/test_figures.c tests/unit/testing.h
 tests_unit_test_tensorboard_SOURCES = tests/unit/test_tensorboard.c tests/unit/testing.h
 tests_unit_test_output_SOURCES = tests/unit/test_output.c tests/unit/testing.h
 tests_unit_test_probe_SOURCES = tests/unit/test_probe.c tests/unit/testing.h
+tests_unit_test_ctc_SOURCES = tests/unit/test_ctc.c tests/unit/testing.h
 tests_unit_test_dataset_SOURCES = tests/unit/test_dataset.c tests/unit/testing.h
 tests_kernels_test_kernels_SOURCES = \
 	tests/kernels/kernels_bf16.c \
 	tests/kernels/kernels_bf16.h \
+	tests/kernels/kernels_ctc.c \
+	tests/kernels/kernels_ctc.h \
 	tests/kernels/kernels_ref.c \
 	tests/kernels/kernels_ref.h \
 	tests/kernels/kernels_rnn.c \
@@ -90,7 +94,8 @@ tests_mpi_peer_LDADD = $(RNND_LIBS)
 check_PROGRAMS += $(test_programs)
 
 # Measured by hand: make tests/bench/bench_kernels, and scripts of tests/bench.
-EXTRA_PROGRAMS += tests/bench/bench_kernels tests/bench/costs tests/bench/scaling
+EXTRA_PROGRAMS += tests/bench/bench_ctc tests/bench/bench_kernels tests/bench/costs tests/bench/scaling
+tests_bench_bench_ctc_LDADD = $(RNND_LIBS)
 tests_bench_bench_kernels_LDADD = $(RNND_LIBS)
 tests_bench_costs_LDADD = $(RNND_LIBS)
 tests_bench_scaling_LDADD = $(RNND_LIBS)
@@ -116,6 +121,7 @@ unit_scripts = \
 # The whole program, and the launchers.
 program_tests = \
 	tests/accuracy/japanese_vowels.sh \
+	tests/accuracy/joined_vowels.sh \
 	tests/accuracy/music.sh \
 	tests/accuracy/shakespeare.sh \
 	tests/cases/checkpoint.sh \
@@ -141,6 +147,7 @@ program_tests = \
 	tests/cli/archives.sh \
 	tests/cli/baddata.sh \
 	tests/cli/convert.sh \
+	tests/cli/ctc.sh \
 	tests/cli/examples.sh \
 	tests/cli/figures.sh \
 	tests/cli/folders.sh \
@@ -199,6 +206,7 @@ EXTRA_DIST += \
 	tests/bench/bench_kernels.py \
 	tests/bench/buckets.sh \
 	tests/bench/compare.sh \
+	tests/bench/ctc.py \
 	tests/bench/lib.sh \
 	tests/bench/memory.sh \
 	tests/bench/peers.py \
@@ -239,6 +247,7 @@ EXTRA_DIST += \
 	tests/fuzz/corpus/text-words/plain.txt \
 	tests/fuzz/corpus/ts/plain.ts \
 	tests/fuzz/fuzz.sh \
+	tests/golden/ctc.h5 \
 	tests/golden/damaged/checkpoint.h5 \
 	tests/golden/damaged/crash.h5 \
 	tests/golden/damaged/loop.h5 \
@@ -266,6 +275,7 @@ EXTRA_DIST += \
 	tests/golden/h5py/tokens.h5 \
 	tests/golden/h5py/virtual.h5 \
 	tests/golden/weights.h5 \
+	tests/golden/make_ctc.py \
 	tests/golden/make_figures.py \
 	tests/golden/make_golden.py \
 	tests/golden/make_h5py_files.py \
@@ -273,6 +283,7 @@ EXTRA_DIST += \
 	tests/mpi_env.sh \
 	tests/oracle/compare.py \
 	tests/oracle/harness.py \
+	tests/oracle/joined_vowels.py \
 	tests/oracle/reference.py \
 	tests/repository/same_bits.py \
 	tests/repository/same_bits.sh \

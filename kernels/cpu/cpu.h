@@ -106,6 +106,11 @@ void rnnd__cpu_dropout(struct rnnd_backend *, const struct rnnd__dropout *,
 void rnnd__cpu_softmax_ce(struct rnnd_backend *, const struct rnnd__loss *);
 void rnnd__cpu_mse(struct rnnd_backend *, const struct rnnd__loss *);
 void rnnd__cpu_bce(struct rnnd_backend *, const struct rnnd__loss *);
+/* ctc.c */
+size_t rnnd__cpu_ctc_scratch(struct rnnd_backend *, int64_t N, int64_t T,
+                             int64_t longest);
+void rnnd__cpu_ctc(struct rnnd_backend *, const struct rnnd__ctc *,
+                   struct rnnd__buf scores, struct rnnd__buf sums);
 /* vector.c */
 int rnnd__cpu_sum_sq(struct rnnd_backend *, int64_t n, double *result,
                      struct rnnd__buf x);

@@ -18,6 +18,8 @@
 #include "simd_cell.h"
 #include "simd_gemm.h"
 #include "simd_loss.h"
+
+#include "simd_ctc.h"
 #include "simd_outer.h"
 #include "simd_vector.h"
 
@@ -48,6 +50,7 @@ const struct rnnd__simd TABLE_OF(RNND_ISA) = {
     .bce = bce,
     .weighted_ce = weighted_ce,
     .weighted_bce = weighted_bce,
+    .ctc = ctc,
     .dropout = dropout,
     .sgd = sgd,
     .adam = adam,

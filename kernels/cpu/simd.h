@@ -9,6 +9,7 @@
 #define RNND_CPU_SIMD_H
 
 #include "backend.h"
+#include "ctc.h"
 
 /* Units padded to whole vectors of any instruction set. */
 static inline int64_t rnnd__simd_padded(int64_t H)
@@ -98,6 +99,21 @@ struct rnnd__packing {
    same bits without it. */
 enum rnnd__bf16 { RNND__BF16_NONE, RNND__BF16_EMULATED, RNND__BF16_HARDWARE };
 
+/* One sequence of a batch and its string, as in struct rnnd__ctc. */
+struct rnnd__ctc_path {
+    int64_t T, cols;
+    /* [R,cols] of the batch; step t is row off[t] + place */
+    float *scores;
+    const int64_t *off;
+    int64_t place;
+    /* [labels] */
+    const int32_t *label;
+    int64_t labels;
+    bool gradient;
+    /* rnnd__ctc_work() doubles */
+    double *work;
+};
+
 struct rnnd__simd {
     const char *name;
     enum rnnd__bf16 bf16;
@@ -136,6 +152,9 @@ struct rnnd__simd {
                           bool *correct);
     double (*weighted_bce)(float *scores, const float *target,
                            const struct rnnd__loss *);
+    /* The loss of one sequence, not divided; replaces the scores by its gradient,
+       divided by the labels. */
+    double (*ctc)(const struct rnnd__ctc_path *);
     /* Mask of one row: sequence id, position step. */
     void (*dropout)(float *out, const float *in, const struct rnnd__dropout *,
                     int64_t id, int64_t step);

@@ -246,6 +246,11 @@ void rnnd__cuda_dropout(struct rnnd_backend *, const struct rnnd__dropout *,
 void rnnd__cuda_softmax_ce(struct rnnd_backend *, const struct rnnd__loss *);
 void rnnd__cuda_mse(struct rnnd_backend *, const struct rnnd__loss *);
 void rnnd__cuda_bce(struct rnnd_backend *, const struct rnnd__loss *);
+/* ctc.cu */
+size_t rnnd__cuda_ctc_scratch(struct rnnd_backend *, int64_t N, int64_t T,
+                              int64_t longest);
+void rnnd__cuda_ctc(struct rnnd_backend *, const struct rnnd__ctc *,
+                    struct rnnd__buf scores, struct rnnd__buf sums);
 /* vector.cu */
 int rnnd__cuda_sum_sq(struct rnnd_backend *, int64_t n, double *result,
                       struct rnnd__buf x);

@@ -5,6 +5,7 @@
 cuda_sources = \
 	kernels/cuda/backend.cu \
 	kernels/cuda/comm_nccl.cu \
+	kernels/cuda/ctc.cu \
 	kernels/cuda/dropout.cu \
 	kernels/cuda/embed.cu \
 	kernels/cuda/graph.cu \
@@ -26,7 +27,7 @@ cuda_headers = \
 	kernels/cuda/rnn_cells.cuh \
 	kernels/cuda/rnn_persistent.cuh
 # What they depend on besides.
-cuda_depends = $(cuda_headers) kernels/backend.h kernels/cell.h lib/base/random.h \
+cuda_depends = $(cuda_headers) kernels/backend.h kernels/cell.h kernels/ctc.h lib/base/random.h \
 	lib/rnn_dist_enums.h
 
 cuda_objects = $(cuda_sources:.cu=.o)

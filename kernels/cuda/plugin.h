@@ -15,7 +15,7 @@
 #include "backend.h"
 
 /* Grows with every change of this file or of backend.h. */
-enum { RNND_CUDA_PLUGIN_ABI = 4 };
+enum { RNND_CUDA_PLUGIN_ABI = 5 };
 
 #define RNND_CUDA_PLUGIN_SYMBOL "rnnd__cuda_plugin"
 

@@ -14,6 +14,7 @@ static const struct rnnd__task_traits tasks[] = {
     [RNND_REGRESS_STEPS] = {"regress_steps", "rmse", RNND__TARGET_VALUES, true},
     [RNND_MULTILABEL] = {"multilabel", "nll", RNND__TARGET_ANSWERS, true},
     [RNND_LM] = {"lm", "perplexity", RNND__TARGET_TOKEN, true},
+    [RNND_CTC] = {"ctc", "label_error_rate", RNND__TARGET_STRING, true},
     [RNND_NO_TASK] = {"none", NULL, RNND__NO_TARGET, false},
 };
 enum { TASKS = sizeof tasks / sizeof *tasks };
@@ -44,7 +45,8 @@ bool rnnd__task_find(const char *name, enum rnnd_task *out)
 enum {
     OF_CLASSES = 1u << RNND__TARGET_CLASS,
     OF_VALUES = 1u << RNND__TARGET_VALUES,
-    OF_ANSWERS = 1u << RNND__TARGET_ANSWERS
+    OF_ANSWERS = 1u << RNND__TARGET_ANSWERS,
+    OF_STRINGS = 1u << RNND__TARGET_STRING
 };
 
 static const struct measure {
@@ -64,6 +66,7 @@ static const struct measure {
     [RNND_BY_RMSE] = {{"rmse", false}, OF_VALUES, false},
     [RNND_BY_MAE] = {{"mae", false}, OF_VALUES, false},
     [RNND_BY_R2] = {{"r2", true}, OF_VALUES, false},
+    [RNND_BY_LABEL_ERROR_RATE] = {{"label_error_rate", false}, OF_STRINGS, false},
 };
 enum { MEASURES = sizeof measures / sizeof *measures };
 

@@ -17,7 +17,10 @@ enum rnnd__target_kind {
     /* O numbers: float */
     RNND__TARGET_VALUES,
     /* O yes/no answers: float 0 or 1 */
-    RNND__TARGET_ANSWERS
+    RNND__TARGET_ANSWERS,
+    /* a string of classes, one per sequence: int32; output 0 is the blank, and class k
+       output k+1 */
+    RNND__TARGET_STRING
 };
 
 struct rnnd__task_traits {
@@ -25,7 +28,8 @@ struct rnnd__task_traits {
     /* the metric of an evaluation, NULL = none */
     const char *metric;
     enum rnnd__target_kind target;
-    /* targets belong to steps rather than sequences */
+    /* there is an output per step rather than per sequence, and but for strings a
+       target */
     bool stepwise;
 };
 
@@ -49,14 +53,33 @@ const struct rnnd__measure *rnnd__measure_find(const char *figure);
 /* Whether the figures of a task with O outputs include it. */
 bool rnnd__task_has_measure(enum rnnd_task task, int64_t outputs, enum rnnd_best_by by);
 
-/* Whether targets are classes that the data set numbers from 0. */
-static inline bool rnnd__task_has_classes(enum rnnd_task task)
+/* Whether a target is a string of classes. */
+static inline bool rnnd__task_has_strings(enum rnnd_task task)
 {
-    return rnnd__task(task)->target == RNND__TARGET_CLASS;
+    return rnnd__task(task)->target == RNND__TARGET_STRING;
 }
 
-/* Whether the target is one of the O outputs, a class or a token: softmax and
-   cross-entropy. */
+/* Whether targets are classes that the data set numbers from 0, or strings of them. */
+static inline bool rnnd__task_has_classes(enum rnnd_task task)
+{
+    return rnnd__task(task)->target == RNND__TARGET_CLASS ||
+           rnnd__task_has_strings(task);
+}
+
+/* Outputs that are no class: the blank. */
+static inline int64_t rnnd__task_blanks(enum rnnd_task task)
+{
+    return rnnd__task_has_strings(task);
+}
+
+/* Whether there is a target for each step. */
+static inline bool rnnd__task_targets_steps(enum rnnd_task task)
+{
+    return rnnd__task(task)->stepwise && !rnnd__task_has_strings(task);
+}
+
+/* Whether scores are those of a choice among the O outputs, of classes or tokens: their
+   softmax are probabilities. */
 static inline bool rnnd__task_is_categorical(enum rnnd_task task)
 {
     return rnnd__task_has_classes(task) ||

@@ -13,6 +13,7 @@
 
 #include "base/status.h"
 #include "data/dataset.h"
+#include "data/strings.h"
 #include "device/device.h"
 
 static bool token_input(const struct rnnd_batch *b)
@@ -20,9 +21,17 @@ static bool token_input(const struct rnnd_batch *b)
     return b->info->vocab != 0;
 }
 
-/* Rows of targets of the packed batch. */
+/* Whether it has strings of labels, apart from its rows. */
+static bool has_strings(const struct rnnd_batch *b)
+{
+    return b->with_targets && rnnd__task_has_strings(b->info->task);
+}
+
+/* Rows of targets of the packed batch; strings have none. */
 static int64_t target_rows(const struct rnnd_batch *b, int64_t steps, int64_t sequences)
 {
+    if (has_strings(b))
+        return 0;
     return rnnd_task_is_stepwise(b->info->task) ? steps : sequences;
 }
 
@@ -66,7 +75,8 @@ static void free_device(struct rnnd_batch *b)
 {
     struct rnnd__buf all[] = {b->packed.d_n,    b->packed.d_off,     b->packed.d_len,
                               b->packed.d_id,   b->inputs,           b->targets,
-                              b->segments.rows, b->segments.segment, b->segments.token};
+                              b->segments.rows, b->segments.segment, b->segments.token,
+                              b->strings.label, b->strings.first,    b->strings.count};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         b->be->ops->free(b->be, all[i]);
 }
@@ -75,7 +85,8 @@ static void free_host(struct rnnd_batch *b)
 {
     void *all[] = {b->n,        b->len,         b->off,          b->id,
                    b->sequence, b->host_inputs, b->host_targets, b->host_tokens,
-                   b->rows,     b->segment,     b->token};
+                   b->rows,     b->segment,     b->token,        b->label,
+                   b->first,    b->count};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         free(all[i]);
 }
@@ -125,6 +136,20 @@ static int alloc_shape(struct rnnd_batch *b, const struct rnnd_limits *room)
     return 0;
 }
 
+/* The labels of a string that is a target are no more than its steps. */
+static int alloc_strings(struct rnnd_batch *b, const struct rnnd_limits *room)
+{
+    struct rnnd__strings *s = &b->strings;
+    if (!has_strings(b))
+        return 0;
+    RNND_TRY(RNND_NEW(&b->label, room->rows, "batch"));
+    RNND_TRY(RNND_NEW(&b->first, room->sequences, "batch"));
+    RNND_TRY(RNND_NEW(&b->count, room->sequences, "batch"));
+    RNND_TRY(rnnd__device_alloc(b->be, &s->label, room->rows));
+    RNND_TRY(rnnd__device_alloc(b->be, &s->first, room->sequences));
+    return rnnd__device_alloc(b->be, &s->count, room->sequences);
+}
+
 static int alloc_contents(struct rnnd_batch *b, const struct rnnd_limits *room)
 {
     size_t R = (size_t)room->rows;
@@ -158,7 +183,7 @@ int rnnd_batch_reserve(struct rnnd_batch *b, const struct rnnd_limits *limits)
 {
     struct rnnd_limits room = {larger(limits->sequences, b->room.sequences),
                                larger(limits->steps, b->room.steps),
-                               larger(limits->rows, b->room.rows)};
+                               larger(limits->rows, b->room.rows), 0};
     if (memcmp(&room, &b->room, sizeof room) == 0 && b->off)
         return 0;
     free_device(b);
@@ -178,6 +203,7 @@ int rnnd_batch_reserve(struct rnnd_batch *b, const struct rnnd_limits *limits)
     *b = fresh;
     RNND_TRY(alloc_shape(b, &room));
     RNND_TRY(alloc_contents(b, &room));
+    RNND_TRY(alloc_strings(b, &room));
     b->room = room;
     return 0;
 }
@@ -272,7 +298,7 @@ static int pack_targets(struct rnnd_batch *b, const struct rnnd_piece *piece, in
                         char *targets)
 {
     size_t row = rnnd__target_bytes(b->info);
-    if (!b->with_targets || b->info->task == RNND_LM)
+    if (!b->with_targets || has_strings(b) || b->info->task == RNND_LM)
         return 0;
     if (!rnnd_task_is_stepwise(b->info->task))
         return rnnd_dataset_targets(b->data, piece->sequence, 1,
@@ -283,6 +309,33 @@ static int pack_targets(struct rnnd_batch *b, const struct rnnd_piece *piece, in
         rnnd_dataset_targets(b->data, piece->begin, piece->length, b->piece_targets));
     scatter(b, j, row, piece->length, b->piece_targets, targets);
     return 0;
+}
+
+/* Class k is output k+1, since output 0 is the blank. */
+static void pack_strings(struct rnnd_batch *b)
+{
+    const struct rnnd__backend_ops *op = b->be->ops;
+    struct rnnd__strings *s = &b->strings;
+    int32_t at = 0;
+    s->longest = 0;
+    if (!has_strings(b))
+        return;
+    for (int64_t j = 0; j < b->packed.N; j++) {
+        int64_t count;
+        const int32_t *label = rnnd__string_of(b->data, b->sequence[j], &count);
+        b->first[j] = at;
+        b->count[j] = -1;
+        if (rnnd__string_kind(b->data, b->sequence[j]) != RNND__STRING_TARGET)
+            continue;
+        b->count[j] = (int32_t)count;
+        for (int64_t i = 0; i < count; i++)
+            b->label[at++] = label[i] + 1;
+        s->longest = larger(s->longest, count);
+    }
+    size_t sequences = (size_t)b->packed.N;
+    op->upload(b->be, s->label, b->label, (size_t)at * sizeof *b->label);
+    op->upload(b->be, s->first, b->first, sequences * sizeof *b->first);
+    op->upload(b->be, s->count, b->count, sequences * sizeof *b->count);
 }
 
 static void upload_contents(struct rnnd_batch *b, const char *inputs,
@@ -303,7 +356,7 @@ static void upload_contents(struct rnnd_batch *b, const char *inputs,
 int rnnd_batch_load(struct rnnd_batch *b, const struct rnnd_piece *piece, int64_t count,
                     int64_t first)
 {
-    struct rnnd_limits need = {count, count ? piece[0].length : 0, 0};
+    struct rnnd_limits need = {count, count ? piece[0].length : 0, 0, 0};
     for (int64_t j = 0; j < count; j++)
         need.rows += piece[j].length;
     if (need.rows > INT32_MAX)
@@ -323,6 +376,7 @@ int rnnd_batch_load(struct rnnd_batch *b, const struct rnnd_piece *piece, int64_
         RNND_TRY(pack_targets(b, &piece[j], j, targets));
     }
     upload_contents(b, inputs, targets);
+    pack_strings(b);
     return 0;
 }
 
@@ -352,7 +406,7 @@ static int check_steps(const struct rnnd_batch *b, const void *steps, int64_t co
 int rnnd_batch_load_steps(struct rnnd_batch *b, const void *steps, int64_t count)
 {
     struct rnnd_piece piece = {.length = count, .sequence = -1};
-    struct rnnd_limits need = {1, count, count};
+    struct rnnd_limits need = {1, count, count, 0};
     if (count < 0 || count > INT32_MAX)
         return rnnd__fail(RNND_EUSAGE, "%lld steps, expected 0 to %d", (long long)count,
                           INT32_MAX);

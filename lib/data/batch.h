@@ -25,8 +25,10 @@ struct rnnd_batch {
     int64_t *sequence;
     /* float [R,I] or int32 [R] */
     struct rnnd__buf inputs;
-    /* [R or N] int32, or [R or N, O] float */
+    /* [R or N] int32, or [R or N, O] float; none for strings */
     struct rnnd__buf targets;
+    /* ctc: the strings that are targets */
+    struct rnnd__strings strings;
     /* of the last rnnd__batch_sort_tokens */
     struct rnnd__segments segments;
 
@@ -44,6 +46,8 @@ struct rnnd_batch {
     int32_t *host_tokens;
     /* token sort: rows, token [R], segment [R+1], count_of [V+1] */
     int32_t *rows, *segment, *token, *count_of;
+    /* host copies of the strings: label [R], first and count [N] */
+    int32_t *label, *first, *count;
     /* rows of one piece, as in the file; room for piece_room steps */
     char *piece_inputs, *piece_targets;
     int64_t piece_room;

@@ -149,7 +149,8 @@ static int read_targets_shape(struct rnnd_dataset *data)
     struct rnnd__hdf_shape shape;
     struct rnnd_dataset_info *info = &data->info;
     bool classes = rnnd__task_has_classes(info->task),
-         steps = rnnd_task_is_stepwise(info->task);
+         strings = rnnd__task_has_strings(info->task),
+         steps = rnnd__task_targets_steps(info->task);
     info->outputs = info->task == RNND_LM ? info->vocab : 0;
     if (!data->has_targets)
         return 0;
@@ -160,10 +161,11 @@ static int read_targets_shape(struct rnnd_dataset *data)
         return rnnd__fail(RNND_EDATA,
                           "%s: /targets: %d dimension%s, expected %s for task %s",
                           data->path, shape.rank, shape.rank == 1 ? "" : "s",
-                          classes ? (steps ? "1, [S]," : "1, [N],")
-                                  : (steps ? "2, [S, O]," : "2, [N, O],"),
+                          strings   ? "1, the labels of all strings,"
+                          : classes ? (steps ? "1, [S]," : "1, [N],")
+                                    : (steps ? "2, [S, O]," : "2, [N, O],"),
                           rnnd_task_name(info->task));
-    int64_t want = steps ? info->steps : info->sequences;
+    int64_t want = strings ? shape.dim[0] : steps ? info->steps : info->sequences;
     if (shape.dim[0] != want)
         return rnnd__fail(
             RNND_EDATA,
@@ -172,9 +174,10 @@ static int read_targets_shape(struct rnnd_dataset *data)
             rnnd_task_name(info->task), steps ? "step" : "sequence");
     if (!classes && shape.dim[1] < 1)
         return rnnd__fail(RNND_EDATA, "%s: /targets: no columns (O = 0)", data->path);
-    info->outputs = classes ? data->classes : shape.dim[1];
+    info->outputs =
+        classes ? data->classes + rnnd__task_blanks(info->task) : shape.dim[1];
     data->target_rows = want;
-    return 0;
+    return strings ? rnnd__dataset_string_offsets(data, want) : 0;
 }
 
 /* `want` strings of an object, which may be absent. *out is one block, owned by the
@@ -214,7 +217,8 @@ static int read_all_names(struct rnnd_dataset *data)
     RNND_TRY(read_names(data, "/features", RNND_AXIS_FEATURE, info->inputs));
     RNND_TRY(read_names(data, "/vocab", RNND_AXIS_TOKEN, info->vocab));
     if (info->task != RNND_LM)
-        RNND_TRY(read_names(data, "/classes", RNND_AXIS_CLASS, info->outputs));
+        RNND_TRY(read_names(data, "/classes", RNND_AXIS_CLASS,
+                            info->outputs - rnnd__task_blanks(info->task)));
     info->names_fingerprint = rnnd__names_fingerprint(&data->names);
     return 0;
 }
@@ -258,7 +262,7 @@ static int read_contents(struct rnnd_dataset *data)
     int64_t inputs = info->steps * (int64_t)rnnd__input_bytes(info);
     int64_t targets = data->target_rows * (int64_t)rnnd__target_bytes(info);
     bool keep = inputs <= rnnd__dataset_keep && targets <= rnnd__dataset_keep - inputs;
-    bool keep_targets = keep || targets <= rnnd__dataset_keep;
+    bool keep_targets = keep || data->string_offsets || targets <= rnnd__dataset_keep;
     RNND_TRY(rnnd__dataset_values(data, keep, keep_targets));
     if (keep) {
         rnnd__hdf_close(data->file);
@@ -266,7 +270,7 @@ static int read_contents(struct rnnd_dataset *data)
         return 0;
     }
     data->inputs_at = place_of(data, "/inputs");
-    if (!keep_targets && rnnd_task_is_stepwise(info->task))
+    if (!keep_targets && rnnd__task_targets_steps(info->task))
         data->targets_at = place_of(data, "/targets");
     return 0;
 }
@@ -308,6 +312,7 @@ void rnnd_dataset_close(struct rnnd_dataset *data)
     free(data->targets);
     free(data->inputs);
     free(data->offsets);
+    free(data->string_offsets);
     rnnd__hdf_close(data->file);
     free(data->path);
     free(data);
@@ -323,6 +328,11 @@ const struct rnnd_dataset_info *rnnd_dataset_info(const struct rnnd_dataset *dat
 const int64_t *rnnd_dataset_offsets(const struct rnnd_dataset *data)
 {
     return data->offsets;
+}
+
+const int64_t *rnnd_dataset_target_offsets(const struct rnnd_dataset *data)
+{
+    return data->string_offsets;
 }
 
 /* Rows of `file_row` bytes in the file and `row` bytes in the model. */

@@ -81,15 +81,15 @@ struct rnnd_dataset {
     char *path;
     /* open while values are read from disk, else NULL */
     struct rnnd__hdf *file;
-    /* num_classes of classify and tag, in the file */
+    /* num_classes of classify, tag and ctc, in the file */
     int64_t classes;
     bool has_targets;
     /* NaN among the features are missing values */
     bool marks_missing;
-    /* rows of /targets: N or S */
+    /* rows of /targets: N, S, or the labels of all strings */
     int64_t target_rows;
-    /* [N+1] owned */
-    int64_t *offsets;
+    /* [N+1] owned; of strings NULL but for ctc, whose targets are in memory */
+    int64_t *offsets, *string_offsets;
     /* [S, input width] and [target_rows, target width], owned; NULL = read from disk */
     void *inputs, *targets;
     /* of what is read from disk */
@@ -124,6 +124,23 @@ RNND_CHECKED int rnnd__dataset_offsets(struct rnnd_dataset *data);
    info.targets and info.fingerprint. */
 RNND_CHECKED int rnnd__dataset_values(struct rnnd_dataset *data, bool keep_inputs,
                                       bool keep_targets);
+
+/* An array of N+1 offsets into an object of `rows` rows: *at [N+1], owned by the
+   caller. */
+RNND_CHECKED int rnnd__dataset_read_offsets(struct rnnd_dataset *data, const char *name,
+                                            const char *object, int64_t rows,
+                                            int64_t **at);
+
+/* ---- strings (strings.c) */
+
+/* Reads and checks /target_offsets, of an array of so many labels. */
+RNND_CHECKED int rnnd__dataset_string_offsets(struct rnnd_dataset *data, int64_t rows);
+/* Checks labels first .. first+count-1, as dataset_check.c does. */
+RNND_CHECKED int rnnd__dataset_check_string(struct rnnd_dataset *data, const void *rows,
+                                            int64_t first, int64_t count);
+/* Counts the strings that are targets, those that do not fit, and those with a label
+   that the model does not know. */
+void rnnd__dataset_count_strings(struct rnnd_dataset *data);
 
 /* ---- matching (dataset_names.c) */
 

@@ -15,44 +15,61 @@
 
 /* ---- offsets */
 
-static int check_offsets(struct rnnd_dataset *data)
+/* What an array of offsets is about: its name, and the object and its rows. */
+struct offsets {
+    const char *name, *object;
+    int64_t rows;
+};
+
+static const char *unit_of(const struct offsets *o)
 {
-    struct rnnd_dataset_info *info = &data->info;
-    const int64_t *at = data->offsets;
+    return strcmp(o->object, "/inputs") == 0 ? "steps" : "labels";
+}
+
+static int check_offsets(const struct rnnd_dataset *data, const struct offsets *o,
+                         const int64_t *at)
+{
+    int64_t N = data->info.sequences;
     if (at[0] != 0)
-        return rnnd__fail(RNND_EDATA, "%s: /offsets[0] = %lld, expected 0", data->path,
-                          (long long)at[0]);
-    for (int64_t i = 0; i < info->sequences; i++) {
-        int64_t n = at[i + 1] - at[i];
+        return rnnd__fail(RNND_EDATA, "%s: %s[0] = %lld, expected 0", data->path,
+                          o->name, (long long)at[0]);
+    for (int64_t i = 0; i < N; i++) {
         if (at[i + 1] < at[i])
             return rnnd__fail(
-                RNND_EDATA,
-                "%s: /offsets[%lld] = %lld: less than /offsets[%lld] = %lld",
-                data->path, (long long)i + 1, (long long)at[i + 1], (long long)i,
-                (long long)at[i]);
-        if (at[i + 1] > info->steps)
+                RNND_EDATA, "%s: %s[%lld] = %lld: less than %s[%lld] = %lld",
+                data->path, o->name, (long long)i + 1, (long long)at[i + 1], o->name,
+                (long long)i, (long long)at[i]);
+        if (at[i + 1] > o->rows)
+            return rnnd__fail(RNND_EDATA, "%s: %s[%lld] = %lld: %s has only %lld %s",
+                              data->path, o->name, (long long)i + 1,
+                              (long long)at[i + 1], o->object, (long long)o->rows,
+                              unit_of(o));
+        if (at[i + 1] - at[i] > INT32_MAX)
             return rnnd__fail(RNND_EDATA,
-                              "%s: /offsets[%lld] = %lld: /inputs has only %lld steps",
-                              data->path, (long long)i + 1, (long long)at[i + 1],
-                              (long long)info->steps);
-        if (n > INT32_MAX)
-            return rnnd__fail(RNND_EDATA,
-                              "%s: /offsets: sequence %lld has more than 2^31-1 steps",
-                              data->path, (long long)i);
-        info->longest = n > info->longest ? n : info->longest;
-        if (info->task == RNND_LM && n > 1)
-            info->targets += n - 1;
+                              "%s: %s: sequence %lld has more than 2^31-1 %s",
+                              data->path, o->name, (long long)i, unit_of(o));
     }
-    if (at[info->sequences] != info->steps)
-        return rnnd__fail(
-            RNND_EDATA, "%s: /offsets[%lld] = %lld, expected %lld, the number of steps",
-            data->path, (long long)info->sequences, (long long)at[info->sequences],
-            (long long)info->steps);
+    if (at[N] != o->rows)
+        return rnnd__fail(RNND_EDATA,
+                          "%s: %s[%lld] = %lld, expected %lld, the number of %s",
+                          data->path, o->name, (long long)N, (long long)at[N],
+                          (long long)o->rows, unit_of(o));
     return 0;
+}
+
+int rnnd__dataset_read_offsets(struct rnnd_dataset *data, const char *name,
+                               const char *object, int64_t rows, int64_t **at)
+{
+    int64_t count = data->info.sequences + 1;
+    struct offsets o = {name, object, rows};
+    RNND_TRY(RNND_NEW(at, count, "offsets"));
+    RNND_TRY(rnnd__dataset_read(data, name, 0, count, RNND_I64, *at));
+    return check_offsets(data, &o, *at);
 }
 
 int rnnd__dataset_offsets(struct rnnd_dataset *data)
 {
+    struct rnnd_dataset_info *info = &data->info;
     struct rnnd__hdf_shape shape;
     RNND_TRY(rnnd__dataset_shape(data, "/offsets", &shape));
     if (shape.rank != 1)
@@ -66,11 +83,16 @@ int rnnd__dataset_offsets(struct rnnd_dataset *data)
     if (shape.dim[0] > INT32_MAX)
         return rnnd__fail(RNND_EDATA, "%s: /offsets: more than 2^31-2 sequences",
                           data->path);
-    data->info.sequences = shape.dim[0] - 1;
-    RNND_TRY(RNND_NEW(&data->offsets, shape.dim[0], "offsets"));
-    RNND_TRY(
-        rnnd__dataset_read(data, "/offsets", 0, shape.dim[0], RNND_I64, data->offsets));
-    return check_offsets(data);
+    info->sequences = shape.dim[0] - 1;
+    RNND_TRY(rnnd__dataset_read_offsets(data, "/offsets", "/inputs", info->steps,
+                                        &data->offsets));
+    for (int64_t i = 0; i < info->sequences; i++) {
+        int64_t n = data->offsets[i + 1] - data->offsets[i];
+        info->longest = n > info->longest ? n : info->longest;
+        if (info->task == RNND_LM && n > 1)
+            info->targets += n - 1;
+    }
+    return 0;
 }
 
 /* ---- values: each check takes rows first .. first+count-1, and counts targets */
@@ -201,15 +223,25 @@ static int check_values(struct rnnd_dataset *data, const void *rows, int64_t fir
 
 /* ---- arrays, block by block */
 
+typedef int check_rows(struct rnnd_dataset *data, const void *rows, int64_t first,
+                       int64_t count);
+
 struct array {
     const char *object;
     enum rnnd__hdf_type type;
     int64_t rows;
     /* bytes of a row */
     size_t row;
-    int (*check)(struct rnnd_dataset *data, const void *rows, int64_t first,
-                 int64_t count);
+    check_rows *check;
 };
+
+/* The check of a task's targets. */
+static check_rows *check_of(enum rnnd_task task)
+{
+    if (rnnd__task_has_strings(task))
+        return rnnd__dataset_check_string;
+    return rnnd__task_has_classes(task) ? check_labels : check_values;
+}
 
 /* Reads, checks and hashes an array. kept: where to put all of it, NULL = nowhere. */
 static int pass_array(struct rnnd_dataset *data, const struct array *a,
@@ -266,11 +298,14 @@ int rnnd__dataset_values(struct rnnd_dataset *data, bool keep_inputs, bool keep_
     RNND_TRY(pass_array(data, &inputs, &hash, keep_inputs ? &data->inputs : NULL));
     if (data->has_targets) {
         struct array targets = {"/targets", rnnd__target_type(info), data->target_rows,
-                                rnnd__target_bytes(info),
-                                rnnd__task_has_classes(info->task) ? check_labels
-                                                                   : check_values};
+                                rnnd__target_bytes(info), check_of(info->task)};
         RNND_TRY(
             pass_array(data, &targets, &hash, keep_targets ? &data->targets : NULL));
+    }
+    if (data->string_offsets) {
+        rnnd__hash_add(&hash, data->string_offsets,
+                       (size_t)(info->sequences + 1) * sizeof *data->string_offsets);
+        rnnd__dataset_count_strings(data);
     }
     info->fingerprint = rnnd__hash_end(&hash);
     return 0;

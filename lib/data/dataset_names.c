@@ -248,7 +248,7 @@ static int settle_unknown_classes(struct rnnd_dataset *data,
         const char *text = rnnd__names_text(&data->names, RNND_AXIS_CLASS, k);
         if (data->match.class[k] >= 0 || uses == 0)
             continue;
-        if (strict || uses == info->targets) {
+        if (strict || (!data->string_offsets && uses == info->targets)) {
             char problem[160];
             snprintf(problem, sizeof problem,
                      "%lld targets are of class \"%.60s\", which the model does not "
@@ -257,8 +257,9 @@ static int settle_unknown_classes(struct rnnd_dataset *data,
             return fail_names(data, names, RNND_AXIS_CLASS, problem, "");
         }
         rnnd__log_warn("%s: %lld targets are of class \"%s\", which the model does not "
-                       "know: they count as wrong, and the loss leaves them out",
-                       data->path, (long long)uses, text);
+                       "know: they count as wrong, and the loss leaves %s out",
+                       data->path, (long long)uses, text,
+                       data->string_offsets ? "their sequences" : "them");
         info->unknown_targets += uses;
         info->targets -= uses;
     }
@@ -272,6 +273,7 @@ static int match_classes(struct rnnd_dataset *data, const struct rnnd__names *na
     if (!data->match.class)
         return 0;
     rnnd__names_texts(names, RNND_AXIS_CLASS, &data->info.outputs);
+    data->info.outputs += rnnd__task_blanks(data->info.task);
     return settle_unknown_classes(data, names, strict);
 }
 
@@ -292,6 +294,8 @@ static void map_memory(struct rnnd_dataset *data)
         rnnd__dataset_map_inputs(data, data->inputs, data->info.steps);
     if (data->targets)
         rnnd__dataset_map_targets(data, data->targets, data->target_rows);
+    if (data->string_offsets)
+        rnnd__dataset_count_strings(data);
 }
 
 /* What is not matched keeps the names of the file. */

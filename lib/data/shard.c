@@ -22,6 +22,7 @@ int rnnd__shard_new(const struct rnnd_options *opt, const struct rnnd_dataset *d
     s->offsets = rnnd_dataset_offsets(data);
     s->pairs = rnnd_dataset_info(data)->task == RNND_LM;
     s->tokens = rnnd_dataset_info(data)->steps;
+    s->longest_string = rnnd_dataset_info(data)->longest_string;
     s->part = part;
     s->parts = parts;
     s->window = opt->tbptt;
@@ -230,4 +231,6 @@ void rnnd__shard_limits(const struct rnnd__shard *s, const int32_t *ids, int64_t
     limits->sequences = at_least(limits->sequences, count);
     limits->steps = at_least(limits->steps, longest);
     limits->rows = at_least(limits->rows, rows);
+    limits->labels =
+        at_least(limits->labels, at_most(s->longest_string, limits->steps));
 }

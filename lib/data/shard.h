@@ -25,6 +25,8 @@ struct rnnd__shard {
     int64_t window, windows_per_update;
     /* most steps per micro-batch, 0 = no limit */
     int64_t bound;
+    /* labels of the longest string, 0 where targets are none */
+    int64_t longest_string;
     /* cost of a step, see plan.h */
     int64_t step_cost;
 

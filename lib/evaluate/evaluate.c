@@ -16,6 +16,7 @@
 #include "data/shard.h"
 #include "evaluate/figures.h"
 #include "evaluate/sweep.h"
+#include "evaluate/transcribe.h"
 
 enum { WINDOWS_BETWEEN_CHECKS = 32 };
 
@@ -27,6 +28,8 @@ struct evaluation {
     struct rnnd_batch *batch;
     struct rnnd_loss_sums *loss;
     struct rnnd__figures *figures;
+    /* ctc, else NULL */
+    struct rnnd__transcriber *transcriber;
     /* [parts, width] a loss and what figures sum by part. Each part of the work is
        computed by one rank; the zeros of the other ranks change no bit of it, and parts
        are added in order, for any number of ranks. */
@@ -90,6 +93,8 @@ static int see_scores(void *context, int64_t first, int64_t rows, const float *s
 {
     struct evaluation *e = context;
     const struct rnnd_dataset_info *info = rnnd_dataset_info(e->data);
+    if (e->transcriber)
+        return rnnd__transcriber_add(e->transcriber, e->batch, score, e->figures);
     /* an element of a target has the same size for all tasks */
     const float *target = rnnd_batch_targets(e->batch);
     target += first * rnnd__task_target_width(info->task, info->outputs);
@@ -208,6 +213,7 @@ static int open_evaluation(struct evaluation *e)
     RNND_TRY(rnnd_loss_sums_new(be, &e->loss));
     RNND_TRY(rnnd__figures_new(spec->task, spec->outputs,
                                rnnd_dataset_info(e->data)->targets, &e->figures));
+    RNND_TRY(rnnd__transcriber_new(e->opt, spec, e->data, &e->transcriber));
     e->width = LOSS_DOUBLES + rnnd__figures_width(e->figures);
     if (rnnd__figures_need_scores(e->figures))
         rnnd_model_on_scores(e->model, see_scores, e);
@@ -239,6 +245,7 @@ int rnnd_evaluate(struct rnnd_model *model, struct rnnd_dataset *data,
 done:
     rnnd_model_on_scores(model, NULL, NULL);
     free(e.part);
+    rnnd__transcriber_free(e.transcriber);
     rnnd__figures_free(e.figures);
     rnnd_batch_free(e.batch);
     rnnd_loss_sums_free(e.loss);

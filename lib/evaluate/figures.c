@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/status.h"
 #include "base/task.h"
+#include "evaluate/decode.h"
 #include "evaluate/ranking.h"
 
 int64_t rnnd__figures_most_ranked = (int64_t)1 << 27;
@@ -31,6 +32,8 @@ struct rnnd__figures {
        table. */
     double *count;
     int64_t counts;
+    /* strings: edits and labels */
+    double string[2];
     bool has_table;
 
     /* targets of classes that the model does not know */
@@ -100,7 +103,7 @@ void rnnd__figures_free(struct rnnd__figures *f)
 
 bool rnnd__figures_need_scores(const struct rnnd__figures *f)
 {
-    return f->count || f->errors;
+    return f->count || f->errors || f->kind == RNND__TARGET_STRING;
 }
 
 int64_t rnnd__figures_width(const struct rnnd__figures *f)
@@ -127,20 +130,9 @@ static void add_pair(struct rnnd__figures *f, float score, bool answer)
     f->answer[f->pairs++] = answer;
 }
 
-/* The class with the highest score, of equal ones the first, as in the loss; -1 where
-   no score is a number. */
-static int64_t best_of(const float *score, int64_t outputs)
-{
-    int64_t best = -1;
-    for (int64_t k = 0; k < outputs; k++)
-        if (best < 0 ? !isnan(score[k]) : score[k] > score[best])
-            best = k;
-    return best;
-}
-
 static void add_class(struct rnnd__figures *f, const float *score, int32_t label)
 {
-    int64_t O = f->outputs, best = best_of(score, O);
+    int64_t O = f->outputs, best = rnnd__decode_step(score, O);
     f->count[label]++;
     if (f->ranked)
         add_pair(f, score[1] - score[0], label == 1);
@@ -349,6 +341,12 @@ static void put_rankings(const struct rnnd__figures *f,
     put(out, "average_precision", precisions > 0 ? precision / precisions : NAN);
 }
 
+void rnnd__figures_add_string(struct rnnd__figures *f, int64_t edits, int64_t labels)
+{
+    f->string[0] += (double)edits;
+    f->string[1] += (double)labels;
+}
+
 static void put_values(const struct rnnd__figures *f, struct rnnd_metrics *out)
 {
     double squared = 0, absolute = 0, explained = 0, O = (double)f->outputs;
@@ -406,6 +404,9 @@ static int put_all(const struct rnnd__figures *f, const struct rnnd_loss *sum,
         put(out, "nll", mean);
     else if (f->kind == RNND__TARGET_VALUES)
         put_values(f, out);
+    else if (f->kind == RNND__TARGET_STRING)
+        put(out, "label_error_rate",
+            f->string[1] > 0 ? f->string[0] / f->string[1] : NAN);
     else if (f->kind == RNND__TARGET_TOKEN) {
         put(out, "perplexity", exp(mean));
         put(out, "nats", mean);
@@ -432,6 +433,7 @@ int rnnd__figures_finish(struct rnnd__figures *f, struct rnnd_comm *comm,
     int status = RNND_NEW(&ranking, f->ranked, "rankings");
     RNND_TRY_GOTO(rnnd_comm_agree(comm, status));
     RNND_TRY_GOTO(rnnd__figures_sum(comm, f->count, f->counts));
+    RNND_TRY_GOTO(rnnd__figures_sum(comm, f->string, 2));
     if (f->ranked)
         RNND_TRY_GOTO(rank_all(f, comm, ranking));
     RNND_TRY_GOTO(rnnd_comm_agree(comm, put_all(f, sum, ranking, &metrics)));

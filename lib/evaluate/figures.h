@@ -30,6 +30,9 @@ int64_t rnnd__figures_width(const struct rnnd__figures *f);
 RNND_CHECKED int rnnd__figures_add(struct rnnd__figures *f, int64_t rows,
                                    const float *score, const void *target,
                                    double *part);
+/* The same for strings: sees one, so many edits away from its target of so many
+   labels. */
+void rnnd__figures_add_string(struct rnnd__figures *f, int64_t edits, int64_t labels);
 /* Adds a part; all ranks, in the order of parts. */
 void rnnd__figures_add_part(struct rnnd__figures *f, const double *part);
 /* As rnnd_comm_sum(), for any number of values. Collective. */

@@ -8,8 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/list.h"
 #include "base/status.h"
 #include "base/task.h"
+#include "evaluate/decode.h"
 #include "evaluate/predict_out.h"
 #include "evaluate/sweep.h"
 
@@ -19,7 +21,7 @@ struct predictor {
     const int64_t *offsets;
     struct rnnd_comm *comm;
     const struct rnnd_options *opt;
-    bool stepwise;
+    bool stepwise, strings;
     int64_t outputs;
     /* final states to predict: 0 none, 1 h, 2 h and c; each L*D*H floats */
     int states;
@@ -37,6 +39,10 @@ struct predictor {
     /* results of this rank's batches of the pool, one after another */
     float *own;
     int64_t own_count, own_room;
+    /* int32_t, strings only: of each sequence of these batches the number of its
+       labels, and the labels */
+    struct rnnd__list own_strings;
+    struct rnnd__decoder *decoder;
     /* [ranks] bytes of each rank's results */
     size_t *bytes;
 
@@ -51,6 +57,9 @@ struct predictor {
     int64_t pool_room;
     float *pool_state[2];
     int64_t pool_state_room[2];
+    /* strings by sequence of the pool: views */
+    const int32_t **pool_string;
+    int64_t pool_strings;
 };
 
 static int64_t length_of(const struct predictor *p, int64_t id)
@@ -124,6 +133,24 @@ static void unpack(const struct predictor *p, const int32_t *ids, int64_t count,
     }
 }
 
+/* Decodes the sequences of a batch by their scores, which are in the order of ids. */
+static int decode(struct predictor *p, const int32_t *ids, int64_t count,
+                  const float *score)
+{
+    for (int64_t j = 0; j < count; j++) {
+        int64_t n, T = length_of(p, ids[j]);
+        const int32_t *label;
+        const float **row;
+        RNND_TRY(rnnd__decoder_rows(p->decoder, T, &row));
+        for (int64_t t = 0; t < T; t++, score += p->outputs)
+            row[t] = score;
+        RNND_TRY(rnnd__decoder_string(p->decoder, T, &label, &n));
+        RNND_TRY(rnnd__list_add(&p->own_strings, &(int32_t){(int32_t)n}, 1));
+        RNND_TRY(rnnd__list_add(&p->own_strings, label, n));
+    }
+    return 0;
+}
+
 /* Converts states from [L*D, rows, H] to [count, L*D, H]. */
 static void unpack_states(const struct predictor *p, const float *from, int64_t count,
                           float *out)
@@ -190,8 +217,10 @@ static int run_batch(struct predictor *p, const int32_t *ids, int64_t count)
     struct rnnd_pass pass = {.state = p->state};
     RNND_TRY(rnnd_batch_load_sequences(p->batch, ids, count));
     RNND_TRY(rnnd_model_scores(p->model, p->batch, &pass, p->packed));
-    activate(p, p->packed, rows);
     unpack(p, ids, count, p->own + p->own_count);
+    if (p->strings)
+        RNND_TRY(decode(p, ids, count, p->own + p->own_count));
+    activate(p, p->own + p->own_count, rows);
     if (p->states)
         RNND_TRY(take_states(p, count, p->own + p->own_count + rows * p->outputs));
     p->own_count += floats;
@@ -200,7 +229,7 @@ static int run_batch(struct predictor *p, const int32_t *ids, int64_t count)
 
 static int run_pool(struct predictor *p)
 {
-    p->own_count = 0;
+    p->own_count = p->own_strings.count = 0;
     for (int64_t k = 0; k < p->sweep->own; k++) {
         const int32_t *ids;
         int64_t count = rnnd__sweep_batch(p->sweep, p->sweep->mine[k], &ids);
@@ -228,13 +257,26 @@ static void place_batch(struct predictor *p, const int32_t *ids, int64_t count,
                    (size_t)p->state_width * sizeof(float));
 }
 
-static int place_pool(struct predictor *p, const float *all)
+/* Steps over the strings of a batch. */
+static const int32_t *place_strings(struct predictor *p, const int32_t *ids,
+                                    int64_t count, const int32_t *from)
+{
+    for (int64_t j = 0; j < count; j++, from += 1 + from[0])
+        p->pool_string[ids[j] - p->sweep->first] = from;
+    return from;
+}
+
+static int place_pool(struct predictor *p, const float *all, const int32_t *strings)
 {
     const struct rnnd__sweep *w = p->sweep;
     int64_t rows = rows_of(p, w->first, w->end), count = w->end - w->first;
     int32_t *mine = NULL;
     int64_t own;
     RNND_TRY(reserve(&p->pool, &p->pool_room, rows * p->outputs));
+    if (p->strings && count > p->pool_strings) {
+        RNND_TRY(RNND_GROW(&p->pool_string, count, "predictions"));
+        p->pool_strings = count;
+    }
     for (int k = 0; k < p->states; k++)
         RNND_TRY(
             reserve(&p->pool_state[k], &p->pool_state_room[k], count * p->state_width));
@@ -246,6 +288,8 @@ static int place_pool(struct predictor *p, const float *all)
             const int32_t *ids;
             int64_t n = rnnd__sweep_batch(w, mine[k], &ids);
             place_batch(p, ids, n, all);
+            if (p->strings)
+                strings = place_strings(p, ids, n, strings);
             all += batch_floats(p, ids, n);
         }
     }
@@ -257,17 +301,25 @@ static int place_pool(struct predictor *p, const float *all)
 
 static int gather_pool(struct predictor *p)
 {
-    void *all = NULL;
+    void *all = NULL, *strings = NULL;
     int status = rnnd_comm_gather(p->comm, p->own, (size_t)p->own_count * sizeof(float),
                                   &all, p->bytes);
+    if (status == 0 && p->strings)
+        status = rnnd_comm_gather(p->comm, p->own_strings.at,
+                                  (size_t)p->own_strings.count * sizeof(int32_t),
+                                  &strings, p->bytes);
     if (status == 0 && p->out) {
-        const struct rnnd__sweep *w = p->sweep;
-        status = place_pool(p, all);
+        struct rnnd__predict_pool pool = {.first = p->sweep->first,
+                                          .end = p->sweep->end};
+        status = place_pool(p, all, strings);
+        pool.rows = p->pool;
+        pool.state = p->pool_state;
+        pool.string = p->pool_string;
         if (status == 0)
-            status = rnnd__predict_out_pool(p->out, w->first, w->end, p->pool,
-                                            p->pool_state);
+            status = rnnd__predict_out_pool(p->out, &pool);
     }
     free(all);
+    free(strings);
     return status;
 }
 
@@ -292,8 +344,10 @@ static void clear(struct predictor *p)
     rnnd_batch_free(p->batch);
     rnnd_state_free(p->state);
     rnnd__predict_out_close(p->out);
-    void *all[] = {p->packed, p->own,           p->bytes,        p->at,
-                   p->pool,   p->pool_state[0], p->pool_state[1]};
+    rnnd__list_clear(&p->own_strings);
+    rnnd__decoder_free(p->decoder);
+    void *all[] = {p->packed, p->own,           p->bytes,         p->at,
+                   p->pool,   p->pool_state[0], p->pool_state[1], p->pool_string};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         free(all[i]);
 }
@@ -309,9 +363,13 @@ int rnnd_predict(struct rnnd_model *model, struct rnnd_dataset *data,
                           .comm = comm,
                           .opt = opt,
                           .stepwise = rnnd_task_is_stepwise(spec->task),
+                          .strings = rnnd__task_has_strings(spec->task),
+                          .own_strings.size = sizeof(int32_t),
                           .outputs = spec->outputs};
-    struct rnnd__predict_layout layout = {
-        .stepwise = p.stepwise, .outputs = p.outputs, .pad = opt->pad};
+    struct rnnd__predict_layout layout = {.stepwise = p.stepwise,
+                                          .strings = p.strings,
+                                          .outputs = p.outputs,
+                                          .pad = opt->pad};
     int status = 0;
     if (opt->states) {
         layout.places = spec->layers * (spec->bidirectional ? 2 : 1);
@@ -320,6 +378,7 @@ int rnnd_predict(struct rnnd_model *model, struct rnnd_dataset *data,
         p.state_width = layout.places * layout.hidden;
     }
     RNND_TRY(rnnd__predict_out_check(&layout, info));
+    RNND_TRY(rnnd__decoder_new(opt, spec, &p.decoder));
     status = RNND_NEW(&p.bytes, rnnd_comm_size(comm), "sizes");
     if (status == 0 && rnnd_comm_rank(comm) == 0)
         status = rnnd__predict_out_open(opt, data, model, &layout, &p.out);

@@ -8,8 +8,10 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/list.h"
 #include "base/status.h"
 #include "base/task.h"
+#include "data/strings.h"
 #include "hdf/hdf.h"
 
 struct rnnd__predict_out {
@@ -24,6 +26,10 @@ struct rnnd__predict_out {
     int64_t target_width;
     void *target;
     struct rnnd__hdf *file;
+    /* int32_t, the labels of all strings so far, and int64_t, where each begins */
+    struct rnnd__list labels, label_offsets;
+    /* char, a field of the table */
+    struct rnnd__list field;
     /* [T,O] of one sequence */
     float *padded;
     struct rnnd__file csv;
@@ -97,9 +103,32 @@ static int write_padded(struct rnnd__predict_out *o, int64_t first, int64_t end,
     return 0;
 }
 
-static int write_file(struct rnnd__predict_out *o, int64_t first, int64_t end,
-                      const float *rows, float *const *state)
+static int keep_strings(struct rnnd__predict_out *o,
+                        const struct rnnd__predict_pool *pool)
 {
+    for (int64_t i = 0; i < pool->end - pool->first; i++) {
+        const int32_t *string = pool->string[i];
+        RNND_TRY(rnnd__list_add(&o->labels, string + 1, string[0]));
+        RNND_TRY(rnnd__list_add(&o->label_offsets, &o->labels.count, 1));
+    }
+    return 0;
+}
+
+/* Once all of them are known. */
+static int write_strings(struct rnnd__predict_out *o)
+{
+    RNND_TRY(rnnd__hdf_write(o->file, "/label_offsets", RNND_I64, 1,
+                             &o->label_offsets.count, false, o->label_offsets.at));
+    return rnnd__hdf_write(o->file, "/labels", RNND_I32, 1, &o->labels.count, false,
+                           o->labels.at);
+}
+
+static int write_file(struct rnnd__predict_out *o,
+                      const struct rnnd__predict_pool *pool)
+{
+    int64_t first = pool->first, end = pool->end;
+    const float *rows = pool->rows;
+    float *const *state = pool->state;
     int64_t at = o->layout.stepwise ? o->offsets[first] : first;
     int64_t to = o->layout.stepwise ? o->offsets[end] : end;
     if (o->layout.pad)
@@ -113,15 +142,16 @@ static int write_file(struct rnnd__predict_out *o, int64_t first, int64_t end,
     if (o->layout.states > 1)
         RNND_TRY(rnnd__hdf_write_rows(o->file, "/states/c", first, end - first,
                                       RNND_F32, state[1]));
-    return 0;
+    return o->layout.strings ? keep_strings(o, pool) : 0;
 }
 
 /* ---- CSV */
 
 static const struct rnnd__kind csv_kind = {
     "a table of predictions",
-    {"sequence,prediction,", "sequence,step,prediction,", "sequence,output0",
-     "sequence,step,output0", "sequence,target0", "sequence,step,target0"},
+    {"sequence,prediction,", "sequence,prediction\n", "sequence,step,prediction,",
+     "sequence,output0", "sequence,step,output0", "sequence,target0",
+     "sequence,step,target0"},
     NULL};
 
 /* Spreadsheets take such a cell as a formula, which may run commands. */
@@ -164,6 +194,11 @@ static void put_class(struct rnnd__predict_out *o, int64_t k)
 static void put_header(struct rnnd__predict_out *o)
 {
     bool classes = rnnd__task_is_categorical(rnnd_model_spec(o->model)->task);
+    if (o->layout.strings) {
+        fprintf(o->csv.stream, "sequence,prediction%s\n",
+                o->target_width ? ",target" : "");
+        return;
+    }
     fputs("sequence", o->csv.stream);
     fputs(o->layout.stepwise ? ",step" : "", o->csv.stream);
     fputs(classes ? ",prediction" : "", o->csv.stream);
@@ -199,15 +234,20 @@ static void put_targets(struct rnnd__predict_out *o, int64_t t)
     }
 }
 
-static void put_row(struct rnnd__predict_out *o, int64_t sequence, int64_t step,
-                    const float *row)
+static void put_name(struct rnnd__predict_out *o, int64_t sequence)
 {
     const char *name = rnnd_dataset_name(o->data, sequence);
-    int64_t best = 0;
     if (name)
         put_text(o->csv.stream, name);
     else
         fprintf(o->csv.stream, "%lld", (long long)sequence);
+}
+
+static void put_row(struct rnnd__predict_out *o, int64_t sequence, int64_t step,
+                    const float *row)
+{
+    int64_t best = 0;
+    put_name(o, sequence);
     if (o->layout.stepwise)
         fprintf(o->csv.stream, ",%lld", (long long)step);
     for (int64_t k = 1; k < o->layout.outputs; k++)
@@ -240,11 +280,49 @@ static int read_targets(struct rnnd__predict_out *o, int64_t sequence)
                       : rnnd_dataset_inputs(o->data, begin + 1, steps - 1, o->target);
 }
 
-/* Errors of writing are found when the file is committed. */
-static int write_csv(struct rnnd__predict_out *o, int64_t first, int64_t end,
-                     const float *rows)
+/* A field: the texts of the labels, separated by blanks. */
+static int put_string(struct rnnd__predict_out *o, const int32_t *label, int64_t count)
 {
-    for (int64_t i = first; i < end; i++) {
+    o->field.count = 0;
+    for (int64_t i = 0; i < count; i++) {
+        char number[16];
+        const char *text = label[i] < 0 ? "?" : rnnd_model_class(o->model, label[i]);
+        snprintf(number, sizeof number, "%d", (int)label[i]);
+        text = text ? text : number;
+        if (i > 0)
+            RNND_TRY(rnnd__list_add(&o->field, " ", 1));
+        RNND_TRY(rnnd__list_add(&o->field, text, (int64_t)strlen(text)));
+    }
+    RNND_TRY(rnnd__list_add(&o->field, NULL, 1));
+    fputc(',', o->csv.stream);
+    put_text(o->csv.stream, o->field.at);
+    return 0;
+}
+
+static int write_csv_strings(struct rnnd__predict_out *o,
+                             const struct rnnd__predict_pool *pool)
+{
+    for (int64_t i = pool->first; i < pool->end; i++) {
+        const int32_t *string = pool->string[i - pool->first];
+        put_name(o, i);
+        RNND_TRY(put_string(o, string + 1, string[0]));
+        if (o->target_width) {
+            int64_t count;
+            const int32_t *label = rnnd__string_of(o->data, i, &count);
+            RNND_TRY(put_string(o, label, count));
+        }
+        fputc('\n', o->csv.stream);
+    }
+    return 0;
+}
+
+/* Errors of writing are found when the file is committed. */
+static int write_csv(struct rnnd__predict_out *o, const struct rnnd__predict_pool *pool)
+{
+    const float *rows = pool->rows;
+    if (o->layout.strings)
+        return write_csv_strings(o, pool);
+    for (int64_t i = pool->first; i < pool->end; i++) {
         int64_t count = o->layout.stepwise ? o->offsets[i + 1] - o->offsets[i] : 1;
         RNND_TRY(read_targets(o, i));
         for (int64_t t = 0; t < count; t++, rows += o->layout.outputs)
@@ -262,6 +340,8 @@ static int open_targets(struct rnnd__predict_out *o)
     if (info->task != spec->task || info->outputs != spec->outputs)
         return 0;
     o->target_width = rnnd__task_target_width(spec->task, spec->outputs);
+    if (o->layout.strings)
+        return 0;
     int64_t rows = o->layout.stepwise ? info->longest : 1;
     return rnnd__new((size_t)(rows * o->target_width), sizeof(float), "targets",
                      &o->target);
@@ -282,6 +362,10 @@ int rnnd__predict_out_open(const struct rnnd_options *opt, struct rnnd_dataset *
     o->model = model;
     o->offsets = rnnd_dataset_offsets(data);
     o->sequences = rnnd_dataset_info(data)->sequences;
+    o->labels.size = sizeof(int32_t);
+    o->label_offsets.size = sizeof(int64_t);
+    o->field.size = 1;
+    RNND_TRY_GOTO(rnnd__list_add(&o->label_offsets, NULL, 1));
     RNND_TRY_GOTO(RNND_NEW(&o->padded, (layout->pad * layout->outputs), "padding"));
     if (opt->out)
         RNND_TRY_GOTO(create_file(o, opt->out));
@@ -297,16 +381,18 @@ done:
     return status;
 }
 
-int rnnd__predict_out_pool(struct rnnd__predict_out *o, int64_t first, int64_t end,
-                           const float *rows, float *const *state)
+int rnnd__predict_out_pool(struct rnnd__predict_out *o,
+                           const struct rnnd__predict_pool *pool)
 {
     if (o->file)
-        RNND_TRY(write_file(o, first, end, rows, state));
-    return o->csv.stream ? write_csv(o, first, end, rows) : 0;
+        RNND_TRY(write_file(o, pool));
+    return o->csv.stream ? write_csv(o, pool) : 0;
 }
 
 int rnnd__predict_out_commit(struct rnnd__predict_out *o)
 {
+    if (o->file && o->layout.strings)
+        RNND_TRY(write_strings(o));
     if (o->file) {
         struct rnnd__hdf *file = o->file;
         o->file = NULL;
@@ -321,6 +407,9 @@ void rnnd__predict_out_close(struct rnnd__predict_out *o)
         return;
     rnnd__hdf_close(o->file);
     rnnd__file_drop(&o->csv);
+    rnnd__list_clear(&o->labels);
+    rnnd__list_clear(&o->label_offsets);
+    rnnd__list_clear(&o->field);
     free(o->padded);
     free(o->target);
     free(o);

@@ -15,6 +15,8 @@ struct rnnd__predict_out;
 struct rnnd__predict_layout {
     /* one row per step, else one per sequence */
     bool stepwise;
+    /* a string of labels per sequence, besides its rows */
+    bool strings;
     /* O: floats per row */
     int64_t outputs;
     /* rows are padded to [N,pad,O]; 0: ragged rows */
@@ -34,12 +36,21 @@ RNND_CHECKED int rnnd__predict_out_open(const struct rnnd_options *opt,
                                         struct rnnd_model *model,
                                         const struct rnnd__predict_layout *layout,
                                         struct rnnd__predict_out **out);
-/* Writes sequences first .. end-1: their rows, and state[0] (h) and state[1] (c), each
-   [end-first, places, hidden]. EFILE: it cannot be written; EFILE, EDATA: targets
+/* A pool of sequences in the data set's order. */
+struct rnnd__predict_pool {
+    /* sequences first .. end-1 */
+    int64_t first, end;
+    /* their rows; h and c, each [end-first, places, hidden] */
+    const float *rows;
+    float *const *state;
+    /* [end-first] the number of labels of each string, and the labels behind it */
+    const int32_t *const *string;
+};
+
+/* Writes a pool. EFILE: it cannot be written; EFILE, EDATA: targets
    cannot be read. */
-RNND_CHECKED int rnnd__predict_out_pool(struct rnnd__predict_out *out, int64_t first,
-                                        int64_t end, const float *rows,
-                                        float *const *state);
+RNND_CHECKED int rnnd__predict_out_pool(struct rnnd__predict_out *out,
+                                        const struct rnnd__predict_pool *pool);
 /* Gives the files their names; close discards files that are not committed. EFILE: a
    file could not be written. */
 RNND_CHECKED int rnnd__predict_out_commit(struct rnnd__predict_out *out);

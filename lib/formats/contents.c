@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/output.h"
 #include "base/random.h"
+#include "base/task.h"
 #include "formats/text.h"
 #include "hdf/hdf.h"
 #include "options/options.h"
@@ -22,6 +23,7 @@ int rnnd__contents_init(struct rnnd__contents *contents)
         .features.size = sizeof(float),
         .tokens.size = sizeof(int32_t),
         .labels.size = sizeof(int32_t),
+        .string_offsets.size = sizeof(int64_t),
         .values.size = sizeof(float),
         .names.size = sizeof(char *),
         .class.size = sizeof(char *),
@@ -39,6 +41,7 @@ void rnnd__contents_clear(struct rnnd__contents *contents)
     rnnd__list_clear(&contents->features);
     rnnd__list_clear(&contents->tokens);
     rnnd__list_clear(&contents->labels);
+    rnnd__list_clear(&contents->string_offsets);
     rnnd__list_clear(&contents->values);
     rnnd__list_clear_texts(&contents->names);
     rnnd__list_clear_texts(&contents->class);
@@ -62,6 +65,13 @@ int rnnd__contents_end_sequence(struct rnnd__contents *contents)
 {
     int64_t end = rnnd__contents_steps(contents);
     return rnnd__list_add(&contents->offsets, &end, 1);
+}
+
+int rnnd__contents_end_string(struct rnnd__contents *contents)
+{
+    if (contents->string_offsets.count == 0)
+        RNND_TRY(rnnd__list_add(&contents->string_offsets, NULL, 1));
+    return rnnd__list_add(&contents->string_offsets, &contents->labels.count, 1);
 }
 
 int rnnd__contents_gap(struct rnnd__contents *contents, const char *format, ...)
@@ -268,6 +278,14 @@ static int move_text(struct rnnd__list *to, struct rnnd__list *from, int64_t i)
     return 0;
 }
 
+static int copy_string(struct rnnd__contents *to, const struct rnnd__contents *from,
+                       int64_t i)
+{
+    const int64_t *at = (const int64_t *)from->string_offsets.at + i;
+    RNND_TRY(copy_rows(&to->labels, &from->labels, at[0], at[1] - at[0], 1));
+    return rnnd__contents_end_string(to);
+}
+
 static int move_sequence(struct rnnd__contents *to, struct rnnd__contents *from,
                          int64_t i)
 {
@@ -277,7 +295,10 @@ static int move_sequence(struct rnnd__contents *to, struct rnnd__contents *from,
     int64_t row = by_step ? at[0] : i, rows = by_step ? steps : 1;
     RNND_TRY(copy_rows(&to->features, &from->features, at[0], steps, from->inputs));
     RNND_TRY(copy_rows(&to->tokens, &from->tokens, at[0], steps, 1));
-    RNND_TRY(copy_rows(&to->labels, &from->labels, row, rows, 1));
+    if (from->string_offsets.count)
+        RNND_TRY(copy_string(to, from, i));
+    else
+        RNND_TRY(copy_rows(&to->labels, &from->labels, row, rows, 1));
     RNND_TRY(copy_rows(&to->values, &from->values, row, rows, from->outputs));
     RNND_TRY(move_text(&to->names, &from->names, i));
     int64_t end = ((int64_t *)to->offsets.at)[to->offsets.count - 1] + steps;
@@ -373,7 +394,9 @@ static int write_head(struct rnnd__hdf *file, const struct rnnd__contents *c)
 static int write_contents(struct rnnd__hdf *file, const struct rnnd__contents *c)
 {
     int64_t S = rnnd__contents_steps(c), N = rnnd__contents_sequences(c);
-    int64_t rows = rnnd_task_is_stepwise(c->task) ? S : N;
+    int64_t rows = rnnd__task_has_strings(c->task)  ? c->labels.count
+                   : rnnd_task_is_stepwise(c->task) ? S
+                                                    : N;
     RNND_TRY(write_head(file, c));
     RNND_TRY(rnnd__hdf_write(file, "/offsets", RNND_I64, 1, &c->offsets.count, false,
                              c->offsets.at));
@@ -388,6 +411,10 @@ static int write_contents(struct rnnd__hdf *file, const struct rnnd__contents *c
     else if (c->classes)
         RNND_TRY(
             rnnd__hdf_write(file, "/targets", RNND_I32, 1, &rows, false, c->labels.at));
+    if (c->string_offsets.count)
+        RNND_TRY(rnnd__hdf_write(file, "/target_offsets", RNND_I64, 1,
+                                 &c->string_offsets.count, false,
+                                 c->string_offsets.at));
     RNND_TRY(write_texts(file, "/names", &c->names));
     RNND_TRY(write_texts(file, "/features", &c->feature));
     RNND_TRY(write_texts(file, "/classes", &c->class));

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "base/task.h"
 
 /* ---- classes */
 
@@ -64,6 +65,16 @@ done:
     return status;
 }
 
+int rnnd__csv_class(struct rnnd__csv_table *t, const char *name, size_t length,
+                    int64_t *out)
+{
+    size_t n = rnnd__text_class(name, length);
+    if (!t->fixed_classes)
+        return rnnd__dictionary_add(&t->classes, name, n, out);
+    *out = rnnd__dictionary_find(&t->classes, name, n);
+    return 0;
+}
+
 /* Takes the classes of another data set, in their order. */
 static int read_classes(struct rnnd__csv_table *t)
 {
@@ -98,6 +109,19 @@ static int each_file(struct rnnd__csv_table *t, char *const *inputs, int count,
     return status;
 }
 
+static int finish_classes(struct rnnd__csv_table *t)
+{
+    struct rnnd__contents *out = t->out;
+    if (!t->fixed_classes)
+        RNND_TRY(sort_classes(t));
+    out->classes = out->class.count;
+    if (out->classes == 0 && out->task == RNND_CTC)
+        return rnnd__fail(RNND_EDATA, "%s: contains no labels", t->opt->labels_from);
+    if (out->classes == 0 && out->labels.count)
+        return rnnd__fail(RNND_EDATA, "column %s: no cell has a value", t->want.label);
+    return 0;
+}
+
 static int finish(struct rnnd__csv_table *t, char *const *inputs, int count)
 {
     struct rnnd__contents *out = t->out;
@@ -106,14 +130,8 @@ static int finish(struct rnnd__csv_table *t, char *const *inputs, int count)
         RNND_TRY(rnnd__csv_label_sequences(t, inputs, count));
     RNND_TRY(rnnd__list_add_texts(&out->feature, &t->want.features));
     RNND_TRY(rnnd__list_add_texts(&out->class, &t->want.targets));
-    if (out->task == RNND_CLASSIFY || out->task == RNND_TAG) {
-        if (!t->fixed_classes)
-            RNND_TRY(sort_classes(t));
-        out->classes = out->class.count;
-        if (out->classes == 0 && out->labels.count)
-            return rnnd__fail(RNND_EDATA, "column %s: no cell has a value",
-                              t->want.label);
-    }
+    if (rnnd__task_has_classes(out->task))
+        RNND_TRY(finish_classes(t));
     if (t->continues)
         rnnd__log_warn("some sequences have rows in several files; they are joined");
     out->names = t->names.texts;
@@ -165,6 +183,7 @@ static const char *const options[] = {"task",
                                       "target",
                                       "step-target",
                                       "labels",
+                                      "labels-from",
                                       "label-from-folder",
                                       "classes-from",
                                       "missing",

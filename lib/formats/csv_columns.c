@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "base/task.h"
 
 /* What the first pass finds out about a column. */
 struct column {
@@ -49,7 +50,7 @@ static int split_names(const char *option, const char *list, struct rnnd__list *
 static int check_wants(const struct rnnd_options *opt)
 {
     int answers = !!opt->label + !!opt->step_label + !!opt->target +
-                  !!opt->step_target + opt->label_from_folder;
+                  !!opt->step_target + opt->label_from_folder + !!opt->labels_from;
     if (!opt->sequence && !opt->sequence_per_file)
         return rnnd__fail(RNND_EUSAGE,
                           "pack csv needs --sequence COLUMN, which identifies the "
@@ -59,8 +60,13 @@ static int check_wants(const struct rnnd_options *opt)
                           "--sequence cannot be used with --sequence-per-file");
     if (answers > 1)
         return rnnd__fail(RNND_EUSAGE,
-                          "only one of --label, --step-label, --target, --step-target "
-                          "and --label-from-folder can be given");
+                          "only one of --label, --step-label, --target, "
+                          "--step-target, --label-from-folder and --labels-from can "
+                          "be given");
+    if (opt->labels && opt->labels_from)
+        return rnnd__fail(RNND_EUSAGE,
+                          "--labels cannot be used with --labels-from: one class for "
+                          "each sequence, or a string of labels, for ctc");
     if (opt->labels && (opt->step_label || opt->step_target || opt->label_from_folder))
         return rnnd__fail(RNND_EUSAGE,
                           "--labels has a row per sequence: of the columns, only "
@@ -72,6 +78,8 @@ static int check_wants(const struct rnnd_options *opt)
 
 static enum rnnd_task task_of(const struct rnnd_options *opt)
 {
+    if (opt->labels_from)
+        return RNND_CTC;
     if (opt->step_label)
         return RNND_TAG;
     if (opt->target)
@@ -91,9 +99,12 @@ int rnnd__csv_read_wants(struct rnnd__csv_table *t)
     const char *targets = opt->target ? opt->target : opt->step_target;
     RNND_TRY(check_wants(opt));
     want->sequence = opt->sequence;
-    want->label = opt->label ? opt->label : opt->step_label;
+    want->label = opt->labels_from ? "labels"
+                  : opt->label     ? opt->label
+                                   : opt->step_label;
+    want->table = opt->labels ? opt->labels : opt->labels_from;
     want->by_step = opt->step_label || opt->step_target;
-    want->elsewhere = opt->labels || opt->label_from_folder;
+    want->elsewhere = want->table || opt->label_from_folder;
     if (opt->features)
         RNND_TRY(split_names("--features", opt->features, &want->features));
     if (targets)
@@ -105,9 +116,10 @@ int rnnd__csv_read_wants(struct rnnd__csv_table *t)
         return rnnd__fail(
             RNND_EUSAGE, "--task %s does not match the given columns, which make it %s",
             rnnd_task_name((enum rnnd_task)opt->task), rnnd_task_name(out->task));
-    if (opt->classes_from && out->task != RNND_CLASSIFY && out->task != RNND_TAG)
-        return rnnd__fail(RNND_EUSAGE, "--classes-from needs classes: --label, "
-                                       "--step-label, --labels or --label-from-folder");
+    if (opt->classes_from && !rnnd__task_has_classes(out->task))
+        return rnnd__fail(RNND_EUSAGE,
+                          "--classes-from needs classes: --label, --step-label, "
+                          "--labels, --labels-from or --label-from-folder");
     return 0;
 }
 
@@ -355,7 +367,7 @@ int rnnd__csv_choose_features(struct rnnd__csv_table *t, char *const *inputs)
         if (c[i].used && t->want.elsewhere &&
             (!t->want.sequence || strcmp(c[i].name, t->want.sequence) != 0))
             rnnd__log_warn("column %s is left out: it is read in %s", c[i].name,
-                           t->opt->labels);
+                           t->want.table);
         if (c[i].used)
             continue;
         if (is_nameless(&c[i]))

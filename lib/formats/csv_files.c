@@ -112,29 +112,44 @@ static int class_of_folder(struct rnnd__csv_table *t, const char *path, int32_t 
 
 /* ---- classes or targets from a second table */
 
-/* Of which each row is about the sequence in its first column. */
+/* Of which each row is about a sequence. */
 struct labels {
     struct rnnd__csv csv;
     /* the columns that are read */
-    int64_t label, *target;
+    int64_t sequence, label, *target;
     /* the sequences of the rows */
     struct rnnd__csv_names rows;
-    /* int32_t [rows], float [rows, O] */
+    /* int32_t [rows], for ctc all strings; float [rows, O] */
     struct rnnd__list class, values;
+    /* int64_t [rows], of strings: the classes up to the end of each row */
+    struct rnnd__list end;
     /* bool [rows]: some sequence is that of the row */
     bool *used;
 };
 
-/* Without --label and --target, the second of two columns is the class. */
+/* The column that says which sequence a row is about: that of --sequence, if there is
+   one of this name, else the first. */
+static int locate_sequence(const struct rnnd__csv_table *t, const struct rnnd__csv *csv,
+                           int64_t *out)
+{
+    *out = 0;
+    if (!t->want.sequence || rnnd__csv_column(csv, t->want.sequence) == -1)
+        return 0;
+    return rnnd__csv_locate(csv, t->want.sequence, out);
+}
+
+/* Without --label and --target, the other one of two columns is the class. */
 static int choose_label(struct rnnd__csv_table *t, struct rnnd__csv *csv)
 {
+    int64_t sequence;
     RNND_TRY(rnnd__csv_header(csv));
     if (csv->columns != 2)
         return rnnd__text_fail(csv->text.path, csv->line,
                                "%lld columns; use --label to name the one that holds "
                                "the class of the sequence in the first column",
                                (long long)csv->columns);
-    t->second = strdup(rnnd__csv_cell(csv, 1));
+    RNND_TRY(locate_sequence(t, csv, &sequence));
+    t->second = strdup(rnnd__csv_cell(csv, 1 - sequence));
     if (!t->second)
         return rnnd__fail_memory(1, "columns");
     t->want.label = t->second;
@@ -151,14 +166,13 @@ static bool is_same_file(const char *a, const char *b)
 int rnnd__csv_choose_label(struct rnnd__csv_table *t, char *const *inputs, int count)
 {
     struct rnnd__csv csv;
-    for (int i = 0; t->opt->labels && i < count; i++)
-        if (is_same_file(inputs[i], t->opt->labels))
-            return rnnd__fail(RNND_EUSAGE,
-                              "%s: is the table of --labels, and also an input",
-                              inputs[i]);
-    if (!t->opt->labels || t->want.label || t->want.targets.count)
+    for (int i = 0; t->want.table && i < count; i++)
+        if (is_same_file(inputs[i], t->want.table))
+            return rnnd__fail(RNND_EUSAGE, "%s: is the table of %s, and also an input",
+                              inputs[i], t->opt->labels ? "--labels" : "--labels-from");
+    if (!t->want.table || t->want.label || t->want.targets.count)
         return 0;
-    RNND_TRY(rnnd__csv_open(t->opt->labels, &csv));
+    RNND_TRY(rnnd__csv_open(t->want.table, &csv));
     int status = choose_label(t, &csv);
     rnnd__csv_close(&csv);
     return status;
@@ -167,6 +181,7 @@ int rnnd__csv_choose_label(struct rnnd__csv_table *t, char *const *inputs, int c
 static int locate_answers(struct rnnd__csv_table *t, struct labels *l)
 {
     int64_t O = t->want.targets.count;
+    RNND_TRY(locate_sequence(t, &l->csv, &l->sequence));
     RNND_TRY(RNND_NEW(&l->target, O, "columns"));
     for (int64_t i = 0; i < O; i++)
         RNND_TRY(rnnd__csv_locate(&l->csv, rnnd__list_text(&t->want.targets, i),
@@ -177,7 +192,7 @@ static int locate_answers(struct rnnd__csv_table *t, struct labels *l)
 static int read_answer(struct rnnd__csv_table *t, struct labels *l, float *values)
 {
     const struct rnnd__csv *csv = &l->csv;
-    const char *name = rnnd__csv_cell(csv, 0);
+    const char *name = rnnd__csv_cell(csv, l->sequence);
     size_t n = strlen(name);
     char shown[48];
     int32_t class;
@@ -193,6 +208,10 @@ static int read_answer(struct rnnd__csv_table *t, struct labels *l, float *value
     if (t->want.targets.count) {
         RNND_TRY(rnnd__csv_read_targets(t, csv, l->target, values));
         return rnnd__list_add(&l->values, values, t->want.targets.count);
+    }
+    if (t->out->task == RNND_CTC) {
+        RNND_TRY(rnnd__csv_read_string(t, csv, l->label, &l->class));
+        return rnnd__list_add(&l->end, &l->class.count, 1);
     }
     RNND_TRY(rnnd__csv_read_class(t, csv, l->label, &class));
     return rnnd__list_add(&l->class, &class, 1);
@@ -253,20 +272,33 @@ static int fail_without_row(const struct labels *l, const struct rnnd__list *nam
                       (long long)names->count);
 }
 
+/* Gives the answer in a row to the next sequence. */
+static int take_answer(struct rnnd__contents *out, const struct labels *l, int64_t row)
+{
+    const int32_t *class = l->class.at;
+    const int64_t *end = l->end.at;
+    int64_t O = out->outputs;
+    if (O)
+        return rnnd__list_add(&out->values, (const float *)l->values.at + row * O, O);
+    if (out->task != RNND_CTC)
+        return rnnd__list_add(&out->labels, class + row, 1);
+    int64_t from = row ? end[row - 1] : 0;
+    if (end[row] > from)
+        RNND_TRY(rnnd__list_add(&out->labels, class + from, end[row] - from));
+    return rnnd__contents_end_string(out);
+}
+
 static int take_answers(struct rnnd__csv_table *t, struct labels *l,
                         char *const *inputs)
 {
-    int64_t O = t->want.targets.count, unused = 0;
+    int64_t unused = 0;
     const struct rnnd__list *names = &t->names.texts;
     for (int64_t i = 0; i < names->count; i++) {
         int64_t row = row_of(l, rnnd__list_text(names, i), inputs ? inputs[i] : NULL);
         if (row < 0)
             return fail_without_row(l, names, inputs);
         l->used[row] = true;
-        RNND_TRY(
-            O ? rnnd__list_add(&t->out->values, (const float *)l->values.at + row * O,
-                               O)
-              : rnnd__list_add(&t->out->labels, (const int32_t *)l->class.at + row, 1));
+        RNND_TRY(take_answer(t->out, l, row));
     }
     for (int64_t i = 0; i < l->rows.first.count; i++)
         unused += !l->used[i];
@@ -280,11 +312,13 @@ static int take_answers(struct rnnd__csv_table *t, struct labels *l,
 
 static int label_by_table(struct rnnd__csv_table *t, char *const *inputs)
 {
-    struct labels l = {.class.size = sizeof(int32_t), .values.size = sizeof(float)};
+    struct labels l = {.class.size = sizeof(int32_t),
+                       .values.size = sizeof(float),
+                       .end.size = sizeof(int64_t)};
     float *values = NULL;
     int status;
     l.rows.first.size = sizeof(int64_t);
-    RNND_TRY(rnnd__csv_open(t->opt->labels, &l.csv));
+    RNND_TRY(rnnd__csv_open(t->want.table, &l.csv));
     RNND_TRY_GOTO(RNND_NEW(&values, t->want.targets.count, "targets"));
     RNND_TRY_GOTO(read_answers(t, &l, values));
     RNND_TRY_GOTO(take_answers(t, &l, inputs));
@@ -294,6 +328,7 @@ done:
     free(l.target);
     rnnd__list_clear(&l.class);
     rnnd__list_clear(&l.values);
+    rnnd__list_clear(&l.end);
     rnnd__csv_names_clear(&l.rows);
     rnnd__csv_close(&l.csv);
     return status;
@@ -302,7 +337,7 @@ done:
 /* Where each file is a sequence, sequence i is that of input i. */
 int rnnd__csv_label_sequences(struct rnnd__csv_table *t, char *const *inputs, int count)
 {
-    if (t->opt->labels)
+    if (t->want.table)
         return label_by_table(t, t->want.sequence ? NULL : inputs);
     for (int i = 0; i < count; i++) {
         int32_t class;

@@ -65,27 +65,46 @@ static int read_features(struct rnnd__csv_table *t, const struct rnnd__csv *csv,
     return 0;
 }
 
+/* The number of a class in the current row. */
+static int number_class(struct rnnd__csv_table *t, const struct rnnd__csv *csv,
+                        const char *name, size_t length, int32_t *out)
+{
+    int64_t number;
+    char shown[48];
+    RNND_TRY(rnnd__csv_class(t, name, length, &number));
+    if (number < 0)
+        return fail_cell(
+            csv, t->want.label,
+            "\"%s\" is not a class of the data set given by --classes-from",
+            rnnd__text_shown(name, length, shown));
+    *out = (int32_t)number;
+    return 0;
+}
+
 int rnnd__csv_read_class(struct rnnd__csv_table *t, const struct rnnd__csv *csv,
                          int64_t column, int32_t *out)
 {
     const char *cell = rnnd__csv_cell(csv, column);
     size_t n = strlen(cell);
-    char shown[48];
-    int64_t number = -1;
     rnnd__text_trim(&cell, &n);
-    bool missing = rnnd__text_missing(cell, n);
-    n = rnnd__text_class(cell, n);
-    if (!missing && t->fixed_classes) {
-        number = rnnd__dictionary_find(&t->classes, cell, n);
-        if (number < 0)
-            return fail_cell(
-                csv, t->want.label,
-                "\"%s\" is not a class of the data set given by --classes-from",
-                rnnd__text_shown(cell, n, shown));
-    } else if (!missing) {
-        RNND_TRY(rnnd__dictionary_add(&t->classes, cell, n, &number));
+    if (!rnnd__text_missing(cell, n))
+        return number_class(t, csv, cell, n, out);
+    *out = -1;
+    return 0;
+}
+
+int rnnd__csv_read_string(struct rnnd__csv_table *t, const struct rnnd__csv *csv,
+                          int64_t column, struct rnnd__list *out)
+{
+    static const char blanks[] = " \t\r\n";
+    const char *at = rnnd__csv_cell(csv, column);
+    for (at += strspn(at, blanks); *at; at += strspn(at, blanks)) {
+        size_t n = strcspn(at, blanks);
+        int32_t class;
+        RNND_TRY(number_class(t, csv, at, n, &class));
+        RNND_TRY(rnnd__list_add(out, &class, 1));
+        at += n;
     }
-    *out = (int32_t)number;
     return 0;
 }
 

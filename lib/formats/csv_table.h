@@ -17,8 +17,10 @@ struct rnnd__csv_wanted {
     const char *label;
     /* label or targets belong to steps */
     bool by_step;
-    /* they are no columns of the inputs, but of --labels or of the files' folders */
+    /* they are no columns of the inputs, but of a table or of the files' folders */
     bool elsewhere;
+    /* --labels or --labels-from, NULL = none */
+    const char *table;
 };
 
 struct rnnd__csv_table {
@@ -62,10 +64,18 @@ RNND_CHECKED int rnnd__csv_read_rows(struct rnnd__csv_table *t, struct rnnd__csv
 RNND_CHECKED int rnnd__csv_read_class(struct rnnd__csv_table *t,
                                       const struct rnnd__csv *csv, int64_t column,
                                       int32_t *out);
+/* Adds the classes in a cell, separated by blanks, to a list of int32_t. */
+RNND_CHECKED int rnnd__csv_read_string(struct rnnd__csv_table *t,
+                                       const struct rnnd__csv *csv, int64_t column,
+                                       struct rnnd__list *out);
 /* The target values in the given columns of a row. A missing one is NaN. */
 RNND_CHECKED int rnnd__csv_read_targets(struct rnnd__csv_table *t,
                                         const struct rnnd__csv *csv,
                                         const int64_t *column, float *out);
+/* The number of a class, which is added unless classes are fixed: then -1 for one that
+   is none of them. */
+RNND_CHECKED int rnnd__csv_class(struct rnnd__csv_table *t, const char *name,
+                                 size_t length, int64_t *out);
 /* Groups the rows by sequence. */
 RNND_CHECKED int rnnd__csv_group_rows(struct rnnd__csv_table *t);
 

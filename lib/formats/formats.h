@@ -18,7 +18,7 @@ struct rnnd__contents {
     int64_t inputs;
     /* V, 0 for features */
     int64_t vocab;
-    /* C for classify and tag */
+    /* C for classify, tag and ctc */
     int64_t classes;
     /* O, the columns of values, else 0 */
     int64_t outputs;
@@ -34,8 +34,10 @@ struct rnnd__contents {
     bool rounded;
     /* int32_t [S] */
     struct rnnd__list tokens;
-    /* int32_t [N] or [S] */
+    /* int32_t [N] or [S]; ctc: the strings of all sequences */
     struct rnnd__list labels;
+    /* int64_t [N+1], ctc only: where each string begins among the labels */
+    struct rnnd__list string_offsets;
     /* float [N,O] or [S,O] */
     struct rnnd__list values;
     /* char * */
@@ -63,6 +65,8 @@ RNND_CHECKED int rnnd__contents_fill(struct rnnd__contents *contents,
                                      enum rnnd_missing policy);
 /* Ends the current sequence after the steps added so far. */
 RNND_CHECKED int rnnd__contents_end_sequence(struct rnnd__contents *contents);
+/* Ends the string of a sequence after the labels added so far. */
+RNND_CHECKED int rnnd__contents_end_string(struct rnnd__contents *contents);
 
 /* Whether a text is UTF-8. */
 bool rnnd__text_is_utf8(const char *text);

@@ -1,6 +1,7 @@
 /*
  * npz.c - NumPy arrays in a ZIP file, as written by np.savez: inputs, offsets or
- * lengths, and optionally targets, num_classes and vocab_size.
+ * lengths, and optionally targets, or labels and label_offsets, num_classes and
+ * vocab_size.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -13,9 +14,20 @@
 #ifdef HAVE_LIBZIP
 #include <zip.h>
 
-enum { INPUTS, OFFSETS, LENGTHS, TARGETS, NUM_CLASSES, VOCAB_SIZE, ARRAYS };
-static const char *const array_name[] = {"inputs",  "offsets",     "lengths",
-                                         "targets", "num_classes", "vocab_size"};
+enum {
+    INPUTS,
+    OFFSETS,
+    LENGTHS,
+    TARGETS,
+    LABELS,
+    LABEL_OFFSETS,
+    NUM_CLASSES,
+    VOCAB_SIZE,
+    ARRAYS
+};
+static const char *const array_name[] = {"inputs",      "offsets",   "lengths",
+                                         "targets",     "labels",    "label_offsets",
+                                         "num_classes", "vocab_size"};
 
 struct npz {
     const char *path;
@@ -109,7 +121,8 @@ static int take_ids(const struct npz *z, int which, int64_t low, struct rnnd__li
             return fail_value(z, which, i,
                               low < 0
                                   ? "labels must be integers from 0, or -1 = ignored"
-                                  : "token ids must be integers from 0");
+                              : which == LABELS ? "labels must be integers from 0"
+                                                : "token ids must be integers from 0");
         RNND_TRY(rnnd__list_add(out, &(int32_t){(int32_t)v}, 1));
     }
     return 0;
@@ -265,8 +278,14 @@ static int take_one_hot(struct npz *z, struct rnnd__list *out)
 static int guess_task(const struct npz *z, int *task)
 {
     const struct rnnd__npy *a = &z->array[TARGETS];
+    bool strings = z->array[LABELS].bytes;
+    if (strings && a->bytes)
+        return rnnd__fail(RNND_EUSAGE,
+                          "%s: has targets as well as labels; use --task to say which "
+                          "to take",
+                          z->path);
     if (!a->bytes) {
-        *task = RNND_NO_TASK;
+        *task = strings ? RNND_CTC : RNND_NO_TASK;
         return 0;
     }
     bool sequences = a->rank > 0 && a->dim[0] == z->sequences;
@@ -285,12 +304,57 @@ static int guess_task(const struct npz *z, int *task)
     return 0;
 }
 
+/* Appends the ends of the strings of this file's sequences. */
+static int take_string_ends(struct npz *z)
+{
+    const struct rnnd__npy *a = &z->array[LABEL_OFFSETS];
+    double before = 0, labels = (double)z->array[LABELS].count;
+    struct rnnd__list *out = &z->out->string_offsets;
+    RNND_TRY(check_rank(z, LABEL_OFFSETS, 1));
+    if (a->count != z->sequences + 1)
+        return rnnd__fail(RNND_EDATA,
+                          "%s: label_offsets has %lld values, expected %lld: one more "
+                          "than sequences",
+                          z->path, (long long)a->count, (long long)z->sequences + 1);
+    int64_t first = out->count ? ((const int64_t *)out->at)[out->count - 1] : 0;
+    for (int64_t i = 0; i < a->count; i++) {
+        double v = rnnd__npy_at(a, i);
+        if (!(v == floor(v)) || (i == 0 && v != 0) || v < before)
+            return fail_value(z, LABEL_OFFSETS, i,
+                              "offsets must be integers that do not decrease, the "
+                              "first one 0");
+        if (v > labels || (i == a->count - 1 && v != labels))
+            return fail_value(z, LABEL_OFFSETS, i,
+                              "the last offset must be the number of labels, and no "
+                              "other may be larger");
+        before = v;
+        int64_t at = first + (int64_t)v;
+        if (i > 0 || out->count == 0)
+            RNND_TRY(rnnd__list_add(out, &at, 1));
+    }
+    return 0;
+}
+
+static int take_strings(struct npz *z)
+{
+    for (int which = LABELS; which <= LABEL_OFFSETS; which++)
+        if (!z->array[which].bytes)
+            return rnnd__fail(RNND_EDATA,
+                              "%s: has no array named %s, which task %s needs", z->path,
+                              array_name[which], rnnd_task_name(z->out->task));
+    RNND_TRY(check_rank(z, LABELS, 1));
+    RNND_TRY(take_string_ends(z));
+    return take_ids(z, LABELS, 0, &z->out->labels);
+}
+
 static int take_targets(struct npz *z, bool is_first)
 {
     const struct rnnd__npy *a = &z->array[TARGETS];
     struct rnnd__contents *out = z->out;
     bool wanted = rnnd__task_stores_targets(out->task);
     bool classes = rnnd__task_has_classes(out->task);
+    if (rnnd__task_has_strings(out->task))
+        return take_strings(z);
     if (!a->bytes && wanted)
         return rnnd__fail(RNND_EDATA,
                           "%s: has no array named targets, which task %s needs",

@@ -38,9 +38,9 @@ static void forward(const struct rnnd__head *h, const struct rnnd__params *par,
 }
 
 /* Weights and smoothing are for training alone. */
-static void loss(const struct rnnd__head *h, const struct rnnd__params *par,
-                 int64_t rows, struct rnnd__buf sums, struct rnnd__buf target,
-                 bool training)
+static void loss_of_rows(const struct rnnd__head *h, const struct rnnd__params *par,
+                         int64_t rows, struct rnnd__buf sums, struct rnnd__buf target,
+                         bool training)
 {
     const struct rnnd__backend_ops *op = par->be->ops;
     struct rnnd__loss l = {.rows = rows,
@@ -59,6 +59,39 @@ static void loss(const struct rnnd__head *h, const struct rnnd__params *par,
         op->bce(par->be, &l);
     else
         op->mse(par->be, &l);
+}
+
+/* The rows are all of the batch. */
+static void loss_of_strings(const struct rnnd__head *h, const struct rnnd__params *par,
+                            struct rnnd__buf sums, const struct rnnd_batch *batch,
+                            bool gradient)
+{
+    struct rnnd__ctc ctc = {.batch = &batch->packed,
+                            .strings = &batch->strings,
+                            .cols = h->outputs,
+                            .gradient = gradient,
+                            .scratch = h->scratch};
+    par->be->ops->ctc(par->be, &ctc, h->scores, sums);
+}
+
+/* Of span[1] rows of the batch, from row span[0] on. */
+static void loss(const struct rnnd__head *h, const struct rnnd__params *par,
+                 const int64_t span[2], struct rnnd__buf sums,
+                 const struct rnnd_batch *batch, bool training)
+{
+    int64_t width = rnnd__task_target_width(h->task, h->outputs);
+    if (rnnd__task_has_strings(h->task))
+        loss_of_strings(h, par, sums, batch, training);
+    else
+        loss_of_rows(h, par, span[1], sums, rnnd__at(batch->targets, span[0] * width),
+                     training);
+}
+
+/* Whether there is a loss without rows: empty strings of empty sequences are
+   targets. */
+static bool counts_nothing(const struct rnnd__head *h, int64_t rows)
+{
+    return rows == 0 && rnnd__task_has_strings(h->task);
 }
 
 /* From the gradient of the scores, which the loss has put in their place. */
@@ -89,14 +122,15 @@ static void backward(const struct rnnd__head *h, const struct rnnd__params *par,
 
 void rnnd__head_gradient(const struct rnnd__head *h, const struct rnnd__params *par,
                          int64_t rows, struct rnnd__buf sums, struct rnnd__buf dx,
-                         struct rnnd__buf x, struct rnnd__buf target)
+                         struct rnnd__buf x, const struct rnnd_batch *batch)
 {
-    int64_t width = rnnd__task_target_width(h->task, h->outputs);
+    if (counts_nothing(h, rows))
+        loss(h, par, (int64_t[]){0, 0}, sums, batch, true);
     for (int64_t r = 0, n; r < rows; r += n) {
         n = rows - r < h->chunk ? rows - r : h->chunk;
         struct rnnd__buf xr = rnnd__at(x, r * h->in);
         forward(h, par, n, xr);
-        loss(h, par, n, sums, rnnd__at(target, r * width), true);
+        loss(h, par, (int64_t[]){r, n}, sums, batch, true);
         backward(h, par, n, rnnd__at(dx, r * h->in), xr);
     }
 }
@@ -121,14 +155,15 @@ static int show(struct rnnd__head *h, const struct rnnd__params *par, int64_t fi
 
 int rnnd__head_evaluate(struct rnnd__head *h, const struct rnnd__params *par,
                         int64_t rows, struct rnnd__buf sums, struct rnnd__buf x,
-                        struct rnnd__buf target)
+                        const struct rnnd_batch *batch)
 {
-    int64_t width = rnnd__task_target_width(h->task, h->outputs);
+    if (counts_nothing(h, rows))
+        loss(h, par, (int64_t[]){0, 0}, sums, batch, false);
     for (int64_t r = 0, n; r < rows; r += n) {
         n = rows - r < h->chunk ? rows - r : h->chunk;
         forward(h, par, n, rnnd__at(x, r * h->in));
         RNND_TRY(show(h, par, r, n));
-        loss(h, par, n, sums, rnnd__at(target, r * width), false);
+        loss(h, par, (int64_t[]){r, n}, sums, batch, false);
     }
     return 0;
 }

@@ -64,6 +64,8 @@ struct rnnd__head {
        classes get, and the sum of the weights */
     struct rnnd__buf class_weight;
     double smoothing, weights;
+    /* of losses over strings, whose chunk has all rows */
+    struct rnnd__buf scratch;
     /* who sees the scores of evaluations, NULL = nobody */
     rnnd_scores_reader reader;
     void *reader_context;
@@ -74,16 +76,16 @@ struct rnnd__head {
 
 /* The rows per chunk, 1 .. max(rows, 1), for this many rows and outputs. */
 int64_t rnnd__head_chunk(int64_t rows, int64_t outputs);
-/* Adds the loss of x [rows,in] against target [rows] or [rows,O] to sums (struct
-   rnnd__sums), computes dx [rows,in] and adds the parameter gradients. */
+/* Adds the loss of x [rows,in], all rows of a batch, against its targets to sums
+   (struct rnnd__sums), computes dx [rows,in] and adds the parameter gradients. */
 void rnnd__head_gradient(const struct rnnd__head *head, const struct rnnd__params *par,
                          int64_t rows, struct rnnd__buf sums, struct rnnd__buf dx,
-                         struct rnnd__buf x, struct rnnd__buf target);
+                         struct rnnd__buf x, const struct rnnd_batch *batch);
 /* Adds the loss alone, and shows the scores to the reader. Fails as the reader does. */
 RNND_CHECKED int rnnd__head_evaluate(struct rnnd__head *head,
                                      const struct rnnd__params *par, int64_t rows,
                                      struct rnnd__buf sums, struct rnnd__buf x,
-                                     struct rnnd__buf target);
+                                     const struct rnnd_batch *batch);
 /* Copies the scores of x [rows,in] to host memory, out [rows,O]; waits for the
    device. */
 RNND_CHECKED int rnnd__head_scores(const struct rnnd__head *head,

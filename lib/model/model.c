@@ -101,6 +101,11 @@ static int check_sizes(const struct rnnd_model_spec *s)
                             (double)s->layers * (double)s->hidden);
     if (s->outputs < 1)
         return rnnd__fail(RNND_EUSAGE, "a model needs a task with at least one output");
+    if (s->outputs <= rnnd__task_blanks(s->task))
+        return rnnd__fail(RNND_EUSAGE,
+                          "task %s needs at least two outputs, the first of which is "
+                          "the blank",
+                          rnnd_task_name(s->task));
     if (s->hidden < 1 || in < 1)
         return rnnd__fail(RNND_EDATA,
                           "a model with %lld inputs and %lld hidden units: there must "
@@ -305,12 +310,13 @@ static void free_workspace(struct rnnd_model *m)
         free_once(m, r->y);
         rnnd__device_free(m->be, &m->dropped[l]);
     }
-    struct rnnd__buf *rest[] = {&m->embedded,   &m->pooled,     &m->argmax,
-                                &m->dpooled,    &m->dy,         &m->dx,
-                                &m->scratch[0], &m->scratch[1], &m->head.scores};
+    struct rnnd__buf *rest[] = {&m->embedded,    &m->pooled,     &m->argmax,
+                                &m->dpooled,     &m->dy,         &m->dx,
+                                &m->scratch[0],  &m->scratch[1], &m->head.scores,
+                                &m->head.scratch};
     for (size_t i = 0; i < sizeof rest / sizeof *rest; i++)
         rnnd__device_free(m->be, rest[i]);
-    m->room = (struct rnnd_limits){0, 0, 0};
+    m->room = (struct rnnd_limits){0, 0, 0, 0};
 }
 
 void rnnd_model_free(struct rnnd_model *m)
@@ -356,6 +362,26 @@ static int alloc_layers(struct rnnd_model *m, int64_t R, bool training)
     return 0;
 }
 
+static int64_t floats_of(size_t bytes)
+{
+    return (int64_t)((bytes + sizeof(float) - 1) / sizeof(float));
+}
+
+/* A loss over strings needs the scores of whole sequences. */
+static int alloc_head(struct rnnd_model *m, const struct rnnd_limits *room,
+                      int64_t rows)
+{
+    struct rnnd__head *h = &m->head;
+    bool strings = rnnd__task_has_strings(m->spec.task);
+    h->chunk = strings && rows > 0 ? rows : rnnd__head_chunk(rows, m->spec.outputs);
+    RNND_TRY(rnnd__device_alloc(m->be, &h->scores, h->chunk * m->spec.outputs));
+    if (!strings)
+        return 0;
+    size_t bytes =
+        m->be->ops->ctc_scratch(m->be, room->sequences, room->steps, room->labels);
+    return rnnd__device_alloc(m->be, &h->scratch, floats_of(bytes));
+}
+
 static int alloc_workspace(struct rnnd_model *m, const struct rnnd_limits *room,
                            bool training)
 {
@@ -375,11 +401,9 @@ static int alloc_workspace(struct rnnd_model *m, const struct rnnd_limits *room,
         RNND_TRY(rnnd__device_alloc(m->be, &m->dy, R * widest));
         RNND_TRY(rnnd__device_alloc(m->be, &m->dx, R * widest));
     }
-    m->head.chunk = rnnd__head_chunk(head_rows, m->spec.outputs);
-    RNND_TRY(
-        rnnd__device_alloc(m->be, &m->head.scores, m->head.chunk * m->spec.outputs));
-    size_t bytes = m->be->ops->rnn_scratch(m->be, m->spec.cell, m->spec.hidden, N, R);
-    int64_t floats = (int64_t)((bytes + sizeof(float) - 1) / sizeof(float));
+    RNND_TRY(alloc_head(m, room, head_rows));
+    int64_t floats =
+        floats_of(m->be->ops->rnn_scratch(m->be, m->spec.cell, m->spec.hidden, N, R));
     for (int d = 0; d < m->D; d++)
         RNND_TRY(rnnd__device_alloc(m->be, &m->scratch[d], floats));
     return 0;
@@ -395,7 +419,8 @@ int rnnd_model_reserve(struct rnnd_model *m, const struct rnnd_limits *limits,
 {
     struct rnnd_limits room = {larger(limits->sequences, m->room.sequences),
                                larger(limits->steps, m->room.steps),
-                               larger(limits->rows, m->room.rows)};
+                               larger(limits->rows, m->room.rows),
+                               larger(limits->labels, m->room.labels)};
     bool enough = m->room_for_training || !training;
     if (enough && memcmp(&room, &m->room, sizeof room) == 0 &&
         !rnnd__buf_is_null(m->scratch[0]))
@@ -411,7 +436,8 @@ static int check_weights(const struct rnnd_model *m, const float *weight,
                          double smoothing)
 {
     bool answers = rnnd__task(m->spec.task)->target == RNND__TARGET_ANSWERS;
-    bool labels = rnnd__task_is_categorical(m->spec.task);
+    bool labels = rnnd__task_is_categorical(m->spec.task) &&
+                  !rnnd__task_has_strings(m->spec.task);
     if (!(smoothing >= 0 && smoothing <= 1))
         return rnnd__fail(RNND_EUSAGE, "label smoothing of %g is not between 0 and 1",
                           smoothing);

@@ -3,6 +3,7 @@
  * them.
  */
 #include "base/status.h"
+#include "base/task.h"
 #include "data/dataset_names.h"
 #include "model/model.h"
 
@@ -36,8 +37,9 @@ const char *rnnd_model_class(const struct rnnd_model *m, int64_t k)
 static int64_t extent(const struct rnnd_model *m, enum rnnd_axis axis)
 {
     return axis == RNND_AXIS_FEATURE ? m->spec.inputs
-           : axis == RNND_AXIS_TOKEN ? m->spec.vocab
-                                     : m->spec.outputs;
+           : axis == RNND_AXIS_TOKEN
+               ? m->spec.vocab
+               : m->spec.outputs - rnnd__task_blanks(m->spec.task);
 }
 
 int rnnd_model_set_names(struct rnnd_model *m, enum rnnd_axis axis, char *const *text,

@@ -204,7 +204,7 @@ static void head_backward(struct rnnd_model *m, struct rnnd_batch *batch,
     int top = (int)m->spec.layers - 1;
     if (rnnd__model_is_stepwise(m)) {
         rnnd__head_gradient(&m->head, &m->params, p->R, loss->sums, m->dy,
-                            head_input(m, true), batch->targets);
+                            head_input(m, true), batch);
         struct rnnd__dropout mask = mask_after(m, batch, pass, top);
         drop(m, &mask, m->dy, m->dy);
         return;
@@ -212,7 +212,7 @@ static void head_backward(struct rnnd_model *m, struct rnnd_batch *batch,
     struct rnnd__pooling pooling = {m->spec.pool, m->D, m->spec.hidden, p};
     struct rnnd__dropout mask = mask_of_pooled(m, batch, pass);
     rnnd__head_gradient(&m->head, &m->params, p->N, loss->sums, m->dpooled, m->pooled,
-                        batch->targets);
+                        batch);
     drop(m, &mask, m->dpooled, m->dpooled);
     op->pool_backward(m->be, &pooling, m->dy, m->dpooled, m->argmax);
 }
@@ -274,7 +274,7 @@ static int reserve_for(struct rnnd_model *m, const struct rnnd_batch *batch,
                        bool training)
 {
     const struct rnnd__packed *p = &batch->packed;
-    struct rnnd_limits need = {p->N, p->T, p->R};
+    struct rnnd_limits need = {p->N, p->T, p->R, batch->strings.longest};
     return rnnd_model_reserve(m, &need, training);
 }
 
@@ -293,7 +293,7 @@ int rnnd_model_evaluate(struct rnnd_model *m, struct rnnd_batch *batch,
     RNND_TRY(reserve_for(m, batch, false));
     forward(m, batch, pass, false);
     return rnnd__head_evaluate(&m->head, &m->params, rows, loss->sums,
-                               head_input(m, false), batch->targets);
+                               head_input(m, false), batch);
 }
 
 int rnnd_model_scores(struct rnnd_model *m, struct rnnd_batch *batch,

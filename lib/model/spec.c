@@ -76,11 +76,12 @@ int rnnd_model_accepts(const struct rnnd_model_spec *spec,
         return rnnd__fail(
             RNND_EDATA, "%s: attribute task is %s, but the model was made for %s",
             data->path, rnnd_task_name(data->task), rnnd_task_name(spec->task));
+    int64_t blanks = rnnd__task_blanks(spec->task);
     if (data->outputs != spec->outputs)
         return rnnd__fail(RNND_EDATA, "%s: /targets: %lld %s, but the model has %lld",
-                          data->path, (long long)data->outputs,
+                          data->path, (long long)(data->outputs - blanks),
                           rnnd__task_has_classes(spec->task) ? "classes" : "columns",
-                          (long long)spec->outputs);
+                          (long long)(spec->outputs - blanks));
     if (data->targets == 0)
         return rnnd__fail(RNND_EDATA, "%s: contains no targets to train or evaluate on",
                           data->path);

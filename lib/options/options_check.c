@@ -111,6 +111,8 @@ const char *rnnd__option_idle(const struct rnnd_options *opt, int task, int i)
     case OPT_dropout_embed:
     case OPT_dropout_kind:
         return idle_in_model(opt, task, i);
+    case OPT_on_unreachable:
+        return task < 0 || task == RNND_CTC ? NULL : "without task ctc";
     case OPT_rnn_path:
         return opt->device == RNND_DEVICE_CPU ? "with --device cpu" : NULL;
     case OPT_windows:
@@ -230,6 +232,10 @@ static int check_task(const struct rnnd_options *opt, enum rnnd_task task)
             RNND_EUSAGE,
             "--tbptt cannot be used with task %s, which has one target per sequence",
             name);
+    if (opt->tbptt > 0 && task == RNND_CTC)
+        return refuse(
+            "--tbptt cannot be used with task ctc: a string of labels belongs to all "
+            "steps of its sequence, not to a window");
     if (opt->stream == RNND_STREAM_YES && task != RNND_LM)
         return rnnd__fail(RNND_EUSAGE, "--stream yes is for task lm, not %s", name);
     if (streams(opt, task) && opt->windows == 0)

@@ -328,7 +328,7 @@ const char *rnnd__metrics_figure(int i)
 {
     static const char *const names[] = {
         "accuracy", "perplexity",        "rmse", "nll", "balanced_accuracy", "macro_f1",
-        "auroc",    "average_precision", "mae",  "r2"};
+        "auroc",    "average_precision", "mae",  "r2",  "label_error_rate"};
     return i < (int)(sizeof names / sizeof *names) ? names[i] : NULL;
 }
 

@@ -72,6 +72,7 @@ int rnnd__setup_data(struct rnnd__setup *s, const struct rnnd_options *opt,
     RNND_TRY(rnnd_model_spec_from(opt, info, &s->spec));
     struct rnnd_options settled = rnnd__setup_settled(opt, info);
     RNND_TRY(rnnd__options_check(&settled, info->task));
+    RNND_TRY(rnnd_dataset_check_strings(s->data, opt->on_unreachable));
     RNND_TRY(rnnd_model_accepts(&s->spec, info, true));
     RNND_TRY(read_weights(s));
     s->streams = rnnd_streams(opt, info->task);

@@ -52,7 +52,7 @@ static int64_t longest_of(const struct rnnd__setup *setup, const int32_t *ids,
 static int begin_stream(struct rnnd__stepper *s)
 {
     struct rnnd__shard *shard = s->setup->shard;
-    struct rnnd_limits limits = {0, 0, 0};
+    struct rnnd_limits limits = {0, 0, 0, 0};
     s->entries = 1;
     RNND_TRY(rnnd__shard_lanes(shard, s->setup->opt->batch));
     rnnd__shard_limits(shard, NULL, shard->members, &limits);
@@ -64,7 +64,7 @@ static int begin_stream(struct rnnd__stepper *s)
 int rnnd__stepper_begin_epoch(struct rnnd__stepper *s)
 {
     struct rnnd__setup *setup = s->setup;
-    struct rnnd_limits limits = {0, 0, 0};
+    struct rnnd_limits limits = {0, 0, 0, 0};
     s->epoch_updates = s->epoch_done = 0;
     s->in_entry = false;
     if (setup->streams)

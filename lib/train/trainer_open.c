@@ -244,7 +244,7 @@ static int check_measure(const struct rnnd__trainer *t)
     char names[160] = "loss";
     if (rnnd__task_has_measure(spec->task, spec->outputs, by))
         return 0;
-    for (int i = RNND_BY_LOSS + 1; i <= RNND_BY_R2; i++) {
+    for (int i = RNND_BY_LOSS + 1; i <= RNND_BY_LABEL_ERROR_RATE; i++) {
         size_t n = strlen(names);
         if (rnnd__task_has_measure(spec->task, spec->outputs, (enum rnnd_best_by)i))
             snprintf(names + n, sizeof names - n, ", %s",
@@ -284,6 +284,7 @@ static int open_data(struct rnnd__trainer *t, const struct rnnd__names *names)
     bool same_task = rnnd_dataset_info(t->valid)->task == t->setup.spec.task;
     RNND_TRY(rnnd__dataset_match(t->valid, rnnd__dataset_names(t->setup.data),
                                  same_task, true));
+    RNND_TRY(rnnd_dataset_check_strings(t->valid, t->opt->on_unreachable));
     RNND_TRY(rnnd_model_accepts(&t->setup.spec, rnnd_dataset_info(t->valid), true));
     return t->setup.streams ? rnnd__setup_check_lanes(&t->setup, t->valid) : 0;
 }

@@ -14,6 +14,7 @@
 #include "../suite.h"
 #include "base/random.h"
 #include "kernels_bf16.h"
+#include "kernels_ctc.h"
 #include "kernels_ref.h"
 #include "kernels_rnn.h"
 #include "rnn_dist.h"
@@ -907,6 +908,7 @@ int main(void)
     Suite *suite = suite_create("kernels");
     suite_add_tcase(suite, operations());
     suite_add_tcase(suite, kernels_bf16_tests());
+    suite_add_tcase(suite, kernels_ctc_tests());
     suite_add_tcase(suite, kernels_rnn_tests());
     suite_add_tcase(suite, kernels_tiles_tests());
     return run_suite(suite);

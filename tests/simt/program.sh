@@ -33,6 +33,16 @@ data values task=regress lengths=6,2,7,3,1,5 features=2 outputs=2
 data notes task=multilabel lengths=6,2,7,3,1,5 features=3 outputs=5
 data many task=classify outputs=3 lengths="$(lengths 40 1 4)"
 data text task=lm lengths=14,3,9,1,12,6 vocab=11
+# Strings, one of which is empty, repeats labels, or does not fit (the last).
+awk 'BEGIN {
+    print "s,x,y,z"
+    for (s = 0; s < 6; s++)
+        for (t = 0; t < 9 - s; t++)
+            printf "%d,%.2f,%.2f,%.2f\n", s, sin(s + t), cos(2 * t), sin(3 * t - s)
+}' >"$work/steps.csv"
+printf '%s\n' s,labels '0,a b b c' 1,c '2,a a' '3,' '4,b c a' '5,a a a' >"$work/table.csv"
+expect 0 1 pack csv "$work/steps.csv" "$work/strings.h5" --sequence s --features x,y,z \
+    --labels-from "$work/table.csv"
 
 # ---- training: cells, directions, layers, tasks, paths
 compare lstm "1 2 3" --data "$work/classes.h5" --batch 5 --hidden 7 --rnn-path stepwise
@@ -46,6 +56,7 @@ compare again "1 2" --data "$work/text.h5" --batch 2 --embed 6 --hidden 6 --laye
     --tbptt 4 --cell lstm --stream yes --rnn-path stepwise
 compare notes 2 --data "$work/notes.h5" --batch 3 --hidden 5 --cell rnn_relu --layers 2 \
     --dropout-kind sequence --dropout 0.2
+compare strings "1 2 3" --data "$work/strings.h5" --batch 4 --hidden 6 --cell gru
 compare weights "1 2" --data "$work/tags.h5" --batch 4 --hidden 5 --class-weight 0.5,2,0,1 \
     --label-smoothing 0.1
 compare yes 2 --data "$work/notes.h5" --batch 3 --hidden 5 --class-weight 0.5,2,1,3,0

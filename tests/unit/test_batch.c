@@ -208,7 +208,7 @@ END_TEST
 
 START_TEST(reserved_memory_stays)
 {
-    struct rnnd_limits limits = {4, 5, 10};
+    struct rnnd_limits limits = {4, 5, 10, 0};
     static const int32_t ids[] = {0, 3, 1, 2};
     struct rnnd_dataset *data = feature_data(true);
     struct rnnd_batch *b = batch_of(data);

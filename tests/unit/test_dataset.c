@@ -525,10 +525,10 @@ START_TEST(bad_head)
     SPOILT(s.version = 2, "d.h5: attribute version = 2, expected 1");
     SPOILT(s.task = "classfy",
            "d.h5: attribute task = \"classfy\"; expected classify, tag, regress, "
-           "regress_steps, multilabel, lm or none");
+           "regress_steps, multilabel, lm, ctc or none");
     SPOILT(s.task = NULL,
            "d.h5: attribute task: missing, but there are /targets; expected "
-           "classify, tag, regress, regress_steps, multilabel, lm or none");
+           "classify, tag, regress, regress_steps, multilabel, lm, ctc or none");
     SPOILT(s.classes = 0, "d.h5: attribute num_classes: missing");
     SPOILT(s.classes = -3,
            "d.h5: attribute num_classes = -3, expected 1 to 2147483647");

@@ -380,8 +380,8 @@ START_TEST(csv_faults)
     set("features", "x");
     set("target", "y");
     refuses("csv", RNND_EUSAGE, HEAD,
-            "only one of --label, --step-label, --target, --step-target and "
-            "--label-from-folder can be given");
+            "only one of --label, --step-label, --target, --step-target, "
+            "--label-from-folder and --labels-from can be given");
     afresh();
     set("sequence", "id");
     set("target", "y");
@@ -803,6 +803,41 @@ START_TEST(npz)
 }
 END_TEST
 
+/* Strings of two files follow one another; a split moves them with their sequences. */
+START_TEST(npz_strings)
+{
+    struct member strings[] = {
+        MEMBER("inputs", "<f4", "(3, 1)", float, 1, 2, 3),
+        MEMBER("lengths", "<i8", "(3,)", int64_t, 1, 0, 2),
+        MEMBER("labels", "<i4", "(4,)", int32_t, 2, 0, 1, 1),
+        MEMBER("label_offsets", "<i8", "(4,)", int64_t, 0, 1, 1, 4),
+        MEMBER("num_classes", "<i8", "()", int64_t, 4),
+    };
+    const struct rnnd__format *format;
+    char *two[] = {make_npz("x.npz", strings, 5, true),
+                   make_npz("y.npz", strings, 5, true)};
+    struct rnnd__contents rest;
+    must(rnnd__format_find("npz", &format));
+    afresh();
+    must(rnnd__format_read(format, &opt, two, 2, &got));
+    ck_assert_int_eq(got.task, RNND_CTC);
+    ck_assert_int_eq(got.classes, 4);
+    SAME(got.labels, int32_t, 2, 0, 1, 1, 2, 0, 1, 1);
+    SAME(got.string_offsets, int64_t, 0, 1, 1, 4, 5, 5, 8);
+    must(rnnd__contents_init(&rest));
+    must(rnnd__contents_split(&got, 0.5, 1, &rest));
+    for (int half = 0; half < 2; half++) {
+        const struct rnnd__contents *c = half ? &rest : &got;
+        const int64_t *at = c->offsets.at, *string = c->string_offsets.at;
+        ck_assert_int_eq(c->string_offsets.count, 4);
+        for (int i = 0; i < 3; i++) /* 1 label of 1 step, 0 of 0, 3 of 2 */
+            ck_assert_int_eq(string[i + 1] - string[i],
+                             at[i + 1] - at[i] + (at[i + 1] - at[i] == 2));
+    }
+    rnnd__contents_clear(&rest);
+}
+END_TEST
+
 START_TEST(npz_faults)
 {
 #define NPZ(status, why, ...)                                                   \
@@ -848,6 +883,26 @@ START_TEST(npz_faults)
         MEMBER("num_classes", "<i4", "()", int32_t, 3));
     NPZ(RNND_EUSAGE, "a.npz: the shape of targets does not show the task; use --task",
         X, L, MEMBER("targets", "<i4", "(4,)", int32_t, 0, 1, 2, 3));
+#define S MEMBER("labels", "<i4", "(2,)", int32_t, 0, 1)
+    NPZ(RNND_EDATA, "a.npz: has no array named label_offsets, which task ctc needs", X,
+        L, S);
+    NPZ(RNND_EDATA,
+        "a.npz: label_offsets has 2 values, expected 3: one more than sequences", X, L,
+        S, MEMBER("label_offsets", "<i4", "(2,)", int32_t, 0, 2));
+    NPZ(RNND_EDATA,
+        "a.npz: label_offsets[1] = -1: offsets must be integers that do not decrease, "
+        "the first one 0",
+        X, L, S, MEMBER("label_offsets", "<i4", "(3,)", int32_t, 0, -1, 2));
+    NPZ(RNND_EDATA,
+        "a.npz: label_offsets[2] = 1: the last offset must be the number of labels, "
+        "and no other may be larger",
+        X, L, S, MEMBER("label_offsets", "<i4", "(3,)", int32_t, 0, 1, 1));
+    NPZ(RNND_EDATA, "a.npz: labels[1] = -1: labels must be integers from 0", X, L,
+        MEMBER("labels", "<i4", "(2,)", int32_t, 0, -1),
+        MEMBER("label_offsets", "<i4", "(3,)", int32_t, 0, 1, 2));
+    NPZ(RNND_EUSAGE,
+        "a.npz: has targets as well as labels; use --task to say which to take", X, L,
+        S, MEMBER("targets", "<i4", "(2,)", int32_t, 0, 1));
     set("task", "tag");
     NPZ(RNND_EDATA, "a.npz: targets has 2 rows, but task tag needs 3", X, L,
         MEMBER("targets", "<i4", "(2,)", int32_t, 0, 1));
@@ -1170,6 +1225,7 @@ int main(void)
     tcase_add_test(t, music);
 #ifdef HAVE_LIBZIP
     tcase_add_test(t, npz);
+    tcase_add_test(t, npz_strings);
     tcase_add_test(t, npz_faults);
 #endif
     tcase_add_test(t, rounded_integers);

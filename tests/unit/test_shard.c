@@ -153,7 +153,7 @@ START_TEST(limits_cover_every_rank)
     static const int32_t ids[] = {0, 1, 2, 3, 4, 5};
     for (int ranks = 1; ranks < 5; ranks++)
         for (int r = 0; r < ranks; r++) {
-            struct rnnd_limits limits = {0, 0, 0};
+            struct rnnd_limits limits = {0, 0, 0, 0};
             struct rnnd__shard s = shard_of(ranks, r, 0, 0, 0);
             int64_t rows = 0;
             rnnd__shard_limits(&s, ids, SEQUENCES, &limits);
@@ -182,7 +182,7 @@ START_TEST(limits_cover_traded_steps)
     }
     for (int ranks = 1; ranks < 40; ranks += 3)
         for (int r = 0; r < ranks; r++) {
-            struct rnnd_limits limits = {0, 0, 0};
+            struct rnnd_limits limits = {0, 0, 0, 0};
             struct rnnd__shard s = {
                 .offsets = at, .parts = ranks, .part = r, .step_cost = _i % 2 ? 4 : 20};
             int64_t rows = 0;
