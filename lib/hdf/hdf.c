@@ -28,9 +28,7 @@ struct rnnd__hdf_guard rnnd__hdf_enter(void)
     pthread_mutex_lock(&library);
     /* The library's exit handler crashes on a file that could not be closed because the
        disk was full. All other files are closed by then. */
-    if (!started)
-        H5dont_atexit();
-    started = true;
+    started = started || H5dont_atexit() >= 0;
     errno = 0; /* see rnnd__hdf_lacks_memory() */
     H5Eget_auto2(H5E_DEFAULT, &guard.print, &guard.data);
     H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
