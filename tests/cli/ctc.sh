@@ -210,7 +210,7 @@ expect 2 1 predict "$work/run1" --data "$work/all.h5" --threads 1 --csv "$work/m
 
 # A field is quoted where need be, and no formula.
 printf '%s\n' id,x a,1 a,2 a,3 a,4 b,5 >"$work/few.csv"
-printf '%s\n' id,labels 'a,"=1 v,x ""q"' b,-1 >"$work/odd.csv"
+printf '%s\n' id,labels 'a,"=1 v,x ""q"""' b,-1 >"$work/odd.csv"
 expect 0 1 pack csv "$work/few.csv" "$work/odd.h5" --sequence id --labels-from "$work/odd.csv"
 expect 0 1 train --data "$work/odd.h5" --run-dir "$work/odd" --epochs 1 --progress none
 expect 0 1 predict "$work/odd" --data "$work/odd.h5" --csv "$work/oddly.csv"
