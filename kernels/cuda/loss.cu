@@ -130,7 +130,7 @@ __device__ __forceinline__ double weighted_row(float *row, int64_t cols, int32_t
     below = spread > 0 ? block_sum(below) : 0;
     double all = own + spread * w.weights;
     float scale = (float)(all / sum);
-    if (PLANTED(20, "smoothing takes from every class as if it weighed 1"))
+    if (PLANTED(25, "smoothing takes from every class as if it weighed 1"))
         spread = spread > 0 && w.weight ? spread * w.weights / (double)cols : spread;
     for (int64_t j = threadIdx.x; j < cols; j += blockDim.x)
         row[j] = expf(row[j] - max) * scale - (float)(spread * weight_of(w, j)) -

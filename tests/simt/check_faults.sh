@@ -49,3 +49,5 @@ expect 1 '1 not found' true 'sh only_12'
 expect 1 'fault 1 (a barrier is missing): cannot be built' 'sh all_but_1' false
 expect 1 '3 not found' true 'exit 77'
 expect 0 '0 not found' 'sh right_files' false
+echo 'if (PLANTED(12, "a third"))' >>"$work/c.cuh"
+expect 1 'one number for two faults, of which one would hide the other: 12' true false

@@ -19,6 +19,11 @@ for file in "$@"; do
         sed "s,^PLANTED(\([0-9]*\)\, \"\(.*\)\")\$,\1 $file \2,"
 done >"$planted"
 numbers=$(cut -d' ' -f1 "$planted" | sort -n -u)
+twice=$(cut -d' ' -f1,3- "$planted" | sort -u | cut -d' ' -f1 | uniq -d)
+[ -z "$twice" ] || {
+    echo "one number for two faults, of which one would hide the other: $twice"
+    exit 1
+}
 
 # includers FILE...: the .cu files among all, and those that include one of the headers among
 # them, directly or not.
