@@ -103,7 +103,7 @@ said 'table.csv: is the table of --labels-from, and also an input'
     done
     expect 3 1 pack csv --sequence-per-file --labels-from files.txt files/a.csv bad.h5
     said 'files.txt: has no row for sequence "a"'
-    [ $faults = 0 ] || exit 1
+    [ "$faults" = 0 ] || exit 1
 ) || fault "files as sequences"
 
 # One string does not fit: a warning, or the end.
