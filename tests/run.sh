@@ -1,6 +1,7 @@
 #!/bin/sh
 # run.sh [STEP...] - all tests, or the steps named:
-#   gcc         build without a warning, make check
+#   warnings    build with gcc without a warning
+#   gcc         the same, and make check
 #   clang       build without a warning
 #   cblas       build with another matrix library, tests of kernels
 #   cuda        the CUDA plug-in for all architectures, and its PTX, where nvcc is
@@ -36,6 +37,12 @@ in_build() {
     cd "$top/build-tests/$1"
     shift
     [ -f Makefile ] || "$top/configure" "$@"
+}
+
+step_warnings() {
+    in_build gcc CC=gcc
+    make -j "$jobs" WERROR=-Werror all
+    make -j "$jobs" WERROR=-Werror check TESTS= # only builds them
 }
 
 step_gcc() {
