@@ -75,6 +75,16 @@ int rnnd__run_dir_file(const char *path, const char *name, char **out)
     return 0;
 }
 
+bool rnnd__run_dir_has(const char *path, const char *name)
+{
+    char *file;
+    if (rnnd__run_dir_file(path, name, &file) < 0)
+        return false;
+    bool has = access(file, F_OK) == 0;
+    free(file);
+    return has;
+}
+
 /* Some file systems of clusters, such as NFS and Lustre as they are often mounted, have
    no locks: a run is possible there, only unprotected. */
 static int lock(int fd, const char *path)

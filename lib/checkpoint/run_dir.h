@@ -29,6 +29,8 @@ bool rnnd__run_dir_keeps(const char *path, const char *file);
 
 /* path/name; malloc'ed and freed by the caller. */
 RNND_CHECKED int rnnd__run_dir_file(const char *path, const char *name, char **out);
+/* Whether a run directory has a file of this name. */
+bool rnnd__run_dir_has(const char *path, const char *name);
 /* Writes a text file atomically. */
 RNND_CHECKED int rnnd__run_dir_write(const char *path, const char *name,
                                      const char *text);

@@ -202,10 +202,11 @@ static int read_length(const struct rnnd__statedict *sd, int64_t size, uint64_t 
             sd->path, (long long)size);
     RNND_TRY(read_bytes(sd, &length, sizeof length, 0));
     if (memcmp(&length, "PK\3\4", 4) == 0)
-        return rnnd__fail(RNND_EDATA,
-                          "%s: is a ZIP archive, as torch.save writes; save it with "
-                          "safetensors.torch.save_file(model.state_dict(), FILE)",
-                          sd->path);
+        return rnnd__fail(
+            RNND_EDATA,
+            "%s: is a ZIP archive, as torch.save writes, or NumPy; save it "
+            "with safetensors.torch.save_file(model.state_dict(), FILE)",
+            sd->path);
     length = le64toh(length);
     if (length > HEADER_MOST)
         return rnnd__fail(RNND_EDATA, "%s: neither a checkpoint nor a safetensors file",

@@ -271,8 +271,9 @@ static int inspect_checkpoints(const char *folder, struct findings *f, int64_t *
         return rnnd__fail(RNND_EFILE, "%s: %s", folder, strerror(errno));
     json_t *list = json_array();
     for (int i = 0; i < n; i++) {
-        bool intact;
-        add(list, inspect_member(folder, entry[i]->d_name, &intact, f));
+        bool intact = false;
+        if (rnnd__run_dir_has(folder, entry[i]->d_name)) /* not removed since */
+            add(list, inspect_member(folder, entry[i]->d_name, &intact, f));
         *valid += intact;
         free(entry[i]);
     }

@@ -65,6 +65,11 @@ void rnnd__dataset_map_targets(const struct rnnd_dataset *data, void *rows,
         renumber(rows, count, m->class);
 }
 
+bool rnnd__dataset_renumbers_classes(const struct rnnd_dataset *data)
+{
+    return data->match.value || data->match.class;
+}
+
 void rnnd__dataset_match_clear(struct rnnd__dataset_match *m)
 {
     free(m->feature);

@@ -16,4 +16,7 @@ RNND_CHECKED int rnnd__dataset_match(struct rnnd_dataset *data,
                                      const struct rnnd__names *names, bool targets,
                                      bool strict);
 
+/* Whether the match numbered the classes otherwise than the file does. */
+bool rnnd__dataset_renumbers_classes(const struct rnnd_dataset *data);
+
 #endif

@@ -48,11 +48,20 @@ static int match_init(struct rnnd_dataset *data, const char *init)
     return status;
 }
 
-/* The weights of classes, which are numbered by now. */
-static int read_weights(struct rnnd__setup *s)
+/* The weights of classes, which are numbered by now. A list has them in the order of
+   the data, or in that of the run that is resumed. */
+static int read_weights(struct rnnd__setup *s, bool resumes)
 {
     if (!s->opt->class_weight)
         return 0;
+    if (!resumes && rnnd__weights_is_list(s->opt->class_weight) &&
+        rnnd__dataset_renumbers_classes(s->data))
+        return rnnd__fail(
+            RNND_EUSAGE,
+            "--class-weight %.80s: the model of --init has other classes "
+            "than the data, or another order of them; give the weights by "
+            "name, in a file",
+            s->opt->class_weight);
     RNND_TRY(rnnd__weights_read(s->opt->class_weight, s->data, &s->class_weight));
     rnnd__weights_log(s->class_weight, s->data);
     return rnnd__weights_list(s->class_weight, s->spec.outputs, &s->class_weights);
@@ -74,7 +83,7 @@ int rnnd__setup_data(struct rnnd__setup *s, const struct rnnd_options *opt,
     RNND_TRY(rnnd__options_check(&settled, info->task));
     RNND_TRY(rnnd_dataset_check_strings(s->data, opt->on_unreachable));
     RNND_TRY(rnnd_model_accepts(&s->spec, info, true));
-    RNND_TRY(read_weights(s));
+    RNND_TRY(read_weights(s, names != NULL));
     s->streams = rnnd_streams(opt, info->task);
     return s->streams ? rnnd__setup_check_lanes(s, s->data) : 0;
 }

@@ -5,6 +5,7 @@
  * Rank 0 writes the files, while all go on, and reads them and broadcasts what it read.
  * A checkpoint is recorded when it is durable, which may be a few updates later.
  */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -134,11 +135,34 @@ int rnnd__trainer_broadcast(struct rnnd__trainer *t)
     return broadcast_arena(t, rnnd__model_params(t->setup.model)->value);
 }
 
+/* Without best.h5, the next validation is the best that the run has. */
+static int check_best(struct rnnd__trainer *t)
+{
+    char *best;
+    bool intact;
+    if (isinf(t->at.best_cost))
+        return 0;
+    RNND_TRY(rnnd__run_dir_file(t->opt->run_dir, "best.h5", &best));
+    int status = rnnd__checkpoint_is_intact(best, &intact);
+    if (status == 0 && !intact) {
+        rnnd__log_warn("--resume: %s is lost: the next validation counts as the best "
+                       "so far",
+                       best);
+        t->at.best_cost = INFINITY;
+    }
+    free(best);
+    return status;
+}
+
+static int load(struct rnnd__trainer *t, const char *path)
+{
+    RNND_TRY(rnnd__checkpoint_load(path, t->setup.model, t->setup.optim, &t->at));
+    return check_best(t);
+}
+
 int rnnd__trainer_restore(struct rnnd__trainer *t, const char *path)
 {
-    int status =
-        t->lead ? rnnd__checkpoint_load(path, t->setup.model, t->setup.optim, &t->at)
-                : 0;
+    int status = t->lead ? load(t, path) : 0;
     RNND_TRY(rnnd__comm_agree_while(t->comm, status, "reads the checkpoint"));
     struct rnnd__carry own = t->at.carry;
     char *records = t->at.records;

@@ -41,8 +41,7 @@ static const char *end_of_part(const char *text)
     return text + strcspn(text, ",");
 }
 
-/* Whether a text is made of numbers, good or bad, between commas. */
-static bool is_list(const char *text)
+bool rnnd__weights_is_list(const char *text)
 {
     for (const char *part = text;; part = end_of_part(part) + 1) {
         char *stop;
@@ -159,6 +158,7 @@ static int read_line(struct reading *r, char *line)
 
 static int read_lines(struct reading *r, char *text)
 {
+    text += strncmp(text, "\xef\xbb\xbf", 3) == 0 ? 3 : 0; /* byte order mark */
     for (char *end; text; text = end) {
         end = strchr(text, '\n');
         if (end)
@@ -283,7 +283,7 @@ int rnnd__weights_read(const char *text, struct rnnd_dataset *data, float **out)
     RNND_TRY(RNND_NEW(&weight, info->outputs, "class weights"));
     if (rnnd__weights_balance(text))
         status = balance(data, weight);
-    else if (is_list(text))
+    else if (rnnd__weights_is_list(text))
         status = read_list(text, info->outputs, weight);
     else
         status = read_file(text, data, info->outputs, weight);

@@ -15,8 +15,9 @@ RNND_CHECKED int rnnd__weights_read(const char *text, struct rnnd_dataset *data,
                                     float **out);
 /* Weights as a list, which reads as the same numbers; malloc'ed. */
 RNND_CHECKED int rnnd__weights_list(const float *weight, int64_t count, char **text);
-/* Whether a text is "balanced". */
+/* Whether a text is "balanced"; whether it is a list of numbers, good or bad. */
 bool rnnd__weights_balance(const char *text);
+bool rnnd__weights_is_list(const char *text);
 /* Tells the user which class has which weight. */
 void rnnd__weights_log(const float *weight, const struct rnnd_dataset *data);
 

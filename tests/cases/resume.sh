@@ -120,6 +120,12 @@ done
 expect 0 1 train --resume --run-dir "$work/best"
 said "resuming at update" "best.h5"
 identical best judged
+# Where the best is lost, that is said, and the next validation is the best.
+cp -r "$work/judged" "$work/lost"
+rm "$work/lost/best.h5"
+expect 0 1 train --resume --run-dir "$work/lost" --epochs 4
+said "warning" "lost/best.h5 is lost"
+[ -e "$work/lost/best.h5" ] || fault "no best.h5 after the next validation"
 # What cannot be opened may be intact: the run neither resumes without it nor starts again.
 mv "$work/best/best.h5" "$work/kept.h5"
 ln -s best.h5 "$work/best/best.h5"

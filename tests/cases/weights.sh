@@ -50,7 +50,7 @@ close_to() {
 }
 
 # ---- three ways to say the same
-printf 'mid 1\r\n\ntop  2\nlow 0.666666667\n' >"$work/w.txt"
+printf '\357\273\277mid 1\r\n\ntop  2\nlow 0.666666667\n' >"$work/w.txt"
 learn file 1 --data "$work/data.h5" --class-weight "$work/w.txt"
 said 'class weights: low 0.666667, mid 1, top 2'
 learn list 1 --data "$work/data.h5" --class-weight 0.666666667,1,2
@@ -131,6 +131,17 @@ printf 'low 1\nmid 1\nlow 1\n' >"$work/bad.txt"
 refuse 2 "$work/bad.txt" 'bad.txt:3' 'already'
 printf 'low 1\nmid one\n' >"$work/bad.txt"
 refuse 2 "$work/bad.txt" 'bad.txt:2' '"mid one"'
+# A list has the order of the data; the model of --init may have another.
+init=$(last file)
+for order in other data; do
+    expect $([ $order = data ] && echo 0 || echo 2) 1 train --data "$work/$order.h5" --hidden 4 \
+        --init "$init" --class-weight 1,2,3 --epochs 1 --threads 1 --run-dir "$work/init-$order"
+done
+said 'class weights: low 1, mid 2, top 3'
+[ ! -e "$work/init-other" ] || fault "a run with weights in which order?"
+train byname 1 --data "$work/other.h5" --hidden 4 --init "$init" --epochs 1 \
+    --class-weight "$work/w.txt"
+said 'class weights: low 0.666667, mid 1, top 2'
 data lm task=lm vocab=5 lengths=6,5,4
 expect 2 1 train --data "$work/lm.h5" --run-dir "$work/refused" --class-weight balanced
 said 'classify, tag and multilabel' 'not lm'
