@@ -197,6 +197,9 @@ int rnnd__statedict_describe_axes(const struct rnnd_model *model,
         if (!place)
             continue;
         RNND_TRY(list_text(names, count, &text));
+        if (!text && count > 0)
+            rnnd__log_warn("names of %s that are not UTF-8 are left out of the file",
+                           place);
         snprintf(key, sizeof key, "rnn_dist.%s", place);
         int status = text ? put(context, key, text) : 0;
         free(text);

@@ -127,6 +127,11 @@ expect 0 1 export "$work/columns" "$work/columns.safetensors"
 expect 0 1 import "$work/columns.safetensors" "$work/columns.h5"
 equal "names travel with an export" "$(metric columns.h5 g)" "accuracy 1"
 
+# Names that an export cannot hold are not left out in silence.
+train latin 1 --data "${srcdir:-.}/tests/golden/h5py/latin.h5" --hidden 2 --epochs 1
+expect 0 1 export "$work/latin" "$work/latin.safetensors"
+said 'warning' 'classes' 'not UTF-8'
+
 # ---- validation data that have changed
 cp "$work/same.h5" "$work/valid.h5"
 learn watched 1 --data "$work/train.h5" --valid "$work/valid.h5" --hidden 8 --epochs 3 \
