@@ -336,6 +336,19 @@ static int choose_words(const struct column *c, const char *path)
     return 0;
 }
 
+/* Of values that lie close together far from 0, 32-bit floats leave little. Integers
+   are compared one by one; see rnnd__contents_rounded(). */
+static void warn_of_lost_digits(const struct column *c)
+{
+    enum { FEW = 256 };
+    float most = (float)fmax(fabs(c->low), fabs(c->high));
+    double step = (double)nextafterf(most, INFINITY) - (double)most;
+    if (!c->integers && c->low < c->high && c->high - c->low < FEW * step)
+        rnnd__log_warn("column %s: 32-bit floats tell its values, from %.17g to %.17g, "
+                       "apart in steps of %.2g only; subtract an offset from them",
+                       c->name, c->low, c->high, step);
+}
+
 static int choose_numbers(struct rnnd__csv_table *t, const struct column *c,
                           const char *path)
 {
@@ -345,8 +358,10 @@ static int choose_numbers(struct rnnd__csv_table *t, const struct column *c,
             "%s: column %s: values from %.0f to %.0f are time stamps, not "
             "features; use --features to name the columns that are",
             path, c->name, c->low, c->high);
-    if (!is_row_number(c))
+    if (!is_row_number(c)) {
+        warn_of_lost_digits(c);
         return rnnd__list_add_text(&t->want.features, c->name, strlen(c->name));
+    }
     rnnd__log_warn("column %s is left out: from row to row it only %s, as a row number "
                    "does; --features can take it",
                    c->name, c->direction > 0 ? "rises" : "falls");

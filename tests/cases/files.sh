@@ -135,6 +135,19 @@ packs music-json rest.json
 equal "notes of a step" "$(values o.h5 inputs | tr ' ' '\n' | grep -c 1)" 2
 equal "notes that follow" "$(values o.h5 targets | tr ' ' '\n' | grep -c 1)" 3
 
+# Decimals far from 0 lose what tells them apart; the same numbers near 0 do not.
+for offset in 100000000 0; do
+    awk -v offset=$offset 'BEGIN {
+        print "id,x,class"
+        for (i = 0; i < 12; i++)
+            printf "%d,%.3f,%s\n", i / 2, offset + sin(i), i % 4 < 2 ? "a" : "b"
+    }' >far.csv
+    packs csv far.csv --sequence id --label class
+    [ $offset != 0 ] || break
+    said "warning: column x: 32-bit floats tell its values" "in steps of 8 only"
+done
+! grep -q "32-bit" "$work/err" || fault "a warning for nothing: $(cat "$work/err")"
+
 # ---- CASE 78: text that is not UTF-8, and lines that end with carriage returns
 printf 'It\222s a caf\351 by the sea\nthe caf\351 is here\n' >latin.txt
 for kind in text-words text-chars; do
