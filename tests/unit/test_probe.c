@@ -76,7 +76,7 @@ static void loop(struct rnnd__hdf *file, struct rnnd__hdf_walk *walk)
 {
     (void)file;
     start(walk);
-    for (volatile int i = 0;; i++)
+    for (volatile unsigned i = 0;; i++)
         continue;
 }
 
