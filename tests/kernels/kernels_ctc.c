@@ -410,6 +410,9 @@ END_TEST
 START_TEST(other_threads_and_neighbours_change_no_bit)
 {
     enum { N = 37, COLS = 12 };
+    struct rig rig;
+    if (!rig_open(&rig, _i))
+        return;
     int32_t length[N], count[N], *label = random_labels(5 * N, COLS);
     for (int j = 0; j < N; j++) {
         length[j] = 400 - 9 * j;
@@ -418,9 +421,6 @@ START_TEST(other_threads_and_neighbours_change_no_bit)
     struct strings s = {N, COLS, length, count, label, NULL};
     float *x = numbers(3, steps_of(&s) * COLS, 2);
     s.score = x;
-    struct rig rig;
-    if (!rig_open(&rig, _i))
-        return;
     struct answer a = run(&rig, &s, true);
     s.N = 1;
     struct answer b = run(&rig, &s, true);

@@ -243,7 +243,8 @@ static void check_gradients(const struct setup *s, const struct outputs *o,
 
 /* With the factors of products rounded as the target rounds them only the order of sums
    differs: all tensors of all cells keep the target's tolerance, over any number of
-   steps. */
+   steps. Where a sum lies at the edge of two bf16 numbers, its order decides which of
+   them the next product takes: that is one step of bf16, 2^-8, at most. */
 static void check_as_rounded(const struct setup *s, const struct inputs *in,
                              const struct rnnd__packed *b, const struct outputs *o)
 {
