@@ -133,10 +133,12 @@ printf 'low 1\nmid one\n' >"$work/bad.txt"
 refuse 2 "$work/bad.txt" 'bad.txt:2' '"mid one"'
 # A list has the order of the data; the model of --init may have another.
 init=$(last file)
-for order in other data; do
-    expect $([ $order = data ] && echo 0 || echo 2) 1 train --data "$work/$order.h5" --hidden 4 \
-        --init "$init" --class-weight 1,2,3 --epochs 1 --threads 1 --run-dir "$work/init-$order"
-done
+init_from() {
+    expect "$1" 1 train --data "$work/$2.h5" --hidden 4 --init "$init" --class-weight 1,2,3 \
+        --epochs 1 --threads 1 --run-dir "$work/init-$2"
+}
+init_from 2 other
+init_from 0 data
 said 'class weights: low 1, mid 2, top 3'
 [ ! -e "$work/init-other" ] || fault "a run with weights in which order?"
 train byname 1 --data "$work/other.h5" --hidden 4 --init "$init" --epochs 1 \

@@ -50,6 +50,6 @@ if [ "$mode" = plain ]; then
     echo "== sums beside persistent layers"
     RNND_SIMT_SMS=22 RNND_SIMT_ARCH=86 mpirun -np 2 sh "$srcdir/tests/simt/with.sh" plain \
         bin/rnn_dist train --device cuda --precision tf32 --rnn-path persistent \
-        --data "$work/data.h5" --batch 4 --progress none --hidden 150 --layers 2 \
+        --data "$work/data.h5" --batch 20 --progress none --hidden 150 --layers 2 \
         --bucket-mb 0.001 --max-updates 1 --run-dir "$work/run"
 fi
