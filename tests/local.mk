@@ -167,6 +167,7 @@ program_tests = \
 	tests/mpi/ranks.sh \
 	tests/mpi/unequal.sh \
 	tests/oracle/compare.sh \
+	tests/oracle/strings.sh \
 	tests/slurm/launch.sh \
 	tests/slurm/requeue.sh
 
@@ -285,6 +286,7 @@ EXTRA_DIST += \
 	tests/oracle/harness.py \
 	tests/oracle/joined_vowels.py \
 	tests/oracle/reference.py \
+	tests/oracle/strings.py \
 	tests/repository/same_bits.py \
 	tests/repository/same_bits.sh \
 	tests/run.sh \

@@ -56,6 +56,9 @@ class Case:
         data.vocab = spec.vocab
         if spec.task == "lm":
             return data
+        if spec.task == "ctc":
+            data.strings = harness.random_strings(rng, lengths, spec.outputs - 1)
+            return data
         rows = steps if spec.stepwise else len(lengths)
         if spec.task in ("classify", "tag"):
             targets = rng.integers(0, spec.outputs, rows)
@@ -217,6 +220,10 @@ def fixed_cases():
     """What must be there in every draw."""
     spec, opt = ref.Spec, ref.Options
     for i, cell in enumerate(ref.CELLS):
+        yield Case(f"{cell}, ctc", RAGGED + HOLES,
+                   spec("ctc", cell, 2, True, hidden=8, inputs=3, outputs=5),
+                   opt(batch=5, max_updates=6, lr=0.01, eps=1e-4),
+                   more=["--microbatch-tokens", 20] * (i % 2))
         yield Case(f"{cell}, holes, classify", HOLES,
                    spec("classify", cell, 2, True, "last", 7, 3, outputs=3),
                    opt(batch=4, max_updates=3, lr=0.01), seed=i)
@@ -311,7 +318,7 @@ def random_case(seed):
                       eps=1e-4, momentum=pick(0.0, 0.9), weight_decay=pick(0.0, 0.01),
                       clip_norm=pick(0.0, 0.1, 1.0), warmup=pick(0, 0, 3))
     more = []
-    if spec.stepwise and rng.random() < 0.35:
+    if spec.stepwise and task != "ctc" and rng.random() < 0.35:
         opt.tbptt, opt.windows = int(rng.integers(1, 9)), int(rng.integers(0, 4))
         opt.stream = task == "lm" and rng.random() < 0.5
         if opt.stream:

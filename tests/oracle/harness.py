@@ -46,6 +46,27 @@ def run(ranks, *args, status=0):
     return done.stdout
 
 
+def random_strings(rng, lengths, classes):
+    """A string of labels for each sequence: often with repeats, sometimes one that just fits, one
+    label too long, or empty. The first sequence with steps has a label."""
+    strings = []
+    for steps in lengths:
+        few = int(rng.integers(1, min(classes, 3) + 1)) if rng.random() < 0.4 else classes
+        labels = [int(k) for k in rng.integers(0, few, steps + 1)]
+        most = steps
+        while ref.steps_needed(labels[:most]) > steps:
+            most -= 1
+        kind = rng.random()
+        if kind < 0.3:
+            count = most + int(kind < 0.12)
+        else:
+            count = int(rng.integers(0, most + 1)) if kind > 0.4 else 0
+        strings.append(labels[:count])
+        if steps and sum(map(bool, lengths[:len(strings)])) == 1:
+            strings[-1] = labels[:1]
+    return strings
+
+
 def write_data(path, data, inputs, rng):
     """A data file with these inputs, in any of the types that a user might choose."""
     def pick(array, kinds):
@@ -61,6 +82,10 @@ def write_data(path, data, inputs, rng):
             f["inputs"] = pick(inputs, ["i4", "i8", "u2"])
         else:
             f["inputs"] = pick(inputs, ["f4", "f8", ">f4"])
+        if data.strings is not None:
+            f.attrs["num_classes"] = data.outputs - 1
+            f["targets"] = pick(np.concatenate([[], *data.strings]), ["i4", "i8", "u1"])
+            f["target_offsets"] = pick(np.cumsum([0, *map(len, data.strings)]), ["i8", "i4"])
         if data.targets is None:
             return
         if data.task in ("classify", "tag"):

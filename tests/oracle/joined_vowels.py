@@ -8,11 +8,17 @@ the label error rate of best paths. Usage: joined_vowels.py OUT [SEED...]
 import os
 import sys
 
-import h5py
-import numpy as np
-import torch
-from torch import nn
-from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence, pad_sequence
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+
+import h5py  # noqa: E402
+import numpy as np  # noqa: E402
+import torch  # noqa: E402
+from torch import nn  # noqa: E402
+from torch.nn.utils.rnn import (  # noqa: E402
+    pack_padded_sequence, pad_packed_sequence, pad_sequence)
+
+import reference as ref  # noqa: E402
 
 HIDDEN, EPOCHS, BATCH, RATE, CLIP = 64, 30, 16, 0.005, 1.0
 
@@ -39,23 +45,11 @@ class Net(nn.Module):
         return torch.log_softmax(self.head(y), 2), lengths
 
 
-def distance(a, b):
-    row = list(range(len(b) + 1))
-    for i, x in enumerate(a):
-        corner, row[0] = row[0], i + 1
-        for j, y in enumerate(b):
-            corner, row[j + 1] = row[j + 1], min(corner + (x != y), row[j] + 1,
-                                                 row[j + 1] + 1)
-    return row[-1]
-
-
 def error_rate(net, inputs, labels):
     edits = 0
     with torch.no_grad():
         for s, target in zip(inputs, labels):
-            path = net([s])[0][:, 0].argmax(1).tolist()
-            merged = [k for k, before in zip(path, [0] + path) if k != before and k != 0]
-            edits += distance([k - 1 for k in merged], target.tolist())
+            edits += ref.distance(ref.best_path(net([s])[0][:, 0]), target.tolist())
     return edits / sum(map(len, labels))
 
 

@@ -15,7 +15,7 @@ from torch import nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence, pad_sequence
 
 CELLS = ("rnn_tanh", "rnn_relu", "lstm", "gru")
-TASKS = ("classify", "tag", "regress", "regress_steps", "multilabel", "lm")
+TASKS = ("classify", "tag", "regress", "regress_steps", "multilabel", "lm", "ctc")
 POOLS = ("last", "mean", "max")
 PER_SEQUENCE = ("classify", "regress")
 
@@ -51,7 +51,8 @@ class Data:
     lengths: list
     inputs: np.ndarray                  # [S,I] float or [S] int
     targets: np.ndarray = None          # as the data format has them
-    outputs: int = 0                    # classes, values or vocabulary
+    outputs: int = 0                    # classes, values or vocabulary; classes + 1 of ctc
+    strings: list = None                # ctc: the labels of each sequence, from 0
     offsets: np.ndarray = field(init=False)
 
     def __post_init__(self):
@@ -81,11 +82,14 @@ class Model(nn.Module):
             self.head.weight = self.embed.weight
         self.double()
 
+    @property
+    def dtype(self):
+        return self.head.weight.dtype
+
     def zero_state(self, n):
         """h and c [L*D, n, H] of n sequences; c is zero and unused where the cell has none."""
         spec = self.spec
-        zero = torch.zeros(spec.layers * spec.directions, n, spec.hidden,
-                           dtype=torch.float64)
+        zero = torch.zeros(spec.layers * spec.directions, n, spec.hidden, dtype=self.dtype)
         return zero, zero.clone()
 
     def steps(self, xs, state=None):
@@ -93,12 +97,11 @@ class Model(nn.Module):
         h0, c0 = self.zero_state(len(xs)) if state is None else state
         live = [i for i, x in enumerate(xs) if len(x)]
         width = self.spec.directions * self.spec.hidden
-        ys = [torch.zeros(0, width, dtype=torch.float64) for _ in xs]
+        ys = [torch.zeros(0, width, dtype=self.dtype) for _ in xs]
         if not live:
             return ys, (h0, c0)
         values = [xs[i] for i in live]
-        if self.spec.vocab:
-            values = [self.embed(x) for x in values]
+        values = [self.embed(x) if self.spec.vocab else x.to(self.dtype) for x in values]
         padded, h, c = self._run(values, h0[:, live], c0[:, live])
         for j, i in enumerate(live):
             ys[i] = padded[:len(xs[i]), j]
@@ -185,6 +188,46 @@ def loss_sum(spec, scores, targets, o):
     return loss, count, 0, count
 
 
+def steps_needed(labels):
+    """A step for each label, and one for the blank between two that are equal."""
+    return len(labels) + sum(a == b for a, b in zip(labels, labels[1:]))
+
+
+def distance(a, b):
+    """The fewest labels to insert, remove or replace that make one string of the other."""
+    row = list(range(len(b) + 1))
+    for i, x in enumerate(a):
+        corner, row[0] = row[0], i + 1
+        for j, y in enumerate(b):
+            corner, row[j + 1] = row[j + 1], min(corner + (x != y), row[j] + 1,
+                                                 row[j + 1] + 1)
+    return row[-1]
+
+
+def best_path(scores):
+    """The string of the best output of every step; output 0 is the blank."""
+    path = scores.argmax(1).tolist()
+    return [k - 1 for k, before in zip(path, [0] + path) if k not in (before, 0)]
+
+
+def strings_loss(scores, strings):
+    """Sum over the strings that fit of loss / labels, how many fit, edits of their best paths.
+    One sequence at a time, since PyTorch pads; it refuses those without steps."""
+    total, count, edits = sum(x.sum() for x in scores) * 0, 0, 0
+    for x, labels in zip(scores, strings):
+        if len(x) < steps_needed(labels):
+            continue
+        count += 1
+        if len(x) == 0:
+            continue
+        edits += distance(best_path(x.detach()), labels)
+        loss = nn.functional.ctc_loss(
+            torch.log_softmax(x, 1)[:, None], torch.tensor([labels], dtype=torch.long) + 1,
+            torch.tensor([len(x)]), torch.tensor([len(labels)]), reduction="none")[0]
+        total = total + loss / max(1, len(labels))
+    return total, count, edits, count
+
+
 def sequence_inputs(data, first, count):
     part = data.inputs[first:first + count]
     return torch.as_tensor(part).long() if data.tokens else torch.as_tensor(part).double()
@@ -200,6 +243,8 @@ def pass_loss(model, data, pieces, state=None, o=None):
     state."""
     spec = model.spec
     scores, state = model.scores([sequence_inputs(data, b, n) for _, b, n in pieces], state)
+    if spec.task == "ctc":
+        return *strings_loss(scores, [data.strings[i] for i, _, _ in pieces]), state
     if spec.stepwise:
         scores = torch.cat(scores)
         if spec.task == "lm":
@@ -384,6 +429,9 @@ def evaluate(model, data, o=None):
                      for p in whole(spec, data, range(len(data.lengths)))]
     loss, count, right = (float(sum(p[k] for p in parts)) for k in range(3))
     mean = loss / count
+    if spec.task == "ctc":
+        labels = sum(len(s) for s, n in zip(data.strings, data.lengths) if steps_needed(s) <= n)
+        return {"loss": mean, "targets": int(count), "label_error_rate": right / labels}
     figure = {"classify": ("accuracy", right / count), "tag": ("accuracy", right / count),
               "lm": ("perplexity", math.exp(mean)),
               "multilabel": ("nll", mean)}.get(spec.task, ("rmse", math.sqrt(mean)))
@@ -404,7 +452,7 @@ def predict(model, data):
 def activated(spec, scores):
     """What predict writes without --raw."""
     scores = torch.as_tensor(scores)
-    if spec.task in ("classify", "tag", "lm"):
+    if spec.task in ("classify", "tag", "lm", "ctc"):
         return torch.softmax(scores, 1).numpy()
     if spec.task == "multilabel":
         return torch.sigmoid(scores).numpy()
