@@ -88,6 +88,8 @@ librnn_dist_a_SOURCES = \
 	lib/device/device.h \
 	lib/device/device_cuda.c \
 	lib/device/device_cuda.h \
+	lib/evaluate/align.c \
+	lib/evaluate/align.h \
 	lib/evaluate/beam.c \
 	lib/evaluate/beam.h \
 	lib/evaluate/decode.c \
@@ -98,8 +100,12 @@ librnn_dist_a_SOURCES = \
 	lib/evaluate/predict.c \
 	lib/evaluate/predict_out.c \
 	lib/evaluate/predict_out.h \
+	lib/evaluate/predict_strings.c \
+	lib/evaluate/predict_strings.h \
 	lib/evaluate/ranking.c \
 	lib/evaluate/ranking.h \
+	lib/evaluate/strings_out.c \
+	lib/evaluate/strings_out.h \
 	lib/evaluate/sweep.c \
 	lib/evaluate/sweep.h \
 	lib/evaluate/transcribe.c \

@@ -88,8 +88,10 @@ struct rnnd_options {
     /* predict: pad is in steps, 0 writes ragged rows */
     bool raw, states;
     int64_t pad;
-    /* eval and predict: prefixes, 0 = best paths */
-    int64_t beam;
+    /* eval and predict: prefixes, 0 = best paths; predict: strings of a beam */
+    int64_t beam, top;
+    /* predict: say where the labels of the data set are */
+    bool align;
     /* sample: length is in tokens */
     int64_t length;
     double temperature;

@@ -15,6 +15,7 @@ unit_tests = \
 	tests/unit/test_comm \
 	tests/unit/test_ctc \
 	tests/unit/test_dataset \
+	tests/unit/test_decode \
 	tests/unit/test_export \
 	tests/unit/test_figures \
 	tests/unit/test_formats \
@@ -74,6 +75,7 @@ tests_unit_test_output_SOURCES = tests/unit/test_output.c tests/unit/testing.h
 tests_unit_test_probe_SOURCES = tests/unit/test_probe.c tests/unit/testing.h
 tests_unit_test_ctc_SOURCES = tests/unit/test_ctc.c tests/unit/testing.h
 tests_unit_test_dataset_SOURCES = tests/unit/test_dataset.c tests/unit/testing.h
+tests_unit_test_decode_SOURCES = tests/unit/test_decode.c tests/unit/testing.h
 tests_kernels_test_kernels_SOURCES = \
 	tests/kernels/kernels_bf16.c \
 	tests/kernels/kernels_bf16.h \

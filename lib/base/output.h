@@ -18,7 +18,7 @@ struct rnnd__kind {
     /* with its article, for messages: "a data file" */
     const char *name;
     /* how such a file begins: in one of these ways; none = in any way */
-    const char *start[7];
+    const char *start[8];
     /* what its first or last MiB contains; NULL = anything */
     const char *holds;
 };

@@ -5,6 +5,9 @@
  * that end with a blank, since only the latter can repeat that label. Scores need not
  * be normalized: that would change all prefixes of a step alike. Equally probable
  * prefixes are told apart by their order, so that the result is always the same.
+ *
+ * A prefix is a node of a tree, and there is one node for each: one that comes back
+ * after it was dropped is the same as before, to the longer ones that outlived it.
  */
 #include "evaluate/beam.h"
 
@@ -12,10 +15,15 @@
 #include <stdlib.h>
 
 #include "base/status.h"
+#include "evaluate/decode.h"
 
 /* A prefix that was once kept: another and a label. */
 struct node {
     int64_t parent;
+    /* the last of its longer ones; the one before it of the same parent; 0 = none */
+    int64_t child, sibling;
+    /* its place among the prefixes of the current step, -1 = dropped */
+    int64_t place;
     int32_t output;
 };
 
@@ -37,6 +45,8 @@ struct rnnd__beam {
     /* the prefixes that are kept, [width], and those of the next step */
     struct prefix *prefix, *next;
     int64_t prefixes;
+    /* what makes the probabilities of the strings 1 in all, as a logarithm */
+    double scale;
     /* [width] the best candidates so far: a heap, the worst on top */
     struct candidate *heap;
     int64_t heaped;
@@ -45,6 +55,8 @@ struct rnnd__beam {
     int64_t nodes, room;
     /* [outputs] the last prefix that is kept with this output added, plus 1 */
     int64_t *kept;
+    /* [prefixes] the places of the best strings, once they are found */
+    int64_t *rank;
 };
 
 int rnnd__beam_new(int64_t width, int64_t outputs, struct rnnd__beam **out)
@@ -58,6 +70,7 @@ int rnnd__beam_new(int64_t width, int64_t outputs, struct rnnd__beam **out)
     RNND_TRY_GOTO(RNND_NEW(&b->next, width, "a beam"));
     RNND_TRY_GOTO(RNND_NEW(&b->heap, width, "a beam"));
     RNND_TRY_GOTO(RNND_NEW(&b->kept, outputs, "a beam"));
+    RNND_TRY_GOTO(RNND_NEW(&b->rank, width, "a beam"));
     *out = b;
     return 0;
 done:
@@ -74,6 +87,7 @@ void rnnd__beam_free(struct rnnd__beam *b)
     free(b->heap);
     free(b->node);
     free(b->kept);
+    free(b->rank);
     free(b);
 }
 
@@ -141,10 +155,8 @@ static double extended(const struct rnnd__beam *b, const struct prefix *p, int32
 /* The prefix without its last label, if that is kept. */
 static const struct prefix *shorter(const struct rnnd__beam *b, const struct prefix *p)
 {
-    for (int64_t i = 0; p->node > 0 && i < b->prefixes; i++)
-        if (b->prefix[i].node == b->node[p->node].parent)
-            return &b->prefix[i];
-    return NULL;
+    int64_t place = p->node > 0 ? b->node[b->node[p->node].parent].place : -1;
+    return place < 0 ? NULL : &b->prefix[place];
 }
 
 /* A prefix as it is: a blank follows, or its last label again; or it comes about from a
@@ -165,10 +177,10 @@ static void offer_same(struct rnnd__beam *b, int64_t i, const float *x)
 /* A prefix with one more label; where that is kept, it has been offered. */
 static void offer_longer(struct rnnd__beam *b, int64_t i, const float *x)
 {
-    for (int64_t j = 0; j < b->prefixes; j++)
-        if (b->prefix[j].node > 0 &&
-            b->node[b->prefix[j].node].parent == b->prefix[i].node)
-            b->kept[b->node[b->prefix[j].node].output] = i + 1;
+    int64_t node = b->prefix[i].node;
+    for (int64_t at = b->node[node].child; at > 0; at = b->node[at].sibling)
+        if (b->node[at].place >= 0)
+            b->kept[b->node[at].output] = i + 1;
     for (int32_t k = 1; k < b->outputs; k++) {
         double label = extended(b, &b->prefix[i], k, x);
         struct candidate c = {i, k, label, -INFINITY, label};
@@ -177,15 +189,52 @@ static void offer_longer(struct rnnd__beam *b, int64_t i, const float *x)
     }
 }
 
-static int new_node(struct rnnd__beam *b, int64_t parent, int32_t output, int64_t *out)
+static int new_node(struct rnnd__beam *b, struct node node, int64_t *out)
 {
     if (b->nodes == b->room) {
         int64_t room = 2 * b->room + 64;
         RNND_TRY(RNND_GROW(&b->node, room, "a beam"));
         b->room = room;
     }
-    b->node[b->nodes] = (struct node){parent, output};
+    b->node[b->nodes] = node;
     *out = b->nodes++;
+    return 0;
+}
+
+/* The node of a prefix with one more label. */
+static int longer_node(struct rnnd__beam *b, int64_t parent, int32_t output,
+                       int64_t *out)
+{
+    struct node node = {
+        .parent = parent, .sibling = b->node[parent].child, .output = output};
+    for (int64_t at = node.sibling; at > 0; at = b->node[at].sibling)
+        if (b->node[at].output == output) {
+            *out = at;
+            return 0;
+        }
+    RNND_TRY(new_node(b, node, out));
+    b->node[parent].child = *out;
+    return 0;
+}
+
+/* Makes the candidates the prefixes. */
+static int take_candidates(struct rnnd__beam *b)
+{
+    for (int64_t i = 0; i < b->heaped; i++) {
+        const struct candidate *c = &b->heap[i];
+        int64_t node = b->prefix[c->from].node;
+        if (c->output > 0)
+            RNND_TRY(longer_node(b, node, c->output, &node));
+        b->next[i] = (struct prefix){node, c->label, c->blank, c->both};
+    }
+    for (int64_t i = 0; i < b->prefixes; i++)
+        b->node[b->prefix[i].node].place = -1;
+    for (int64_t i = 0; i < b->heaped; i++)
+        b->node[b->next[i].node].place = i;
+    struct prefix *swap = b->prefix;
+    b->prefix = b->next;
+    b->next = swap;
+    b->prefixes = b->heaped;
     return 0;
 }
 
@@ -198,48 +247,70 @@ static int take_step(struct rnnd__beam *b, const float *x)
         offer_same(b, i, x);
     for (int64_t i = 0; i < b->prefixes; i++)
         offer_longer(b, i, x);
-    for (int64_t i = 0; i < b->heaped; i++) {
-        const struct candidate *c = &b->heap[i];
-        int64_t node = b->prefix[c->from].node;
-        if (c->output > 0)
-            RNND_TRY(new_node(b, node, c->output, &node));
-        b->next[i] = (struct prefix){node, c->label, c->blank, c->both};
-    }
-    struct prefix *swap = b->prefix;
-    b->prefix = b->next;
-    b->next = swap;
-    b->prefixes = b->heaped;
-    return 0;
+    b->scale -= rnnd__decode_total(x, b->outputs);
+    return take_candidates(b);
 }
 
 /* ---- all steps */
 
-static int64_t best_prefix(const struct rnnd__beam *b)
+/* Whether string i is worse than j; of equal ones the later. */
+static bool ranks_below(const struct rnnd__beam *b, int64_t i, int64_t j)
 {
-    int64_t best = 0;
-    for (int64_t i = 1; i < b->prefixes; i++) {
-        const struct prefix *p = &b->prefix[i], *q = &b->prefix[best];
-        if (p->both > q->both || (p->both == q->both && p->node < q->node))
-            best = i;
+    const struct prefix *p = &b->prefix[i], *q = &b->prefix[j];
+    return p->both != q->both ? p->both < q->both : p->node > q->node;
+}
+
+/* Sorts the strings, the best first, by a heap with the worst on top. */
+static void rank_strings(struct rnnd__beam *b)
+{
+    int64_t *rank = b->rank, n = b->prefixes;
+    for (int64_t i = 0; i < n; i++)
+        rank[i] = i;
+    for (int64_t start = n / 2, end = n; end > 1;) {
+        if (start > 0) {
+            start--;
+        } else {
+            int64_t last = rank[--end];
+            rank[end] = rank[0];
+            rank[0] = last;
+        }
+        for (int64_t i = start, child; (child = 2 * i + 1) < end; i = child) {
+            if (child + 1 < end && ranks_below(b, rank[child + 1], rank[child]))
+                child++;
+            if (!ranks_below(b, rank[child], rank[i]))
+                break;
+            int64_t swap = rank[i];
+            rank[i] = rank[child];
+            rank[child] = swap;
+        }
     }
-    return best;
 }
 
 int rnnd__beam_search(struct rnnd__beam *b, const float *const *row, int64_t T,
-                      int32_t *label, int64_t *count)
+                      int64_t *found)
 {
-    int64_t node, n = 0;
+    int64_t node;
     b->nodes = 0;
-    RNND_TRY(new_node(b, 0, 0, &node));
+    b->scale = 0;
+    RNND_TRY(new_node(b, (struct node){0}, &node));
     b->prefix[0] = (struct prefix){node, -INFINITY, 0, 0};
     b->prefixes = 1;
     for (int64_t t = 0; t < T && b->prefixes > 0; t++)
         RNND_TRY(take_step(b, row[t]));
-    node = b->prefixes > 0 ? b->prefix[best_prefix(b)].node : 0;
-    for (int64_t at = node; at > 0; at = b->node[at].parent)
+    rank_strings(b);
+    *found = b->prefixes;
+    return 0;
+}
+
+void rnnd__beam_string(const struct rnnd__beam *b, int64_t rank, int32_t *label,
+                       int64_t *count, double *log_p)
+{
+    const struct prefix *p = &b->prefix[b->rank[rank]];
+    int64_t n = 0;
+    for (int64_t at = p->node; at > 0; at = b->node[at].parent)
         n++;
     *count = n;
-    for (; node > 0; node = b->node[node].parent)
-        label[--n] = b->node[node].output - 1;
-    return 0;
+    for (int64_t at = p->node; at > 0; at = b->node[at].parent)
+        label[--n] = b->node[at].output - 1;
+    *log_p = p->both + b->scale;
 }

@@ -8,11 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/list.h"
 #include "base/status.h"
 #include "base/task.h"
-#include "evaluate/decode.h"
 #include "evaluate/predict_out.h"
+#include "evaluate/predict_strings.h"
 #include "evaluate/sweep.h"
 
 struct predictor {
@@ -21,7 +20,7 @@ struct predictor {
     const int64_t *offsets;
     struct rnnd_comm *comm;
     const struct rnnd_options *opt;
-    bool stepwise, strings;
+    bool stepwise;
     int64_t outputs;
     /* final states to predict: 0 none, 1 h, 2 h and c; each L*D*H floats */
     int states;
@@ -39,10 +38,8 @@ struct predictor {
     /* results of this rank's batches of the pool, one after another */
     float *own;
     int64_t own_count, own_room;
-    /* int32_t, strings only: of each sequence of these batches the number of its
-       labels, and the labels */
-    struct rnnd__list own_strings;
-    struct rnnd__decoder *decoder;
+    /* ctc: the records of the sequences of these batches; else NULL */
+    struct rnnd__predict_strings *strings;
     /* [ranks] bytes of each rank's results */
     size_t *bytes;
 
@@ -57,7 +54,7 @@ struct predictor {
     int64_t pool_room;
     float *pool_state[2];
     int64_t pool_state_room[2];
-    /* strings by sequence of the pool: views */
+    /* records by sequence of the pool: views */
     const int32_t **pool_string;
     int64_t pool_strings;
 };
@@ -138,15 +135,9 @@ static int decode(struct predictor *p, const int32_t *ids, int64_t count,
                   const float *score)
 {
     for (int64_t j = 0; j < count; j++) {
-        int64_t n, T = length_of(p, ids[j]);
-        const int32_t *label;
-        const float **row;
-        RNND_TRY(rnnd__decoder_rows(p->decoder, T, &row));
-        for (int64_t t = 0; t < T; t++, score += p->outputs)
-            row[t] = score;
-        RNND_TRY(rnnd__decoder_string(p->decoder, T, &label, &n));
-        RNND_TRY(rnnd__list_add(&p->own_strings, &(int32_t){(int32_t)n}, 1));
-        RNND_TRY(rnnd__list_add(&p->own_strings, label, n));
+        int64_t T = length_of(p, ids[j]);
+        RNND_TRY(rnnd__predict_strings_add(p->strings, ids[j], T, score));
+        score += T * p->outputs;
     }
     return 0;
 }
@@ -229,7 +220,9 @@ static int run_batch(struct predictor *p, const int32_t *ids, int64_t count)
 
 static int run_pool(struct predictor *p)
 {
-    p->own_count = p->own_strings.count = 0;
+    p->own_count = 0;
+    if (p->strings)
+        rnnd__predict_strings_begin(p->strings);
     for (int64_t k = 0; k < p->sweep->own; k++) {
         const int32_t *ids;
         int64_t count = rnnd__sweep_batch(p->sweep, p->sweep->mine[k], &ids);
@@ -257,11 +250,11 @@ static void place_batch(struct predictor *p, const int32_t *ids, int64_t count,
                    (size_t)p->state_width * sizeof(float));
 }
 
-/* Steps over the strings of a batch. */
+/* Steps over the records of a batch. */
 static const int32_t *place_strings(struct predictor *p, const int32_t *ids,
                                     int64_t count, const int32_t *from)
 {
-    for (int64_t j = 0; j < count; j++, from += 1 + from[0])
+    for (int64_t j = 0; j < count; j++, from = rnnd__record_next(from))
         p->pool_string[ids[j] - p->sweep->first] = from;
     return from;
 }
@@ -304,10 +297,11 @@ static int gather_pool(struct predictor *p)
     void *all = NULL, *strings = NULL;
     int status = rnnd_comm_gather(p->comm, p->own, (size_t)p->own_count * sizeof(float),
                                   &all, p->bytes);
-    if (status == 0 && p->strings)
-        status = rnnd_comm_gather(p->comm, p->own_strings.at,
-                                  (size_t)p->own_strings.count * sizeof(int32_t),
-                                  &strings, p->bytes);
+    if (status == 0 && p->strings) {
+        const struct rnnd__list *own = rnnd__predict_strings_all(p->strings);
+        status = rnnd_comm_gather(
+            p->comm, own->at, (size_t)own->count * sizeof(int32_t), &strings, p->bytes);
+    }
     if (status == 0 && p->out) {
         struct rnnd__predict_pool pool = {.first = p->sweep->first,
                                           .end = p->sweep->end};
@@ -344,8 +338,7 @@ static void clear(struct predictor *p)
     rnnd_batch_free(p->batch);
     rnnd_state_free(p->state);
     rnnd__predict_out_close(p->out);
-    rnnd__list_clear(&p->own_strings);
-    rnnd__decoder_free(p->decoder);
+    rnnd__predict_strings_free(p->strings);
     void *all[] = {p->packed, p->own,           p->bytes,         p->at,
                    p->pool,   p->pool_state[0], p->pool_state[1], p->pool_string};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
@@ -363,11 +356,9 @@ int rnnd_predict(struct rnnd_model *model, struct rnnd_dataset *data,
                           .comm = comm,
                           .opt = opt,
                           .stepwise = rnnd_task_is_stepwise(spec->task),
-                          .strings = rnnd__task_has_strings(spec->task),
-                          .own_strings.size = sizeof(int32_t),
                           .outputs = spec->outputs};
     struct rnnd__predict_layout layout = {.stepwise = p.stepwise,
-                                          .strings = p.strings,
+                                          .strings = rnnd__task_has_strings(spec->task),
                                           .outputs = p.outputs,
                                           .pad = opt->pad};
     int status = 0;
@@ -378,7 +369,7 @@ int rnnd_predict(struct rnnd_model *model, struct rnnd_dataset *data,
         p.state_width = layout.places * layout.hidden;
     }
     RNND_TRY(rnnd__predict_out_check(&layout, info));
-    RNND_TRY(rnnd__decoder_new(opt, spec, &p.decoder));
+    RNND_TRY(rnnd__predict_strings_new(opt, spec, data, &p.strings));
     status = RNND_NEW(&p.bytes, rnnd_comm_size(comm), "sizes");
     if (status == 0 && rnnd_comm_rank(comm) == 0)
         status = rnnd__predict_out_open(opt, data, model, &layout, &p.out);

@@ -8,10 +8,9 @@
 #include <string.h>
 
 #include "base/file.h"
-#include "base/list.h"
 #include "base/status.h"
 #include "base/task.h"
-#include "data/strings.h"
+#include "evaluate/strings_out.h"
 #include "hdf/hdf.h"
 
 struct rnnd__predict_out {
@@ -26,10 +25,8 @@ struct rnnd__predict_out {
     int64_t target_width;
     void *target;
     struct rnnd__hdf *file;
-    /* int32_t, the labels of all strings so far, and int64_t, where each begins */
-    struct rnnd__list labels, label_offsets;
-    /* char, a field of the table */
-    struct rnnd__list field;
+    /* ctc, else NULL */
+    struct rnnd__strings_out *strings;
     /* [T,O] of one sequence */
     float *padded;
     struct rnnd__file csv;
@@ -86,6 +83,8 @@ static int create_file(struct rnnd__predict_out *o, const char *path)
     else
         RNND_TRY(
             rnnd__hdf_write(o->file, "/outputs", RNND_F32, 2, ragged, false, NULL));
+    if (o->strings)
+        RNND_TRY(rnnd__strings_out_create(o->strings, o->file));
     return create_states(o);
 }
 
@@ -101,26 +100,6 @@ static int write_padded(struct rnnd__predict_out *o, int64_t first, int64_t end,
         rows += floats;
     }
     return 0;
-}
-
-static int keep_strings(struct rnnd__predict_out *o,
-                        const struct rnnd__predict_pool *pool)
-{
-    for (int64_t i = 0; i < pool->end - pool->first; i++) {
-        const int32_t *string = pool->string[i];
-        RNND_TRY(rnnd__list_add(&o->labels, string + 1, string[0]));
-        RNND_TRY(rnnd__list_add(&o->label_offsets, &o->labels.count, 1));
-    }
-    return 0;
-}
-
-/* Once all of them are known. */
-static int write_strings(struct rnnd__predict_out *o)
-{
-    RNND_TRY(rnnd__hdf_write(o->file, "/label_offsets", RNND_I64, 1,
-                             &o->label_offsets.count, false, o->label_offsets.at));
-    return rnnd__hdf_write(o->file, "/labels", RNND_I32, 1, &o->labels.count, false,
-                           o->labels.at);
 }
 
 static int write_file(struct rnnd__predict_out *o,
@@ -142,16 +121,16 @@ static int write_file(struct rnnd__predict_out *o,
     if (o->layout.states > 1)
         RNND_TRY(rnnd__hdf_write_rows(o->file, "/states/c", first, end - first,
                                       RNND_F32, state[1]));
-    return o->layout.strings ? keep_strings(o, pool) : 0;
+    return o->strings ? rnnd__strings_out_keep(o->strings, o->file, pool) : 0;
 }
 
 /* ---- CSV */
 
 static const struct rnnd__kind csv_kind = {
     "a table of predictions",
-    {"sequence,prediction,", "sequence,prediction\n", "sequence,step,prediction,",
-     "sequence,output0", "sequence,step,output0", "sequence,target0",
-     "sequence,step,target0"},
+    {"sequence,prediction,", "sequence,prediction\n", "sequence,rank,prediction,",
+     "sequence,step,prediction,", "sequence,output0", "sequence,step,output0",
+     "sequence,target0", "sequence,step,target0"},
     NULL};
 
 /* Spreadsheets take such a cell as a formula, which may run commands. */
@@ -164,8 +143,7 @@ static bool is_formula(const char *text)
     return *end || end == text; /* -1 is a number, -1+A1 is not */
 }
 
-/* Writes a text field, quoted as in RFC 4180; a formula becomes text by a "'". */
-static void put_text(FILE *f, const char *text)
+void rnnd__predict_put_text(FILE *f, const char *text)
 {
     const char *guard = is_formula(text) ? "'" : "";
     if (!strpbrk(text, ",\"\r\n")) {
@@ -185,7 +163,7 @@ static void put_class(struct rnnd__predict_out *o, int64_t k)
 {
     const char *text = rnnd_model_class(o->model, k);
     if (text)
-        put_text(o->csv.stream, text);
+        rnnd__predict_put_text(o->csv.stream, text);
     else
         fprintf(o->csv.stream, "%lld", (long long)k);
 }
@@ -194,9 +172,8 @@ static void put_class(struct rnnd__predict_out *o, int64_t k)
 static void put_header(struct rnnd__predict_out *o)
 {
     bool classes = rnnd__task_is_categorical(rnnd_model_spec(o->model)->task);
-    if (o->layout.strings) {
-        fprintf(o->csv.stream, "sequence,prediction%s\n",
-                o->target_width ? ",target" : "");
+    if (o->strings) {
+        rnnd__strings_out_header(o->strings, o->csv.stream, o->target_width > 0);
         return;
     }
     fputs("sequence", o->csv.stream);
@@ -234,20 +211,20 @@ static void put_targets(struct rnnd__predict_out *o, int64_t t)
     }
 }
 
-static void put_name(struct rnnd__predict_out *o, int64_t sequence)
+void rnnd__predict_put_name(FILE *f, const struct rnnd_dataset *data, int64_t sequence)
 {
-    const char *name = rnnd_dataset_name(o->data, sequence);
+    const char *name = rnnd_dataset_name(data, sequence);
     if (name)
-        put_text(o->csv.stream, name);
+        rnnd__predict_put_text(f, name);
     else
-        fprintf(o->csv.stream, "%lld", (long long)sequence);
+        fprintf(f, "%lld", (long long)sequence);
 }
 
 static void put_row(struct rnnd__predict_out *o, int64_t sequence, int64_t step,
                     const float *row)
 {
     int64_t best = 0;
-    put_name(o, sequence);
+    rnnd__predict_put_name(o->csv.stream, o->data, sequence);
     if (o->layout.stepwise)
         fprintf(o->csv.stream, ",%lld", (long long)step);
     for (int64_t k = 1; k < o->layout.outputs; k++)
@@ -280,48 +257,12 @@ static int read_targets(struct rnnd__predict_out *o, int64_t sequence)
                       : rnnd_dataset_inputs(o->data, begin + 1, steps - 1, o->target);
 }
 
-/* A field: the texts of the labels, separated by blanks. */
-static int put_string(struct rnnd__predict_out *o, const int32_t *label, int64_t count)
-{
-    o->field.count = 0;
-    for (int64_t i = 0; i < count; i++) {
-        char number[16];
-        const char *text = label[i] < 0 ? "?" : rnnd_model_class(o->model, label[i]);
-        snprintf(number, sizeof number, "%d", (int)label[i]);
-        text = text ? text : number;
-        if (i > 0)
-            RNND_TRY(rnnd__list_add(&o->field, " ", 1));
-        RNND_TRY(rnnd__list_add(&o->field, text, (int64_t)strlen(text)));
-    }
-    RNND_TRY(rnnd__list_add(&o->field, NULL, 1));
-    fputc(',', o->csv.stream);
-    put_text(o->csv.stream, o->field.at);
-    return 0;
-}
-
-static int write_csv_strings(struct rnnd__predict_out *o,
-                             const struct rnnd__predict_pool *pool)
-{
-    for (int64_t i = pool->first; i < pool->end; i++) {
-        const int32_t *string = pool->string[i - pool->first];
-        put_name(o, i);
-        RNND_TRY(put_string(o, string + 1, string[0]));
-        if (o->target_width) {
-            int64_t count;
-            const int32_t *label = rnnd__string_of(o->data, i, &count);
-            RNND_TRY(put_string(o, label, count));
-        }
-        fputc('\n', o->csv.stream);
-    }
-    return 0;
-}
-
 /* Errors of writing are found when the file is committed. */
 static int write_csv(struct rnnd__predict_out *o, const struct rnnd__predict_pool *pool)
 {
     const float *rows = pool->rows;
-    if (o->layout.strings)
-        return write_csv_strings(o, pool);
+    if (o->strings)
+        return rnnd__strings_out_lines(o->strings, o->csv.stream, pool);
     for (int64_t i = pool->first; i < pool->end; i++) {
         int64_t count = o->layout.stepwise ? o->offsets[i + 1] - o->offsets[i] : 1;
         RNND_TRY(read_targets(o, i));
@@ -362,10 +303,8 @@ int rnnd__predict_out_open(const struct rnnd_options *opt, struct rnnd_dataset *
     o->model = model;
     o->offsets = rnnd_dataset_offsets(data);
     o->sequences = rnnd_dataset_info(data)->sequences;
-    o->labels.size = sizeof(int32_t);
-    o->label_offsets.size = sizeof(int64_t);
-    o->field.size = 1;
-    RNND_TRY_GOTO(rnnd__list_add(&o->label_offsets, NULL, 1));
+    if (layout->strings)
+        RNND_TRY_GOTO(rnnd__strings_out_new(opt, data, model, &o->strings));
     RNND_TRY_GOTO(RNND_NEW(&o->padded, (layout->pad * layout->outputs), "padding"));
     if (opt->out)
         RNND_TRY_GOTO(create_file(o, opt->out));
@@ -391,8 +330,8 @@ int rnnd__predict_out_pool(struct rnnd__predict_out *o,
 
 int rnnd__predict_out_commit(struct rnnd__predict_out *o)
 {
-    if (o->file && o->layout.strings)
-        RNND_TRY(write_strings(o));
+    if (o->file && o->strings)
+        RNND_TRY(rnnd__strings_out_end(o->strings, o->file));
     if (o->file) {
         struct rnnd__hdf *file = o->file;
         o->file = NULL;
@@ -407,9 +346,7 @@ void rnnd__predict_out_close(struct rnnd__predict_out *o)
         return;
     rnnd__hdf_close(o->file);
     rnnd__file_drop(&o->csv);
-    rnnd__list_clear(&o->labels);
-    rnnd__list_clear(&o->label_offsets);
-    rnnd__list_clear(&o->field);
+    rnnd__strings_out_free(o->strings);
     free(o->padded);
     free(o->target);
     free(o);

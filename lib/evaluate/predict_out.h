@@ -8,6 +8,8 @@
 #ifndef RNND_PREDICT_OUT_H
 #define RNND_PREDICT_OUT_H
 
+#include <stdio.h>
+
 #include "rnn_dist.h"
 
 struct rnnd__predict_out;
@@ -43,7 +45,7 @@ struct rnnd__predict_pool {
     /* their rows; h and c, each [end-first, places, hidden] */
     const float *rows;
     float *const *state;
-    /* [end-first] the number of labels of each string, and the labels behind it */
+    /* [end-first] records of predict_strings.h */
     const int32_t *const *string;
 };
 
@@ -55,5 +57,12 @@ RNND_CHECKED int rnnd__predict_out_pool(struct rnnd__predict_out *out,
    file could not be written. */
 RNND_CHECKED int rnnd__predict_out_commit(struct rnnd__predict_out *out);
 void rnnd__predict_out_close(struct rnnd__predict_out *out);
+
+/* ---- for strings_out.c */
+
+/* Writes a text field, quoted as in RFC 4180; a formula becomes text by a "'". */
+void rnnd__predict_put_text(FILE *f, const char *text);
+/* The name of a sequence, or its number. */
+void rnnd__predict_put_name(FILE *f, const struct rnnd_dataset *data, int64_t sequence);
 
 #endif

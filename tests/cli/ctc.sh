@@ -231,9 +231,63 @@ awk -v a="$(value "$work/beam1" label_error_rate)" 'BEGIN { exit !(a < 0.2) }' |
     fault "of a beam: $(cat "$work/beam1")"
 [ "$(value "$work/beam1" loss)" = "$(value "$work/eval1" loss)" ] ||
     fault "a beam changes the loss"
+
+# The best strings of a beam: each once, by falling probability, the best as without --top;
+# probabilities add up to 1 at most.
+for n in 1 3; do
+    expect 0 "$n" predict "$work/run1" --data "$work/all.h5" --threads 1 --beam 8 --top 3 \
+        --align --csv "$work/t$n.csv" --out "$work/t$n.h5"
+    said '1 of 60 label strings do not fit' '"u07"'
+done
+cmp -s "$work/t3.csv" "$work/t1.csv" || fault "other best strings on 3 ranks"
+cmp -s "$work/t3.h5" "$work/t1.h5" || fault "another file of best strings on 3 ranks"
+[ "$(head -n 1 "$work/t1.csv")" = \
+    sequence,rank,prediction,log_probability,target,alignment,first,last ] ||
+    fault "header: $(head -n 1 "$work/t1.csv")"
+awk -F, 'NR == FNR { if (FNR > 1) best[$1] = $2; next }
+    FNR == 1 { next }
+    $1 != name { if ($2 != 1 || $3 != best[$1]) exit 1; sum = 0; delete seen }
+    $1 == name && ($2 != rank + 1 || $4 > log_p) { exit 1 }
+    ($3 in seen) || (sum += exp($4)) > 1 + 1e-9 { exit 1 }
+    { seen[$3]; name = $1; rank = $2; log_p = $4; lines++ }
+    END { exit lines <= 120 }' "$work/b1.csv" "$work/t1.csv" ||
+    fault "strings: $(head -n 5 "$work/t1.csv")"
+
+# The alignment reads as the target; first and last are the ends of each label in it.
+awk -F, 'NR == 1 { next }
+    $1 == "u07" { if ($6 $7 $8 != "") exit 1; next }
+    {
+        steps = split($6, step, " ")
+        count = split($7, first, " ")
+        if (split($8, last, " ") != count || split($5, label, " ") != count) exit 1
+        at = 0
+        for (i = 1; i <= count; i++) {
+            if (first[i] < at || last[i] < first[i]) exit 1
+            for (; at < first[i]; at++) if (step[at + 1] != "<blank>") exit 1
+            for (; at <= last[i]; at++) if (step[at + 1] != label[i]) exit 1
+            if (i < count && label[i] == label[i + 1] && first[i + 1] == at) exit 1
+        }
+        for (; at < steps; at++) if (step[at + 1] != "<blank>") exit 1
+        total += steps
+    }
+    END { exit total < 300 }' "$work/t1.csv" || fault "alignments: $(head -n 3 "$work/t1.csv")"
+"$TOOL" show "$work/t1.h5" alignment/first | sort -n | head -n 5 | tr '\n' ' ' >"$work/minus"
+[ "$(cat "$work/minus")" = "-1 -1 -1 -1 -1 " ] || fault "of u07: $(cat "$work/minus")"
+[ "$("$TOOL" show "$work/t1.h5" alignment/steps | grep -c '^-2$')" = 2 ] ||
+    fault "steps that are not aligned"
+[ "$("$TOOL" show "$work/t1.h5" top/log_probability | wc -l)" = \
+    "$(($(wc -l <"$work/t1.csv") - 1))" ] || fault "strings in the file and in the table"
+expect 2 1 predict "$work/run1" --data "$work/all.h5" --top 2 --csv "$work/x.csv"
+said '--top 2 needs --beam'
+expect 2 1 predict "$work/run1" --data "$work/all.h5" --beam 2 --top 3 --csv "$work/x.csv"
+said '--top 3: --beam 2 finds no more than 2 strings'
+expect 2 1 predict "$work/run1" --data "$work/bare.h5" --align --csv "$work/x.csv"
+said '--align needs label strings in the data set' 'task none'
 data two task=classify outputs=2 lengths=3,4
 expect 0 1 train --data "$work/two.h5" --run-dir "$work/two" --epochs 1 --progress none
 expect 2 1 eval "$work/two" --data "$work/two.h5" --beam 4
 said '--beam is for task ctc, not classify'
 expect 2 1 predict "$work/two" --data "$work/two.h5" --beam 4 --csv "$work/x.csv"
+expect 2 1 predict "$work/two" --data "$work/two.h5" --align --csv "$work/x.csv"
+said '--align is for task ctc, not classify'
 done_testing

@@ -54,7 +54,8 @@ END
 
 # Headers that are for the files of their room, and for tests.
 private="comm/comm_mpi.h comm/comm_watch.h data/dataset.h device/device_cuda.h
-    evaluate/figures.h evaluate/predict_out.h evaluate/ranking.h evaluate/sweep.h
+    evaluate/figures.h evaluate/predict_out.h evaluate/predict_strings.h
+    evaluate/ranking.h evaluate/strings_out.h evaluate/sweep.h
     formats/csv.h formats/csv_table.h formats/npy.h formats/text.h formats/tokens.h
     hdf/hdf_room.h options/options.def options/options_table.h train/trainer.h"
 

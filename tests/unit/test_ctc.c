@@ -1,15 +1,10 @@
 /*
  * test_ctc.c - label strings: read and refused, those that do not fit or that a model
- * does not know, packed into batches; strings from scores, and their distance.
+ * does not know, packed into batches.
  */
-#include <math.h>
-
-#include "base/random.h"
 #include "data/batch.h"
 #include "data/dataset.h"
 #include "data/strings.h"
-#include "evaluate/beam.h"
-#include "evaluate/decode.h"
 #include "testing.h"
 
 /* ---- a data set of five sequences */
@@ -286,113 +281,6 @@ START_TEST(strings_have_no_weights)
 }
 END_TEST
 
-/* ---- decoding */
-
-START_TEST(best_paths)
-{
-    /* blank 2 2 blank 2 1 (1 and 2 tie) nothing */
-    static const float score[7][3] = {{3, 1, 2},      {0, 1, 2},    {0, 1, 2},
-                                      {1, 0, 0},      {-3, -2, -1}, {0, 1, 1},
-                                      {NAN, NAN, NAN}};
-    const float *row[7];
-    int32_t label[7];
-    for (int t = 0; t < 7; t++)
-        row[t] = score[t];
-    ck_assert_int_eq(rnnd__decode_best(row, 7, 3, label), 3);
-    ck_assert_mem_eq(label, ((int32_t[]){1, 1, 0}), 12);
-    ck_assert_int_eq(rnnd__decode_best(row, 0, 3, label), 0);
-}
-END_TEST
-
-/* The string of a path, as a number in base 4, each label plus 1. */
-static int spell(const int *path, int T)
-{
-    int word = 0, before = 0;
-    for (int t = 0; t < T; t++) {
-        if (path[t] != 0 && path[t] != before)
-            word = 4 * word + path[t];
-        before = path[t];
-    }
-    return word;
-}
-
-/* The most probable string, by all paths. */
-static int best_of_all(const float *const *row, int T)
-{
-    static double sum[1 << 12];
-    int paths = 1, best = 0;
-    memset(sum, 0, sizeof sum);
-    for (int t = 0; t < T; t++)
-        paths *= 3;
-    for (int i = 0; i < paths; i++) {
-        int path[6], rest = i;
-        double log_p = 0;
-        for (int t = 0; t < T; t++, rest /= 3) {
-            path[t] = rest % 3;
-            log_p += (double)row[t][path[t]];
-        }
-        sum[spell(path, T)] += exp(log_p);
-    }
-    for (int word = 0; word < 1 << 12; word++)
-        best = sum[word] > sum[best] ? word : best;
-    return best;
-}
-
-static int as_word(const int32_t *label, int64_t count)
-{
-    int word = 0;
-    for (int64_t i = 0; i < count; i++)
-        word = 4 * word + label[i] + 1;
-    return word;
-}
-
-/* With room for every prefix the search finds what the sum over all paths says; often
-   that is not the string of the best path. */
-START_TEST(wide_beams_find_the_best_string)
-{
-    struct rnnd__beam *beam, *narrow;
-    int other = 0;
-    must(rnnd__beam_new(200, 3, &beam));
-    must(rnnd__beam_new(1, 3, &narrow));
-    for (int k = 0; k < 300; k++) {
-        float score[6][3];
-        const float *row[6];
-        int32_t label[6];
-        int64_t count;
-        int T = k % 7;
-        for (int t = 0; t < T; t++) {
-            struct rnnd__random r = rnnd__philox(5, (uint32_t)k, (uint32_t)t, 0, 0);
-            for (int i = 0; i < 3; i++)
-                score[t][i] = (float)(2 * rnnd__uniform(r.word[i]));
-            row[t] = score[t];
-        }
-        int best = best_of_all(row, T);
-        must(rnnd__beam_search(beam, row, T, label, &count));
-        ck_assert_int_eq(as_word(label, count), best);
-        must(rnnd__beam_search(narrow, row, T, label, &count));
-        ck_assert_int_le(count, T);
-        count = rnnd__decode_best(row, T, 3, label);
-        other += as_word(label, count) != best;
-    }
-    ck_assert_int_gt(other, 50);
-    rnnd__beam_free(beam);
-    rnnd__beam_free(narrow);
-}
-END_TEST
-
-START_TEST(distances)
-{
-    static const int32_t a[] = {1, 2, 3, 4}, b[] = {1, 3, 4, 4, 5}, unknown = -1;
-    int64_t work[6];
-    ck_assert_int_eq(rnnd__decode_distance(a, 4, a, 4, work), 0);
-    ck_assert_int_eq(rnnd__decode_distance(a, 4, b, 5, work), 3);
-    ck_assert_int_eq(rnnd__decode_distance(b, 5, a, 4, work), 3);
-    ck_assert_int_eq(rnnd__decode_distance(a, 4, b, 0, work), 4);
-    ck_assert_int_eq(rnnd__decode_distance(a, 0, b, 5, work), 5);
-    ck_assert_int_eq(rnnd__decode_distance(a, 1, &unknown, 1, work), 1);
-}
-END_TEST
-
 int main(void)
 {
     Suite *suite = suite_create("ctc");
@@ -406,9 +294,6 @@ int main(void)
     tcase_add_test(t, batches_hold_strings);
     tcase_add_test(t, nothing_is_a_target);
     tcase_add_test(t, strings_have_no_weights);
-    tcase_add_test(t, best_paths);
-    tcase_add_test(t, wide_beams_find_the_best_string);
-    tcase_add_test(t, distances);
     suite_add_tcase(suite, t);
     return run_suite(suite);
 }
