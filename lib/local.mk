@@ -116,7 +116,11 @@ librnn_dist_a_SOURCES = \
 	lib/exchange/onnx.c \
 	lib/exchange/onnx.h \
 	lib/exchange/onnx_graph.c \
+	lib/formats/ark.c \
+	lib/formats/ark.h \
 	lib/formats/chars.c \
+	lib/formats/classes.c \
+	lib/formats/classes.h \
 	lib/formats/contents.c \
 	lib/formats/csv.c \
 	lib/formats/csv.h \
@@ -126,6 +130,7 @@ librnn_dist_a_SOURCES = \
 	lib/formats/csv_steps.c \
 	lib/formats/csv_table.h \
 	lib/formats/formats.h \
+	lib/formats/kaldi.c \
 	lib/formats/missing.c \
 	lib/formats/music.c \
 	lib/formats/npy.c \

@@ -21,6 +21,7 @@ unit_tests = \
 	tests/unit/test_formats \
 	tests/unit/test_golden \
 	tests/unit/test_hdf \
+	tests/unit/test_kaldi \
 	tests/unit/test_metrics \
 	tests/unit/test_optim \
 	tests/unit/test_options \
@@ -76,6 +77,7 @@ tests_unit_test_probe_SOURCES = tests/unit/test_probe.c tests/unit/testing.h
 tests_unit_test_ctc_SOURCES = tests/unit/test_ctc.c tests/unit/testing.h
 tests_unit_test_dataset_SOURCES = tests/unit/test_dataset.c tests/unit/testing.h
 tests_unit_test_decode_SOURCES = tests/unit/test_decode.c tests/unit/testing.h
+tests_unit_test_kaldi_SOURCES = tests/unit/test_kaldi.c tests/unit/testing.h
 tests_kernels_test_kernels_SOURCES = \
 	tests/kernels/kernels_bf16.c \
 	tests/kernels/kernels_bf16.h \
@@ -238,6 +240,9 @@ EXTRA_DIST += \
 	tests/fuzz/corpus/hdf5/odd.h5 \
 	tests/fuzz/corpus/hdf5/plain.h5 \
 	tests/fuzz/corpus/hdf5/tokens.h5 \
+	tests/fuzz/corpus/kaldi-list/plain.scp \
+	tests/fuzz/corpus/kaldi/binary.ark \
+	tests/fuzz/corpus/kaldi/text.ark \
 	tests/fuzz/corpus/metrics/run.jsonl \
 	tests/fuzz/corpus/music/plain.json \
 	tests/fuzz/corpus/npz/compressed.npz \
@@ -277,11 +282,16 @@ EXTRA_DIST += \
 	tests/golden/h5py/text_inputs.h5 \
 	tests/golden/h5py/tokens.h5 \
 	tests/golden/h5py/virtual.h5 \
+	tests/golden/kaldi/feats.ark \
+	tests/golden/kaldi/feats.scp \
+	tests/golden/kaldi/same.ark \
+	tests/golden/kaldi/text \
 	tests/golden/weights.h5 \
 	tests/golden/make_ctc.py \
 	tests/golden/make_figures.py \
 	tests/golden/make_golden.py \
 	tests/golden/make_h5py_files.py \
+	tests/golden/make_kaldi.py \
 	tests/lsan.supp \
 	tests/mpi_env.sh \
 	tests/oracle/compare.py \

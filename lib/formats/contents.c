@@ -109,6 +109,7 @@ void rnnd__contents_rounded(struct rnnd__contents *contents, float value,
 static const struct rnnd__format *const formats[] = {
     &rnnd__format_ts,         &rnnd__format_csv,        &rnnd__format_npz,
     &rnnd__format_text_words, &rnnd__format_text_chars, &rnnd__format_music,
+    &rnnd__format_kaldi,
 };
 enum { FORMATS = sizeof formats / sizeof formats[0] };
 

@@ -11,59 +11,9 @@
 
 #include "base/log.h"
 #include "base/task.h"
+#include "formats/classes.h"
 
 /* ---- classes */
-
-struct class
-{
-    const char *text;
-    /* by first appearance */
-    int64_t number;
-    double value;
-};
-
-static int by_text(const void *a, const void *b)
-{
-    return strcmp(((const struct class *)a)->text, ((const struct class *)b)->text);
-}
-
-static int by_value(const void *a, const void *b)
-{
-    double x = ((const struct class *)a)->value, y = ((const struct class *)b)->value;
-    return x < y ? -1 : x > y ? 1 : by_text(a, b);
-}
-
-/* Sorts the classes by value if all are numbers, else by their bytes. */
-static int sort_classes(struct rnnd__csv_table *t)
-{
-    int64_t C = t->classes.texts.count;
-    struct class *class;
-    int32_t *label = t->out->labels.at;
-    bool numbers = true;
-    RNND_TRY(RNND_NEW(&class, C, "classes"));
-    for (int64_t i = 0; i < C; i++) {
-        float value;
-        const char *text = rnnd__dictionary_text(&t->classes, i);
-        class[i] = (struct class){text, i, 0};
-        numbers &= rnnd__text_number(text, strlen(text), &value) == RNND_FIELD_NUMBER;
-        class[i].value = numbers ? strtod(text, NULL) : 0;
-    }
-    qsort(class, (size_t)C, sizeof *class, numbers ? by_value : by_text);
-    int status = 0;
-    int64_t *rank = NULL;
-    RNND_TRY_GOTO(RNND_NEW(&rank, C, "classes"));
-    for (int64_t i = 0; i < C; i++) {
-        rank[class[i].number] = i;
-        RNND_TRY_GOTO(
-            rnnd__list_add_text(&t->out->class, class[i].text, strlen(class[i].text)));
-    }
-    for (int64_t i = 0; i < t->out->labels.count; i++)
-        label[i] = label[i] < 0 ? -1 : (int32_t)rank[label[i]];
-done:
-    free(rank);
-    free(class);
-    return status;
-}
 
 int rnnd__csv_class(struct rnnd__csv_table *t, const char *name, size_t length,
                     int64_t *out)
@@ -72,24 +22,6 @@ int rnnd__csv_class(struct rnnd__csv_table *t, const char *name, size_t length,
     if (!t->fixed_classes)
         return rnnd__dictionary_add(&t->classes, name, n, out);
     *out = rnnd__dictionary_find(&t->classes, name, n);
-    return 0;
-}
-
-/* Takes the classes of another data set, in their order. */
-static int read_classes(struct rnnd__csv_table *t)
-{
-    int64_t number;
-    RNND_TRY(rnnd__format_texts_of(t->opt->classes_from, "/classes", &t->out->class));
-    for (int64_t i = 0; i < t->out->class.count; i++) {
-        const char *name = rnnd__list_text(&t->out->class, i);
-        size_t n = rnnd__text_class(name, strlen(name));
-        RNND_TRY(rnnd__dictionary_add(&t->classes, name, n, &number));
-        if (number != i)
-            return rnnd__fail(
-                RNND_EDATA, "%s: /classes[%lld] = \"%.40s\" repeats /classes[%lld]",
-                t->opt->classes_from, (long long)i, name, (long long)number);
-    }
-    t->fixed_classes = true;
     return 0;
 }
 
@@ -113,7 +45,7 @@ static int finish_classes(struct rnnd__csv_table *t)
 {
     struct rnnd__contents *out = t->out;
     if (!t->fixed_classes)
-        RNND_TRY(sort_classes(t));
+        RNND_TRY(rnnd__classes_sort(&t->classes, out));
     out->classes = out->class.count;
     if (out->classes == 0 && out->task == RNND_CTC)
         return rnnd__fail(RNND_EDATA, "%s: contains no labels", t->opt->labels_from);
@@ -150,7 +82,8 @@ static int read_csv(const struct rnnd_options *opt, char *const *inputs, int cou
     int status;
     RNND_TRY_GOTO(rnnd__csv_read_wants(&t));
     if (opt->classes_from)
-        RNND_TRY_GOTO(read_classes(&t));
+        RNND_TRY_GOTO(rnnd__classes_take(opt->classes_from, &t.classes, out));
+    t.fixed_classes = opt->classes_from;
     RNND_TRY_GOTO(rnnd__csv_choose_label(&t, inputs, count));
     if (!t.want.sequence)
         RNND_TRY_GOTO(rnnd__csv_name_files(&t, inputs, count));

@@ -65,7 +65,8 @@ RNND_CHECKED int rnnd__format_texts_of(const char *path, const char *object,
 const char *rnnd__text_shown(const char *text, size_t length, char shown[48]);
 
 /* The readers, one per file. */
-extern const struct rnnd__format rnnd__format_csv, rnnd__format_music, rnnd__format_npz,
-    rnnd__format_text_chars, rnnd__format_text_words, rnnd__format_ts;
+extern const struct rnnd__format rnnd__format_csv, rnnd__format_kaldi,
+    rnnd__format_music, rnnd__format_npz, rnnd__format_text_chars,
+    rnnd__format_text_words, rnnd__format_ts;
 
 #endif

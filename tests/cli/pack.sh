@@ -191,6 +191,33 @@ END
     grep -q "^whole_file_checksum  *no$" "$work/out" || fault "t.h5 still has a checksum"
     equal "changed target" "$(values t.h5 targets)" "1 1"
 fi
+
+# ---- kaldi: archives and lists, with labels; what is missing is named and counted
+cp "$(cd "$srcdir" && pwd)"/tests/golden/kaldi/* .
+expect 0 1 pack kaldi feats.ark k.h5 --labels-from text
+prints "k.h5: 7 sequences, 66 steps of 5 features, task ctc"
+prints "9 labels, 0 to 4 per sequence"
+equal "kaldi labels" "$(values k.h5 targets)" "1 0 2 0 1 2 2 0 2"
+equal "kaldi strings" "$(values k.h5 target_offsets)" "0 2 3 7 8 8 8 9"
+expect 0 1 pack kaldi feats.scp same.h5 --labels-from text
+cmp -s k.h5 same.h5 || fault "a list is not what its archive is"
+sed -n '2p;3p' text | sed 's/$/ b/' >few
+refused 3 no.h5 kaldi feats.scp --labels-from few
+said 'few: has no line for utterance "utt_fm", the first of 5 without one (7 in all)'
+head -n 2 feats.scp >two.scp
+expect 0 1 pack kaldi two.scp two.h5 --labels-from text --classes-from k.h5
+said 'text: 5 of 7 utterances are not among the features, the first "utt_one"'
+equal "kaldi classes" "$(values two.h5 targets)" "1 0 2"
+echo 'utt_fm b x' >other
+refused 3 no.h5 kaldi two.scp --labels-from other --classes-from k.h5
+said 'other:1: "x" is not a class of the data set given by --classes-from'
+head -c 200 feats.ark >cut.ark
+refused 3 no.h5 kaldi cut.ark
+said "cut.ark: byte 124: a matrix of 3 rows and 5 columns, for which the file is too short"
+expect 0 1 pack kaldi feats.ark bare.h5
+prints "bare.h5: 7 sequences, 66 steps of 5 features, task none"
+refused 2 no.h5 kaldi feats.ark --classes-from k.h5
+
 if ${PYTHON:-python3} -c 'import numpy' 2>/dev/null; then
     ${PYTHON:-python3} - <<'END'
 import numpy as np

@@ -57,6 +57,7 @@ PACK(read_npz, "npz", )
 PACK(read_words, "text-words", )
 PACK(read_chars, "text-chars", )
 PACK(read_music, "music-json", "--part", "train", )
+PACK(read_kaldi, "kaldi", )
 
 /* ---- models, and files of HDF5 */
 
@@ -142,6 +143,8 @@ const struct fuzz_target fuzz_targets[] = {
     {"text-words", "in.txt", read_words},
     {"text-chars", "in.txt", read_chars},
     {"music", "in.json", read_music},
+    {"kaldi", "in.ark", read_kaldi},
+    {"kaldi-list", "in.scp", read_kaldi},
     {"safetensors", "in.safetensors", read_arrays},
     {"hdf5", "in.h5", inspect},
     {"config", NULL, read_config},

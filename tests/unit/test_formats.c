@@ -1061,7 +1061,7 @@ START_TEST(kinds)
     must_fail(RNND_EUSAGE, rnnd__format_find("???", &format));
     ck_assert_str_eq(rest_of_detail(),
                      "pack: unknown kind ???; known kinds: ts, csv, npz, text-words, "
-                     "text-chars, music-json");
+                     "text-chars, music-json, kaldi");
     char *none = (char *)in_folder("none");
     must(rnnd__format_find("ts", &format));
     must_fail(RNND_EFILE, rnnd__format_read(format, &opt, &none, 1, &got));

@@ -1,0 +1,19 @@
+/*
+ * classes.h - the numbers of classes that have names, which a reader first numbers as
+ * they come.
+ */
+#ifndef RNND_FORMATS_CLASSES_H
+#define RNND_FORMATS_CLASSES_H
+
+#include "formats/formats.h"
+
+/* Numbers the classes by value if all are numbers, else in byte order: the names in
+   out->class, and all labels. */
+RNND_CHECKED int rnnd__classes_sort(const struct rnnd__dictionary *known,
+                                    struct rnnd__contents *out);
+/* Takes the classes of another data set, in their order: into out->class and the empty
+   dictionary. */
+RNND_CHECKED int rnnd__classes_take(const char *path, struct rnnd__dictionary *known,
+                                    struct rnnd__contents *out);
+
+#endif
