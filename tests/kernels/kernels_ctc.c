@@ -328,26 +328,40 @@ static int32_t *random_labels(int64_t count, int64_t cols)
     return label;
 }
 
+static void check_shape(int target, const int32_t shape[2], float scale)
+{
+    enum { COLS = 29 };
+    struct rig rig;
+    if (!rig_open(&rig, target))
+        return;
+    int32_t *label = random_labels(shape[1], COLS);
+    float *x = numbers(17 + (uint64_t)shape[1], shape[0] * COLS, (double)scale);
+    struct strings s = {1, COLS, &shape[0], &shape[1], label, x};
+    check_single(&rig, &s);
+    free(label);
+    free(x);
+    rig_close(&rig);
+}
+
 /* Steps and labels for which the lattice is one block, many, and just fits. */
 START_TEST(long_strings_match)
 {
     static const int32_t shapes[][2] = {{1, 1},    {1, 0},     {3000, 0},  {60, 28},
                                         {400, 30}, {700, 200}, {300, 195}, {2500, 60}};
-    static const float scale[] = {0.5f, 12};
-    enum { COLS = 29 };
-    for (size_t i = 0; i < 2 * (sizeof shapes / sizeof *shapes); i++) {
-        struct rig rig;
-        if (!rig_open(&rig, _i))
-            return;
-        const int32_t *shape = shapes[i / 2];
-        int32_t *label = random_labels(shape[1], COLS);
-        float *x = numbers(17 + i, shape[0] * COLS, (double)scale[i % 2]);
-        struct strings s = {1, COLS, &shape[0], &shape[1], label, x};
-        check_single(&rig, &s);
-        free(label);
-        free(x);
-        rig_close(&rig);
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+        check_shape(_i, shapes[i], 0.5f);
+        check_shape(_i, shapes[i], 12);
     }
+}
+END_TEST
+
+/* The reference takes a gigabyte, and some seconds. */
+START_TEST(very_long_strings_match)
+{
+    if (!getenv("LONG"))
+        return;
+    check_shape(_i, (const int32_t[]){65536, 40}, 0.5f);
+    check_shape(_i, (const int32_t[]){5600, 4096}, 0.5f);
 }
 END_TEST
 
@@ -454,6 +468,7 @@ TCase *kernels_ctc_tests(void)
     tcase_set_timeout(t, 120);
     tcase_add_loop_test(t, pytorch_agrees, 0, n);
     tcase_add_loop_test(t, long_strings_match, 0, n);
+    tcase_add_loop_test(t, very_long_strings_match, 0, n);
     tcase_add_loop_test(t, hopeless_strings_have_a_loss, 0, n);
     tcase_add_loop_test(t, scores_that_are_no_numbers_show, 0, n);
     tcase_add_loop_test(t, strings_that_do_not_fit_have_an_infinite_loss, 0, n);
