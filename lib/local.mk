@@ -136,6 +136,8 @@ librnn_dist_a_SOURCES = \
 	lib/formats/npy.c \
 	lib/formats/npy.h \
 	lib/formats/npz.c \
+	lib/formats/symbols.c \
+	lib/formats/symbols.h \
 	lib/formats/text.c \
 	lib/formats/text.h \
 	lib/formats/tokens.c \

@@ -250,6 +250,7 @@ EXTRA_DIST += \
 	tests/fuzz/corpus/options/pack.txt \
 	tests/fuzz/corpus/options/train.txt \
 	tests/fuzz/corpus/safetensors/lstm.safetensors \
+	tests/fuzz/corpus/symbols/units.txt \
 	tests/fuzz/corpus/text-chars/plain.txt \
 	tests/fuzz/corpus/text-chars/plain.txt.gz \
 	tests/fuzz/corpus/text-words/plain.txt \

@@ -11,6 +11,7 @@
 #include "base/output.h"
 #include "base/random.h"
 #include "base/task.h"
+#include "formats/symbols.h"
 #include "formats/text.h"
 #include "hdf/hdf.h"
 #include "options/options.h"
@@ -213,6 +214,8 @@ int rnnd__format_texts_of(const char *path, const char *object, struct rnnd__lis
     struct rnnd__hdf *file;
     char **text = NULL;
     int64_t count;
+    if (rnnd__symbols_in(path))
+        return rnnd__symbols_read(path, out);
     RNND_TRY(rnnd__hdf_open(path, &file));
     int status;
     RNND_TRY_GOTO(rnnd__hdf_read_strings(file, object, &text, &count));

@@ -57,7 +57,8 @@ void rnnd__text_trim(const char **field, size_t *length);
 bool rnnd__text_is(const char *text, size_t length, const char *word);
 
 /* Appends the strings of an array in another data set to a list of char *; EDATA if the
-   array is missing, or a string is not UTF-8. */
+   array is missing, or a string is not UTF-8. The file may also be a table of names
+   (symbols.h). */
 RNND_CHECKED int rnnd__format_texts_of(const char *path, const char *object,
                                        struct rnnd__list *out);
 

@@ -14,6 +14,7 @@
 #include "checkpoint/statedict.h"
 #include "commands/inspect.h"
 #include "formats/formats.h"
+#include "formats/symbols.h"
 #include "options/options.h"
 #include "record/metrics.h"
 #include "record/report.h"
@@ -58,6 +59,15 @@ PACK(read_words, "text-words", )
 PACK(read_chars, "text-chars", )
 PACK(read_music, "music-json", "--part", "train", )
 PACK(read_kaldi, "kaldi", )
+
+static void read_symbols(const char *path, const char *text, size_t size)
+{
+    struct rnnd__list names = {.size = sizeof(char *)};
+    (void)text, (void)size;
+    if (rnnd__symbols_in(path))
+        (void)!rnnd__symbols_read(path, &names);
+    rnnd__list_clear_texts(&names);
+}
 
 /* ---- models, and files of HDF5 */
 
@@ -145,6 +155,7 @@ const struct fuzz_target fuzz_targets[] = {
     {"music", "in.json", read_music},
     {"kaldi", "in.ark", read_kaldi},
     {"kaldi-list", "in.scp", read_kaldi},
+    {"symbols", "in.txt", read_symbols},
     {"safetensors", "in.safetensors", read_arrays},
     {"hdf5", "in.h5", inspect},
     {"config", NULL, read_config},

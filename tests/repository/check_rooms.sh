@@ -57,7 +57,7 @@ private="comm/comm_mpi.h comm/comm_watch.h data/dataset.h device/device_cuda.h
     evaluate/figures.h evaluate/predict_out.h evaluate/predict_strings.h
     evaluate/ranking.h evaluate/strings_out.h evaluate/sweep.h
     formats/ark.h formats/classes.h formats/csv.h formats/csv_table.h formats/npy.h
-    formats/text.h formats/tokens.h hdf/hdf_room.h options/options.def
+    formats/symbols.h formats/text.h formats/tokens.h hdf/hdf_room.h options/options.def
     options/options_table.h train/trainer.h"
 
 flat=$(echo "$private" | tr -s ' \n' ' ')

@@ -264,6 +264,37 @@ START_TEST(labels)
 }
 END_TEST
 
+static void table_refused(const char *table, const char *why)
+{
+    make_file("units.txt", table, strlen(table));
+    must_fail(RNND_EDATA, READ("x [ 1 ]\ny [ 2 ]\n"));
+    ck_assert_str_eq(said(), why);
+}
+
+/* Classes in the order of a table, whose numbers may begin with 1 and have gaps. */
+START_TEST(tables_of_names)
+{
+    static const char units[] = "b 7\n  a\t1 \n\nc 2";
+    make_labels("y b a b\nx\n");
+    make_file("units.txt", units, sizeof units - 1);
+    set("classes-from", in_folder("units.txt"));
+    must(READ("x [ 1 ]\ny [ 2 ]\n"));
+    ck_assert_int_eq(got.classes, 3);
+    ck_assert_str_eq(rnnd__list_text(&got.class, 2), "b");
+    ck_assert_mem_eq(got.labels.at, ((int32_t[]){2, 0, 2}), 12);
+    table_refused("a 1\nc 2\n", "text:1: \"b\" is not a class of the data set given "
+                                "by --classes-from");
+    table_refused("a 1\nb 1\n", "units.txt:2: number 1 is also that of line 1");
+    table_refused("a 1\na 2\n", "units.txt:2: \"a\" is also the name on line 1");
+    table_refused("a 1\nb\n", "units.txt:2: neither a data file nor a table of names: "
+                              "a name and its number are expected");
+    table_refused("a -1\n", "units.txt:1: neither a data file nor a table of names: a "
+                            "name and its number are expected");
+    table_refused("a 1 2\n", "units.txt:1: neither a data file nor a table of names: a "
+                             "name and its number are expected");
+}
+END_TEST
+
 /* ---- what is refused */
 
 START_TEST(false_claims)
@@ -355,6 +386,7 @@ int main(void)
     tcase_add_test(t, golden_archives);
     tcase_add_test(t, lists);
     tcase_add_test(t, labels);
+    tcase_add_test(t, tables_of_names);
     tcase_add_test(t, false_claims);
     tcase_add_test(t, bad_archives);
     tcase_add_test(t, every_prefix);
