@@ -2,8 +2,8 @@
 """The loss of label strings (ctc) and its gradient through the whole program, against PyTorch
 float64.
 
-Usage: strings.py [--random N] [--seed N]
-Environment: RNN_DIST is the program.
+Usage: strings.py [--random N] [--seed N] [--device cuda]
+Environment: RNN_DIST is the program; RNND_CUDA_PLUGIN may be that of the emulated GPU.
 
 A case is a batch of random sequences and strings: some just fit, some do not, some are empty.
 Ten make a run, of a random model, in which each is an update. The learning rate is so small
@@ -76,8 +76,7 @@ class Run:
                 *["--bidirectional"] * s.bidirectional, *["--embed", s.embed] * bool(s.vocab),
                 "--optimizer", "sgd", "--lr", TINY, "--momentum", TINY, "--epochs", 1,
                 "--batch", self.batch, *self.more, "--shuffle", "none", "--log-every", 1,
-                "--save-every", 1, "--keep", 0, "--progress", "none", "--precision", "fp32",
-                "--threads", 1]
+                "--save-every", 1, "--keep", 0, "--progress", "none"]
 
 
 def wanted(run):
@@ -135,7 +134,7 @@ def compare(run, folder, i, record, want):
     return worst, cancels
 
 
-def solve(run, folder, faults):
+def solve(run, folder, device, faults):
     """Adds what is off to faults; the largest error of a gradient, and the number of cases with
     terms that cancel."""
     data_path, worst = os.path.join(folder, "data.h5"), 0.0
@@ -143,10 +142,11 @@ def solve(run, folder, faults):
     harness.write_data(data_path, run.data, run.data.inputs, run.rng)
     harness.write_parameters(init, run.model)
     want, off, cancel = wanted(run), {}, set()
+    exact = ["--device", device, "--precision", "fp32", "--threads", 1]
     for ranks in (1, 2, 3):
         out = os.path.join(folder, f"np{ranks}")
         harness.run(ranks, "train", "--data", data_path, "--init", init, "--run-dir", out,
-                    *run.arguments())
+                    *run.arguments(), *exact)
         records = harness.records(out, "train")
         assert len(records) == CASES, f"{len(records)} updates"
         for i, record in enumerate(records):
@@ -157,7 +157,7 @@ def solve(run, folder, faults):
             except AssertionError as fault:
                 off[i] = f"{ranks} ranks, update {i + 1}: {fault}"
     faults += off.values()
-    got = json.loads(harness.run(1, "eval", out, "--data", data_path, "--json"))
+    got = json.loads(harness.run(1, "eval", out, "--data", data_path, "--json", *exact))
     for key, value in ref.evaluate(run.model, run.data).items():
         near(f"eval: {key}", got[key], value, LOSS_BOUND)
     return worst, len(cancel)
@@ -167,6 +167,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n", maxsplit=1)[0])
     parser.add_argument("--random", type=int, default=CASES, help="cases")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--device", default="cpu")
     args = parser.parse_args()
     harness.require_program()
     failed, worst, cancel, runs = 0, 0.0, 0, -(-args.random // CASES)
@@ -174,7 +175,7 @@ def main():
         run, faults = Run(seed), []
         with tempfile.TemporaryDirectory() as folder:
             try:
-                error, count = solve(run, folder, faults)
+                error, count = solve(run, folder, args.device, faults)
                 worst, cancel = max(worst, error), cancel + count
             except AssertionError as fault:
                 faults.append(fault)
