@@ -68,17 +68,38 @@ static void begin_line(struct reading *r)
                        r->path, r->line, (int)(n < 40 ? n : 40), r->rest);
 }
 
-/* How many of n characters to pass on if there is room for `room`. inih strips blanks
-   at the ends of a piece, and takes a piece that starts like a comment as one. */
-static size_t piece_length(const char *text, size_t n, size_t room)
+/* inih strips blanks at both ends of a line, and takes a line that starts like a
+   comment as one. Such characters of a value pass through it under cover, as two that
+   it leaves alone. */
+enum { COVER = 1, COVERED = 64 };
+
+static bool is_covered(char c)
 {
-    if (n <= room)
-        return n;
-    size_t length = room;
-    while (length > 1 &&
-           (is_blank(text[length - 1]) || strchr(" \t\r#;", text[length])))
-        length--;
-    return length;
+    return is_blank(c) || c == ';' || c == '#' || c == COVER;
+}
+
+static void uncover(char *text)
+{
+    char *to = text;
+    for (const char *from = text; *from; from++)
+        *to++ = *from == COVER ? (char)(*++from - COVERED) : *from;
+    *to = '\0';
+}
+
+/* Passes on the name of the line that begins, with "=" but without the blanks behind
+   it; a line without a value as it is. */
+static char *put_name(struct reading *r, char *to, const char *end)
+{
+    size_t n = (size_t)(r->content_end - r->rest), name = strcspn(r->rest, "=:") + 1;
+    bool whole = *r->rest == '[' || name > n;
+    size_t length = whole ? n : name, room = (size_t)(end - to);
+    if (length > room)
+        length = room;
+    memcpy(to, r->rest, length);
+    r->rest += length;
+    while (r->rest < r->content_end && is_blank(*r->rest))
+        r->rest++;
+    return to + length;
 }
 
 /* fgets() for inih, whose line buffer is short: a long line is passed in pieces, all
@@ -86,15 +107,22 @@ static size_t piece_length(const char *text, size_t n, size_t room)
 static char *read_line(char *to, int size, void *stream)
 {
     struct reading *r = stream;
+    char *at = to, *end = to + size - 2; /* room for the line's end */
     if (!*r->rest)
         return NULL;
-    bool further = r->rest < r->content_end;
-    if (!further)
+    if (r->rest < r->content_end) {
+        *at++ = ' ';
+    } else {
         begin_line(r);
-    size_t n =
-        piece_length(r->rest, (size_t)(r->content_end - r->rest), (size_t)size - 3);
-    snprintf(to, (size_t)size, "%s%.*s\n", further ? " " : "", (int)n, r->rest);
-    r->rest += n;
+        at = put_name(r, at, end);
+    }
+    while (r->rest < r->content_end && end - at >= 2) {
+        bool covered = is_covered(*r->rest);
+        if (covered)
+            *at++ = COVER;
+        *at++ = (char)(*r->rest++ + (covered ? COVERED : 0));
+    }
+    memcpy(at, "\n", 2);
     if (r->rest == r->content_end)
         r->rest = r->line_end + (*r->line_end == '\n');
     return to;
@@ -151,6 +179,7 @@ static int set_from_text(struct reading *r)
 static void finish_value(struct reading *r)
 {
     if (r->name && r->status == 0) {
+        uncover(r->value);
         r->status = set_from_text(r);
         if (r->status < 0)
             r->status = rnnd__fail(r->status, "%s:%d: %s", r->path, r->value_line,

@@ -525,6 +525,47 @@ START_TEST(odd_paths_are_kept)
 }
 END_TEST
 
+/* So does any text of blanks and of what begins a comment, a name or an escape, however
+   long its line gets. */
+START_TEST(long_odd_paths_are_kept)
+{
+    static const char odd[] = "  \t\t\r\n;#=:\"\\\1\1`[ab";
+    char path[4096];
+    uint64_t state = 1;
+    for (int round = 0; round < 2000; round++) {
+        size_t n = 0;
+        size_t length = 1 + (size_t)round * 2 % (sizeof path - 1);
+        for (size_t run = 0; n < length; n++, run--) {
+            static char c;
+            state = state * 6364136223846793005u + 1442695040888963407u;
+            if (run == 0) {
+                run = 1 + (state >> 40) % (round % 3 ? 4 : 300);
+                c = odd[(state >> 33) % (sizeof odd - 1)];
+            }
+            path[n] = c;
+        }
+        path[n] = '\0';
+        must(rnnd__options_set(&opt, "data", path, RNND_FROM_FILE));
+        char *text;
+        must(rnnd__options_text(&opt, &text));
+        must(rnnd__options_set(&opt, "data", "z", RNND_FROM_FILE));
+        must(read_text(text));
+        ck_assert_str_eq(opt.data, path);
+        free(text);
+    }
+    /* single letters between blanks, without quotes */
+    static const char *const patterns[] = {" y", "   y", "\t#", " \"=", "       ]"};
+    for (size_t k = 0; k < sizeof patterns / sizeof *patterns; k++) {
+        size_t n = strlen(patterns[k]);
+        char text[700] = "data = x";
+        for (size_t i = 8; i + n < sizeof text; i += n)
+            memcpy(text + i, patterns[k], n + 1);
+        must(read_text(text));
+        ck_assert_str_eq(opt.data, text + 7);
+    }
+}
+END_TEST
+
 static void write_file(const char *name, const char *bytes, size_t n)
 {
     FILE *file = fopen(in_folder(name), "wb");
@@ -910,6 +951,7 @@ int main(void)
     tcase_add_test(tests, faults_in_text_have_their_line);
     tcase_add_test(tests, a_name_stands_once_in_a_text);
     tcase_add_test(tests, long_lines_are_whole);
+    tcase_add_test(tests, long_odd_paths_are_kept);
     tcase_add_test(tests, odd_paths_are_kept);
     tcase_add_test(tests, the_command_line_wins_over_the_file);
     tcase_add_test(tests, batch_and_batch_tokens_exclude_each_other);
