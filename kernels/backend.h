@@ -108,8 +108,8 @@ struct rnnd__rnn {
     /* [R,ldy] hidden states, out */
     struct rnnd__buf y;
     int64_t ldy;
-    /* [R,H] LSTM: cell states, GRU: W_hn h + b_hn; out, backward may overwrite it.
-       Unused by RNN cells */
+    /* [R,H], unused by RNN cells. Forward out: LSTM: cell states, GRU: W_hn h + b_hn.
+       Backward out: GRU: the gradient of that; LSTM: anything */
     struct rnnd__buf keep;
     /* [N,H] final states, out, NULL = not wanted. A sequence without steps gets its
        initial state. Never aliases h0, c0 */

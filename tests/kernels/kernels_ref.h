@@ -76,8 +76,18 @@ void packed_free(struct rnnd__packed *batch);
 
 /* As struct rnnd__rnn, in double; y and dy have rows of H. Optional inputs may be
    NULL. The factors of products with recurrent weights and their gradients are rounded
-   to `precision`, as tensor cores round them: what is left to differ is the order of
-   sums. */
+   to `precision`, as tensor cores round them.
+
+   Where a sum lies at the edge of two bf16 numbers, its order decides which of them
+   the next product takes, a whole step of bf16 apart. So each product takes the numbers
+   that the back end put in memory before it rounded them, `taken`, rounded here. They
+   are outputs, and each is compared with what this reference computes in its place. */
+struct ref_taken {
+    /* [R,H], [R,G*H], [R,H]: y, the gates and keep after the backward pass; keep of a
+       GRU only */
+    const float *y, *gates, *keep;
+};
+
 struct ref_rnn {
     enum rnnd_cell cell;
     enum rnnd_precision precision;
@@ -88,14 +98,16 @@ struct ref_rnn {
     const double *x;
     const double *w_hh, *b_ih, *b_hh, *h0, *c0;
     const double *dy, *dhn, *dcn;
-    /* [R,H] y of a back end, NULL = none: where a sum of */
-    const float *taken;
-    /* rnn_relu is this near to 0, it says the side */
+    /* of a back end, NULL = none */
+    const struct ref_taken *taken;
+    /* where a sum of rnn_relu is this near to 0, taken->y says the side */
     double near_zero;
     /* out */
     double *y, *hn, *cn;
     /* out, accumulates */
     double *dx, *dw_hh, *db_ih, *db_hh, *dh0, *dc0;
+    /* out, [R,H]: GRU: gradient of W_hn h + b_hn */
+    double *dq;
     /* w_hh as products take it */
     double *w;
 };
