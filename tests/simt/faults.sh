@@ -5,13 +5,15 @@
 # A fault is a condition PLANTED(n, "what is wrong") in one of the files. For each n the command
 # BUILD makes a plug-in (FAULT=n, and in FAULTY the .cu files to compile again: those that hold
 # it, or that include a header that does), then the command SUITE runs under some schedules
-# until it fails. A suite that cannot run (77) proves nothing and is a failure here. Ends with a
-# table of what found which: the last line "== TEST" that the suite printed.
+# until it fails. A suite that cannot run (77) proves nothing and is a failure here. As many
+# faults are tried at once as there are processors, or RNND_FAULT_JOBS. Ends with a table of
+# what found which: the last line "== TEST" that the suite printed.
 set -u
 build=$1 suite=$2
 shift 2
-log=$(mktemp) table=$(mktemp) planted=$(mktemp)
-trap 'rm -f "$log" "$table" "$planted"' EXIT
+work=$(mktemp -d)
+planted=$work/planted
+trap 'rm -rf "$work"' EXIT
 
 # A line for each: NUMBER FILE WHAT. A call may be broken over lines.
 for file in "$@"; do
@@ -52,47 +54,57 @@ what_is() {
     sed -n "s,^$1 [^ ]* ,,p" "$planted" | head -n 1
 }
 
-# what_was_said: what tells the fault, of the test that ended the suite.
+# what_was_said LOG: what tells the fault, of the test that ended the suite.
 what_was_said() {
-    awk '/^== / { text = "" } { text = text $0 "\n" } END { printf "%s", text }' "$log" |
+    awk '/^== / { text = "" } { text = text $0 "\n" } END { printf "%s", text }' "$1" |
         grep -v '^[0-9]*%:' |
         grep -m 1 -e 'simt: error' -e 'not ok' -e ':[FE]:' -e differ -e rror -e broken |
         cut -c 1-100
 }
 
-# row TEXT: of the table, for this fault.
-row() {
-    printf '%3s  %-66.66s  %s\n' "$FAULT" "$what" "$1" >>"$table"
-}
-
-missed=0 count=0
-for FAULT in $numbers; do
-    count=$((count + 1))
+# try FAULT: plants it. Its row of the table is $work/FAULT/row, which begins with "-" where
+# nothing found it.
+try() {
+    FAULT=$1
     FAULTY=$(holders "$FAULT" | tr '\n' ' ')
-    what=$(what_is "$FAULT")
     export FAULT FAULTY
+    what=$(what_is "$FAULT") log=$work/$FAULT/log verdict="-cannot be built" found=
     if ! sh -c "$build" >"$log" 2>&1 </dev/null; then
         echo "fault $FAULT ($what): cannot be built"
-        row "cannot be built"
         cat "$log"
-        missed=$((missed + 1))
-        continue
-    fi
-    found=
-    for seed in 1 2 3 4 5 inorder; do
-        RNND_SIMT_SEED=$seed sh -c "$suite" >"$log" 2>&1 </dev/null
-        status=$?
-        [ $status != 0 ] && found=$seed && break
-    done
-    if [ -n "$found" ] && [ "$status" != 77 ]; then
-        echo "fault $FAULT ($what): found, seed $found: $(what_was_said)"
-        row "seed $found: $(sed -n 's/^== //p' "$log" | tail -n 1)"
     else
-        echo "fault $FAULT ($what): NOT FOUND (exit status $status)"
-        row "NOT FOUND"
-        missed=$((missed + 1))
+        for seed in 1 2 3 4 5 inorder; do
+            RNND_SIMT_SEED=$seed sh -c "$suite" >"$log" 2>&1 </dev/null
+            status=$?
+            [ $status != 0 ] && found=$seed && break
+        done
+        if [ -n "$found" ] && [ "$status" != 77 ]; then
+            echo "fault $FAULT ($what): found, seed $found: $(what_was_said "$log")"
+            verdict=" seed $found: $(sed -n 's/^== //p' "$log" | tail -n 1)"
+        else
+            echo "fault $FAULT ($what): NOT FOUND (exit status $status)"
+            verdict="-NOT FOUND"
+        fi
     fi
+    printf '%.1s%3s  %-66.66s  %s\n' "$verdict" "$FAULT" "$what" "${verdict#?}" \
+        >"$work/$FAULT/row"
+}
+
+# Each worker takes the next fault that no other has taken.
+worker() {
+    for number in $numbers; do
+        mkdir "$work/$number" 2>/dev/null && try "$number"
+    done
+}
+for _ in $(seq "${RNND_FAULT_JOBS:-$(nproc)}"); do
+    worker &
 done
-cat "$table"
-echo "$count faults, $missed not found"
-[ $missed = 0 ]
+wait
+
+for number in $numbers; do
+    cat "$work/$number/row"
+done >"$work/table"
+cut -c 2- "$work/table"
+missed=$(grep -c '^-' "$work/table")
+echo "$(wc -l <"$work/table") faults, $missed not found"
+[ "$missed" = 0 ]

@@ -57,7 +57,7 @@ simt_tsan_tests = $(simt_tests:.cu=.tsan) $(simt_races:.cu=.tsan)
 CLEANFILES += tests/simt/*.po tests/simt/*.ao tests/simt/*.to tests/simt/*.plain \
 	tests/simt/*.asan tests/simt/*.tsan tests/simt/*.a tests/simt/*.so \
 	$(cuda_sources:.cu=.po) $(cuda_sources:.cu=.ao) $(cuda_sources:.cu=.to) \
-	tests/simt/fault/*
+	tests/simt/fault/*/*
 
 if HAVE_SIMT
 simt_compile = $(CXX) -std=c++17 -Wall -Wextra $(WERROR) $(DEFS) $(DEFAULT_INCLUDES) \
@@ -139,22 +139,23 @@ simt-tsan: tests/simt/rnn_dist_cuda_simt_tsan.so
 
 # The plug-in with fault FAULT, which the sources FAULTY hold: for tests/simt/faults.sh.
 simt-fault:
-	@$(MKDIR_P) tests/simt/fault; rm -f tests/simt/fault/*; \
+	@to=tests/simt/fault/$(FAULT); $(MKDIR_P) $$to; rm -f $$to/*; \
 	objects="$(simt_po)"; \
 	for source in $(FAULTY); do \
 	    name=`basename $$source .cu`; \
-	    $(simt_compile) -DRNND_FAULT=$(FAULT) -x c++ -c -o tests/simt/fault/$$name.po \
+	    $(simt_compile) -DRNND_FAULT=$(FAULT) -x c++ -c -o $$to/$$name.po \
 	        $$source || exit 1; \
 	    objects=`echo " $$objects " | \
-	        sed "s, kernels/cuda/$$name.po , tests/simt/fault/$$name.po ,"`; \
+	        sed "s, kernels/cuda/$$name.po , $$to/$$name.po ,"`; \
 	done; \
-	$(simt_shared) -o tests/simt/fault/plugin.so $$objects $(simt_libs)
+	$(simt_shared) -o $$to/plugin.so $$objects $(simt_libs)
 
 check-faults: $(simt_plugin) tests/kernels/test_kernels bin/rnn_dist
-	@srcdir='$(abs_srcdir)' RNND_CUDA_PLUGIN=tests/simt/fault/plugin.so MAKEFLAGS= \
-	    RNND_TEST_TIMEOUT=7200 $(SHELL) $(srcdir)/tests/wrapper.sh $(SHELL) $(srcdir)/tests/simt/faults.sh \
+	@srcdir='$(abs_srcdir)' MAKEFLAGS= RNND_TEST_TIMEOUT=7200 \
+	    $(SHELL) $(srcdir)/tests/wrapper.sh $(SHELL) $(srcdir)/tests/simt/faults.sh \
 	    '$(MAKE) simt-fault FAULT=$$FAULT FAULTY="$$FAULTY"' \
-	    '$(SHELL) $(srcdir)/tests/simt/suite.sh' \
+	    'RNND_CUDA_PLUGIN=tests/simt/fault/$$FAULT/plugin.so \
+	        $(SHELL) $(srcdir)/tests/simt/suite.sh' \
 	    `for f in $(cuda_sources) $(cuda_headers); do echo $(srcdir)/$$f; done`
 
 # The short form is part of `make check`. Kernels and program on the sanitized plug-in take
