@@ -260,6 +260,30 @@ static int64_t int_of(const Onnx__NodeProto *node, const char *name)
     return -1;
 }
 
+static bool is_read(const Onnx__ModelProto *model, const char *name)
+{
+    for (size_t i = 0; i < model->graph->n_node; i++)
+        for (size_t k = 0; k < model->graph->node[i]->n_input; k++)
+            if (strcmp(model->graph->node[i]->input[k], name) == 0)
+                return true;
+    return false;
+}
+
+START_TEST(every_constant_is_read)
+{
+    for (int s = 0; s < SPECS; s++) {
+        struct rnnd_model *m = new_model(&specs[s], 0);
+        Onnx__ModelProto *model = read_onnx(m);
+        for (size_t i = 0; i < model->graph->n_initializer; i++) {
+            const char *name = model->graph->initializer[i]->name;
+            ck_assert_msg(is_read(model, name), "model %d: %s", s, name);
+        }
+        onnx__model_proto__free_unpacked(model, NULL);
+        rnnd_model_free(m);
+    }
+}
+END_TEST
+
 /* A value that tells where it belongs. */
 static void number(struct rnnd_model *m)
 {
