@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "base/log.h"
 #include "base/status.h"
 #include "bin.h"
 #include "comm/comm.h"
@@ -54,6 +55,20 @@ static int fingerprint(struct rnnd_model *model, const char *config, uint64_t *o
     return 0;
 }
 
+/* The machine at hand may lack the precision of the training, so auto stays auto; a
+   rounding that the training had and this has not is said. */
+static void note_precision(const struct rnnd_options *trained,
+                           const struct rnnd_options *given)
+{
+    const char *word = trained->precision == RNND_BF16   ? "bf16"
+                       : trained->precision == RNND_TF32 ? "tf32"
+                                                         : NULL;
+    if (word && !rnnd__options_given(given, "precision"))
+        rnnd__log_info("trained with --precision %s, computed here with auto; "
+                       "--precision %s rounds as the training did",
+                       word, word);
+}
+
 static int open_model(struct bin_scorer *s, const struct rnnd_options *opt,
                       uint64_t *print)
 {
@@ -62,6 +77,8 @@ static int open_model(struct bin_scorer *s, const struct rnnd_options *opt,
     int status = rnnd__options_read_text(&s->opt, info.config, s->path, RNND_FROM_FILE);
     if (status == 0)
         status = fingerprint(s->model, info.config, print);
+    if (status == 0)
+        note_precision(&s->opt, opt);
     free(info.config);
     RNND_TRY(status);
     return rnnd__options_overlay(&s->opt, opt);

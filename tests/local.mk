@@ -183,6 +183,7 @@ repository_tests = \
 	tests/repository/check_ptxas.sh \
 	tests/repository/check_rooms.sh \
 	tests/repository/check_size.sh \
+	tests/repository/check_library.sh \
 	tests/repository/check_version.sh \
 	tests/repository/format.sh
 

@@ -82,6 +82,12 @@ int rnnd__signals_received(void)
     return requested;
 }
 
+void rnnd__signals_forget(void)
+{
+    (void)rnnd__signals_received();
+    requested = 0;
+}
+
 /* ---- the end of a command that does not poll */
 
 static sigset_t fatal;

@@ -21,6 +21,9 @@ void rnnd__signals_install(void);
 RNND_CHECKED int rnnd__signals_end(void (*first)(void));
 /* The last signal received, 0 = none. */
 int rnnd__signals_received(void);
+/* For a call that has ended with STOPPED: the next one is not stopped by the same
+   signals, unless one of them arrives again. */
+void rnnd__signals_forget(void);
 /* STOPPED if one was received, while `path` is being read. */
 RNND_CHECKED int rnnd__signals_check(const char *path);
 

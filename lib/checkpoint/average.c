@@ -2,8 +2,11 @@
  * average.c - the mean of the last checkpoints of a run: training moves around a
  * minimum, and this is the middle of its path.
  *
- * Sums are in double, from the newest checkpoint to the oldest.
+ * Sums are in double, from the newest checkpoint to the oldest. A training that goes on
+ * may remove one of them before it is read; then all begins anew, with those that are
+ * the last now.
  */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -98,26 +101,59 @@ static int find(const char *run_dir, int64_t count, char **path, int64_t *found)
     return 0;
 }
 
-int rnnd__checkpoint_average(const char *run_dir, int64_t count,
-                             struct rnnd_backend *be, struct rnnd_model **out,
-                             struct rnnd_checkpoint_info *info)
+/* Whether a training that goes on has removed one of the checkpoints. */
+static bool has_gone(char *const *path, int64_t count)
 {
-    struct mean m = {.be = be};
+    struct stat st;
+    for (int64_t i = 0; i < count; i++)
+        if (lstat(path[i], &st) != 0 && errno == ENOENT)
+            return true;
+    return false;
+}
+
+/* *gone: on failure, whether it may be for lack of a checkpoint that was listed. */
+static int try_average(const char *run_dir, int64_t count, struct mean *m,
+                       struct rnnd_checkpoint_info *info, bool *gone)
+{
     int64_t found = 0;
     char **path = NULL;
     int status = 0;
     RNND_TRY(RNND_NEW(&path, count, "checkpoints"));
     RNND_TRY_GOTO(find(run_dir, count, path, &found));
-    RNND_TRY_GOTO(rnnd_checkpoint_load_model(path[0], be, &m.model, info));
-    RNND_TRY_GOTO(average(&m, path, count));
-    *out = m.model;
-    m.model = NULL;
+    RNND_TRY_GOTO(rnnd_checkpoint_load_model(path[0], m->be, &m->model, info));
+    RNND_TRY_GOTO(average(m, path, count));
 done:
-    rnnd_model_free(m.model);
-    free(m.sum);
-    free(m.values);
+    *gone = has_gone(path, found);
     for (int64_t i = 0; i < found; i++)
         free(path[i]);
     free(path);
     return status;
+}
+
+int rnnd__checkpoint_average(const char *run_dir, int64_t count,
+                             struct rnnd_backend *be, struct rnnd_model **out,
+                             struct rnnd_checkpoint_info *info)
+{
+    enum { TRIES = 20 };
+    bool gone = true;
+    int status = 0;
+    for (int k = 0; gone && k < TRIES; k++) {
+        struct mean m = {.be = be};
+        struct rnnd_checkpoint_info newest = {0, 0, NULL};
+        status = try_average(run_dir, count, &m, &newest, &gone);
+        free(m.sum);
+        free(m.values);
+        if (status == 0) {
+            *out = m.model;
+            *info = newest;
+            return 0;
+        }
+        rnnd_model_free(m.model);
+        free(newest.config);
+    }
+    return gone ? rnnd__fail(RNND_EFILE,
+                             "%s: training removes checkpoints faster than %lld of "
+                             "them can be read; see train --keep and --save-every",
+                             run_dir, (long long)count)
+                : status;
 }

@@ -124,6 +124,13 @@ int rnnd__checkpoint_verify(const char *path, bool of_run)
     return tells_of_damage(status) ? RNND_EFILE : status;
 }
 
+/* A training that goes on may have removed it. */
+static bool has_gone(const char *path)
+{
+    struct stat st;
+    return lstat(path, &st) != 0 && errno == ENOENT;
+}
+
 int rnnd__checkpoint_is_intact(const char *path, bool *out)
 {
     int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
@@ -134,14 +141,27 @@ int rnnd__checkpoint_is_intact(const char *path, bool *out)
         return rnnd__fail(RNND_EFILE, "%s: %s", path, strerror(errno));
     close(fd);
     int status = rnnd__checkpoint_verify(path, true);
-    if (tells_of_damage(status))
+    if (tells_of_damage(status) && !has_gone(path))
         rnnd__log_warn("%s; skipping it", rnnd_status_detail());
     *out = status == 0;
     return tells_of_damage(status) ? 0 : status;
 }
 
-int rnnd__checkpoint_last(const char *run_dir, int64_t most, char **path,
-                          int64_t *count)
+/* Whether a training that goes on has written or removed one since `found`. */
+static int has_changed(const char *run_dir, const struct found *found, bool *out)
+{
+    struct found now;
+    int status = list(run_dir, &now);
+    *out = now.count != found->count ||
+           (now.count &&
+            memcmp(now.update, found->update, now.count * sizeof *now.update) != 0);
+    free(now.update);
+    return status;
+}
+
+/* *changed: there are fewer than `most`, and others now. */
+static int try_last(const char *run_dir, int64_t most, char **path, int64_t *count,
+                    bool *changed)
 {
     struct found found;
     int64_t n = 0;
@@ -157,11 +177,28 @@ int rnnd__checkpoint_last(const char *run_dir, int64_t most, char **path,
         else
             free(one);
     }
+    *changed = false;
+    if (status == 0 && n < most)
+        status = has_changed(run_dir, &found, changed);
     free(found.update);
-    while (status < 0 && n > 0)
+    while (n > 0 && (status < 0 || *changed))
         free(path[--n]);
     *count = n;
     return status;
+}
+
+int rnnd__checkpoint_last(const char *run_dir, int64_t most, char **path,
+                          int64_t *count)
+{
+    enum { TRIES = 20 };
+    bool changed = true;
+    for (int k = 0; changed && k < TRIES; k++)
+        RNND_TRY(try_last(run_dir, most, path, count, &changed));
+    return changed ? rnnd__fail(RNND_EFILE,
+                                "%s: its checkpoints change faster than they can be "
+                                "read; a running training does so: see --save-every",
+                                run_dir)
+                   : 0;
 }
 
 int rnnd__checkpoint_newest(const char *run_dir, char **path)

@@ -243,6 +243,8 @@ int rnnd_evaluate(struct rnnd_model *model, struct rnnd_dataset *data,
                                        rnnd_dataset_info(data)->unknown_targets, out));
     name_rows(&e, out);
 done:
+    if (status == RNND_STOPPED)
+        rnnd__signals_forget();
     rnnd_model_on_scores(model, NULL, NULL);
     free(e.part);
     rnnd__transcriber_free(e.transcriber);

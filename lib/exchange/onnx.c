@@ -109,11 +109,11 @@ static void transpose(struct job *j, const char *from, const char *to, int rank,
                     rank);
 }
 
+/* Those of every model: some runtimes warn of a constant that nothing reads. */
 static void add_constants(struct job *j)
 {
     rnnd__onnx_ints(j->g, "0", (int64_t[]){0}, 0);
     rnnd__onnx_ints(j->g, "1", (int64_t[]){1}, 0);
-    rnnd__onnx_ints(j->g, "[0]", (int64_t[]){0}, 1);
     rnnd__onnx_ints(j->g, "[1]", (int64_t[]){1}, 1);
     rnnd__onnx_ints(j->g, "[2]", (int64_t[]){2}, 1);
     rnnd__onnx_float(j->g, "0.0", 0);
@@ -193,12 +193,13 @@ static int add_layers(struct job *j, const char *x, bool last)
 {
     char input[32];
     snprintf(input, sizeof input, "%s", x);
-    rnnd__onnx_ints(j->g, "rows", (int64_t[]){0, 0, -1}, 3);
     for (int l = 0; l < (int)j->spec->layers; l++) {
         bool top = l == (int)j->spec->layers - 1;
         char y[32], apart[32];
         if (top && last)
             return add_layer(j, l, input, "", "states");
+        if (l == 0)
+            rnnd__onnx_ints(j->g, "rows", (int64_t[]){0, 0, -1}, 3);
         snprintf(y, sizeof y, "rnn.Y_l%d", l);
         snprintf(apart, sizeof apart, "rnn.apart_l%d", l);
         RNND_TRY(add_layer(j, l, input, y, ""));
@@ -222,6 +223,7 @@ static void add_pooling(struct job *j)
         rnnd__onnx_op(g, "Reshape", found, "states.apart", "row");
     } else if (j->spec->pool == RNND_POOL_MEAN) {
         found = "mean";
+        rnnd__onnx_ints(g, "[0]", (int64_t[]){0}, 1);
         rnnd__onnx_op(g, "Where", "outputs.real", "exists", "outputs", "0.0");
         rnnd__onnx_int(g, rnnd__onnx_op(g, "ReduceSum", "sum", "outputs.real", "[0]"),
                        "keepdims", 0);

@@ -348,6 +348,8 @@ int rnnd_train(const struct rnnd_options *opt, struct rnnd_comm *comm,
     if (status == 0)
         status = leave(&t, run(&t));
     rnnd__timeline_stop();
+    if (status == RNND_STOPPED)
+        rnnd__signals_forget();
     *out = result_of(&t, first);
     rnnd__trainer_close(&t);
     return status;

@@ -129,6 +129,20 @@ static size_t trimmed(const char *text, size_t n)
     return n;
 }
 
+/* The class that the first n characters of a line name. Blanks behind them belong to
+   the name where a tab follows and a class is called so. Cuts the line there. */
+static int64_t find_named(const struct reading *r, char *line, size_t n)
+{
+    char *tab = strrchr(line, '\t');
+    int64_t k = -1;
+    if (tab && tab > line && (size_t)(tab - line) >= n) {
+        *tab = '\0';
+        k = find_class(r, line);
+    }
+    line[n] = '\0';
+    return k >= 0 ? k : find_class(r, line);
+}
+
 /* A name may hold blanks: the weight is the last word. */
 static int read_line(struct reading *r, char *line)
 {
@@ -145,8 +159,7 @@ static int read_line(struct reading *r, char *line)
                           "%s:%d: \"%.80s\" is not a class and its weight, a finite "
                           "number of at least 0",
                           r->path, r->line, line);
-    line[name] = '\0';
-    int64_t k = find_class(r, line);
+    int64_t k = find_named(r, line, name);
     if (k < 0)
         return refuse_class(r, line);
     if (!isnan(r->weight[k]))

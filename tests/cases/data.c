@@ -118,6 +118,8 @@ static int write_all(struct rnnd__hdf *file, const struct case_data *d)
     free(offset);
     RNND_TRY(status);
     RNND_TRY(write_inputs(file, d));
+    if (d->classes)
+        RNND_TRY(rnnd__hdf_write_strings(file, "classes", d->classes, d->outputs));
     return is(d, "lm") || is(d, "none") ? 0 : write_targets(file, d);
 }
 

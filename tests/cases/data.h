@@ -20,6 +20,8 @@ struct case_data {
     uint64_t seed;
     /* row by row, NULL = drawn */
     const double *inputs, *targets;
+    /* [outputs] names, NULL = none */
+    const char *const *classes;
 };
 
 /* Values that an array of the data set holds. */

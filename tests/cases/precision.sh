@@ -76,6 +76,10 @@ for precision in bf16 fp32; do
     mv "$work/out" "$work/eval.$precision"
 done
 ! cmp -s "$work/eval.bf16" "$work/eval.fp32" || fault "eval ignores --precision"
+! grep -q 'trained with' "$work/err" || fault "a precision that was given is noted"
+expect 0 1 eval "$work/whole" --data "$work/tags.h5" --device cpu --json
+said 'trained with --precision bf16, computed here with auto'
+cmp "$work/out" "$work/eval.fp32" || fault "auto is not fp32 on a CPU"
 
 # ---- what is missing
 RNND_CPU_ISA=baseline

@@ -2,8 +2,9 @@
  * tool.c - data sets, parameters and comparisons for the shell tests of this folder.
  *
  *   tool data OUT task=T lengths=N,N,... [features=I | vocab=V] [outputs=O] [seed=S]
- *             [targets=X,X,...] [inputs=X,X,...]     a data set; what is not given is
- * random tool params OUT NAME=ROWSxCOLS:X ...             a checkpoint of constant
+ *             [targets=X,X,...] [inputs=X,X,...] [classes=A|B|...]
+ *   a data set; what is not given is random, and without names
+ *   tool params OUT NAME=ROWSxCOLS:X ...             a checkpoint of constant
  * parameters tool show FILE OBJECT                            values of an array, one a
  * line tool diff BOUND FILE FILE [GROUP]                1 if arrays below GROUP
  * (/model) differ by more than BOUND of their largest value
@@ -92,6 +93,19 @@ static double *given(char **argv, const char *key, int64_t count)
     return out;
 }
 
+/* The names of classes=, with | between them; NULL without. */
+static const char **names(char **argv, int64_t count)
+{
+    char *text = (char *)argument(argv, "classes");
+    if (!text)
+        return NULL;
+    const char **out = zeroed(count, sizeof *out);
+    for (int64_t i = 0; i < count; i++)
+        if (!(out[i] = strsep(&text, "|")))
+            die("too few names");
+    return out;
+}
+
 static int make_data(char **argv)
 {
     const char *path = *argv++, *lengths = argument(argv, "lengths");
@@ -108,7 +122,10 @@ static int make_data(char **argv)
     double *targets = given(argv, "targets", case_data_targets(&d));
     d.inputs = inputs;
     d.targets = targets;
+    const char **classes = names(argv, d.outputs);
+    d.classes = classes;
     MUST(case_data_write(path, &d));
+    free(classes);
     free(targets);
     free(inputs);
     free(length);

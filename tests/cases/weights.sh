@@ -73,6 +73,14 @@ equal "the same weights by target" "$(table other train weight)" "$(table file t
 printf 'very high\t3\nlow 1\nmid 2' >"$work/blank.txt"
 learn blank 1 --data "$work/blank.h5" --class-weight "$work/blank.txt"
 said 'class weights: low 1, mid 2, very high 3'
+data ends task=classify outputs=3 lengths=1,2,3 'classes= low|end|end '
+printf 'end \t3\n low 1\nend\t \t2\n' >"$work/ends.txt"
+learn ends 1 --data "$work/ends.h5" --class-weight "$work/ends.txt"
+equal "blanks at the ends of names" "$(stored ends)" "1,2,3"
+printf 'end 3\n low 1\nend 2\n' >"$work/ends.txt"
+expect 2 1 train --data "$work/ends.h5" --run-dir "$work/twice" \
+    --class-weight "$work/ends.txt"
+said 'ends.txt:3: class "end" already has a weight'
 
 # ---- ranks, and smoothing with them
 learn one 1 --data "$work/data.h5" --class-weight "$work/w.txt" --label-smoothing 0.1

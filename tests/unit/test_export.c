@@ -3,8 +3,12 @@
  * they were written.
  */
 #include <math.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "checkpoint/checkpoint.h"
 #include "checkpoint_model.h"
@@ -100,6 +104,52 @@ START_TEST(the_mean_of_the_last)
     must_fail(RNND_EFILE, rnnd__checkpoint_average(test_folder, 5, be, &m, &info));
     must_fail(RNND_EUSAGE,
               rnnd__checkpoint_average(in_folder("best.h5"), 1, be, &m, &info));
+}
+END_TEST
+
+/* A run that goes on: each new checkpoint replaces the oldest of three. */
+static atomic_bool averaged;
+
+static void *go_on(void *unused)
+{
+    (void)unused;
+    for (int i = 4; !averaged; i++) {
+        char from[512], to[512];
+        snprintf(from, sizeof from, "%s/model.h5", test_folder);
+        snprintf(to, sizeof to, "%s/ckpt-%010d.h5", test_folder, i);
+        if (link(from, to) != 0)
+            return "link";
+        snprintf(to, sizeof to, "%s/ckpt-%010d.h5", test_folder, i - 3);
+        if (unlink(to) != 0)
+            return "unlink";
+        nanosleep(&(struct timespec){0, 50000000}, NULL);
+    }
+    return NULL;
+}
+
+START_TEST(the_mean_while_training_goes_on)
+{
+    pthread_t thread;
+    void *fault;
+    save_filled("model.h5", 3);
+    save_filled("ckpt-0000000001.h5", 3);
+    save_filled("ckpt-0000000002.h5", 3);
+    save_filled("ckpt-0000000003.h5", 3);
+    averaged = false;
+    ck_assert_int_eq(pthread_create(&thread, NULL, go_on, NULL), 0);
+    for (int i = 0; i < 15; i++) {
+        struct rnnd_checkpoint_info info;
+        struct rnnd_model *m;
+        float bias;
+        must(rnnd__checkpoint_average(test_folder, 3, be, &m, &info));
+        must(rnnd_model_get(m, "head.bias", &bias));
+        ck_assert_float_eq(bias, 3);
+        rnnd_model_free(m);
+        free(info.config);
+    }
+    averaged = true;
+    pthread_join(thread, &fault);
+    ck_assert_msg(!fault, "%s: %m", (char *)fault);
 }
 END_TEST
 
@@ -209,6 +259,30 @@ static int64_t int_of(const Onnx__NodeProto *node, const char *name)
             return node->attribute[i]->i;
     return -1;
 }
+
+static bool is_read(const Onnx__ModelProto *model, const char *name)
+{
+    for (size_t i = 0; i < model->graph->n_node; i++)
+        for (size_t k = 0; k < model->graph->node[i]->n_input; k++)
+            if (strcmp(model->graph->node[i]->input[k], name) == 0)
+                return true;
+    return false;
+}
+
+START_TEST(every_constant_is_read)
+{
+    for (int s = 0; s < SPECS; s++) {
+        struct rnnd_model *m = new_model(&specs[s], 0);
+        Onnx__ModelProto *model = read_onnx(m);
+        for (size_t i = 0; i < model->graph->n_initializer; i++) {
+            const char *name = model->graph->initializer[i]->name;
+            ck_assert_msg(is_read(model, name), "model %d: %s", s, name);
+        }
+        onnx__model_proto__free_unpacked(model, NULL);
+        rnnd_model_free(m);
+    }
+}
+END_TEST
 
 /* A value that tells where it belongs. */
 static void number(struct rnnd_model *m)
@@ -323,12 +397,14 @@ static Suite *suite(void)
     tcase_add_test(t, normalization_becomes_weights);
     tcase_add_test(t, a_fold_that_does_not_fit);
     tcase_add_test(t, the_mean_of_the_last);
+    tcase_add_test(t, the_mean_while_training_goes_on);
     tcase_add_test(t, suffixes);
 #ifdef HAVE_LIBZIP
     tcase_add_test(t, arrays_of_an_npz);
 #endif
 #ifdef HAVE_ONNX
     tcase_add_test(t, gates_are_in_their_order);
+    tcase_add_test(t, every_constant_is_read);
     tcase_add_test(t, an_onnx_file_says_what_it_is);
     tcase_add_test(t, too_large_for_protobuf);
 #endif

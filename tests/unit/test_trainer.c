@@ -255,7 +255,7 @@ START_TEST(what_is_not_finite)
 }
 END_TEST
 
-/* The last one: whoever was asked to stop is asked for good. */
+/* A signal stops one call and not the next of the same process. */
 START_TEST(a_signal_saves_and_stops)
 {
     double update;
@@ -265,6 +265,13 @@ START_TEST(a_signal_saves_and_stops)
     ck_assert_int_eq(checkpoints(), 1);
     ck_assert_int_eq(records("end", "updates", &update), 1);
     ck_assert(update == 1);
+    opt.resume = true;
+    ck_assert_int_eq(train(0).updates, 4 * UPDATES_AN_EPOCH);
+    set("epochs", "5");
+    raise(SIGUSR1);
+    raise(SIGTERM); /* launchers send several */
+    ck_assert_int_eq(train(RNND_STOPPED).updates, 4 * UPDATES_AN_EPOCH + 1);
+    ck_assert_int_eq(train(0).updates, 5 * UPDATES_AN_EPOCH);
 }
 END_TEST
 
