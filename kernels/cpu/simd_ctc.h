@@ -187,17 +187,22 @@ static float *scores_at(const struct lattice *c, int64_t t)
     return p->scores + (p->off[t] + p->place) * p->cols;
 }
 
-/* The sum of e^(x - max); NaN where a score is not finite. */
+/* The sum of e^(x - max); NaN where a score is not finite. The ones of the largest are
+   counted apart, which would round the others: a softmax near 1 differs from 1 by
+   these. */
 static double row_sum_exp(const float *x, int64_t n, float max)
 {
     enum { BLOCK = 16 * VL };
     double total = 0;
     for (int64_t j = 0; j < n;) {
         int64_t end = n - j > BLOCK ? j + BLOCK : n;
-        vf s = vset(0);
-        for (; j + VL <= end; j += VL)
-            s += vexp(vload(x + j) - max) + vload(x + j) * 0.0f;
-        total += vsum(s);
+        vf s = vset(0), ones = vset(0);
+        for (; j + VL <= end; j += VL) {
+            vf v = vload(x + j), nan = v * 0.0f;
+            s += vselect(v == max, nan, vexp(v - max) + nan);
+            ones += vselect(v == max, nan + 1, nan);
+        }
+        total += (double)vsum(s) + (double)vsum(ones);
         if (j < end) {
             int m = (int)(end - j);
             vf part = vget(x + j, m);
@@ -409,17 +414,20 @@ static void backward_step(struct lattice *c)
     }
 }
 
-/* The gradient of the scores of a step: softmax less posteriors, over the labels. */
+/* The gradient of the scores of a step: softmax less posteriors, over the labels. Where
+   the model is sure, both are near 1: only their difference is rounded to a float. */
 static void put_gradient(const struct lattice *c, int64_t t, double blanks)
 {
     const struct rnnd__ctc_path *p = c->path;
     double scale = 1. / (double)(p->labels > 0 ? p->labels : 1);
     float *x = scores_at(c, t);
     row_exp(x, p->cols, (float)c->top[t]);
+    for (int64_t i = 0; i < p->labels; i++) {
+        float *own = x + p->label[i];
+        *own = (float)((double)*own - c->sum[t] * c->posterior[i]);
+    }
+    x[0] = (float)((double)x[0] - c->sum[t] * blanks);
     row_scale(x, p->cols, (float)(scale / c->sum[t]));
-    for (int64_t i = 0; i < p->labels; i++)
-        x[p->label[i]] -= (float)(scale * c->posterior[i]);
-    x[0] -= (float)(scale * blanks);
 }
 
 static void backward_all(struct lattice *c, struct wide all)

@@ -303,14 +303,17 @@ __device__ void backward_step(const lattice &c)
 }
 
 /* The gradient of the scores of a step: softmax less posteriors, over the labels. The
-   first label of a class sums those of all. */
+   first label of a class sums those of all. Where the model is sure, both are near 1:
+   only their difference is rounded to a float. */
 __device__ void put_gradient(const lattice &c, int64_t t, double blanks)
 {
-    double scale = 1. / (double)(c.L > 0 ? c.L : 1);
+    double scale = 1. / (double)(c.L > 0 ? c.L : 1), total = c.sum[t];
     float *x = scores_at(c, t), top = (float)c.top[t];
-    float factor = (float)(scale / c.sum[t]);
-    for (int64_t k = threadIdx.x; k < c.job->cols; k += blockDim.x)
-        x[k] = expf(x[k] - top) * factor - (k == 0 ? (float)(scale * blanks) : 0.0f);
+    float factor = (float)(scale / total);
+    for (int64_t k = threadIdx.x; k < c.job->cols; k += blockDim.x) {
+        float e = expf(x[k] - top);
+        x[k] = k == 0 ? (float)((double)e - total * blanks) : e;
+    }
     if (!PLANTED(24, "posteriors are taken from scores that are no softmax yet"))
         __syncthreads();
     for (int64_t i = threadIdx.x; i < c.L; i += blockDim.x) {
@@ -319,8 +322,12 @@ __device__ void put_gradient(const lattice &c, int64_t t, double blanks)
             continue;
         for (int64_t at = i; at >= 0; at = c.chain[at])
             sum += c.posterior[at];
-        x[c.label[i]] -= (float)(scale * sum);
+        float *own = x + c.label[i];
+        *own = (float)((double)*own - total * sum);
     }
+    __syncthreads();
+    for (int64_t k = threadIdx.x; k < c.job->cols; k += blockDim.x)
+        x[k] *= factor;
     __syncthreads();
 }
 

@@ -355,6 +355,34 @@ START_TEST(long_strings_match)
 }
 END_TEST
 
+/* A blank that is nearly sure, in softmax and in posteriors: the gradient of the second
+   step is small, but each of its elements has its digits. Rows of 2 and of 40
+   scores. */
+START_TEST(sure_steps_keep_their_digits)
+{
+    static const int32_t length = 2, count = 1, label = 1, widths[] = {2, 40};
+    for (int w = 0; w < 2; w++) {
+        int32_t cols = widths[w];
+        float x[2 * 40] = {0};
+        double g[2 * 40];
+        struct strings s = {1, cols, &length, &count, &label, x};
+        struct rig rig;
+        if (!rig_open(&rig, _i))
+            return;
+        x[0] = 3.2f;
+        x[cols] = 14;
+        x[cols + 1] = 3.5f;
+        reference(&s, g);
+        struct answer a = run(&rig, &s, true);
+        ck_assert_double_le(fabs(g[cols]), 2e-3);
+        for (int32_t k = cols; k < cols + 2; k++)
+            ck_assert_double_eq_tol((double)a.grad[k], g[k], 1e-6 * fabs(g[k]));
+        free(a.grad);
+        rig_close(&rig);
+    }
+}
+END_TEST
+
 /* The reference takes a gigabyte, and some seconds. */
 START_TEST(very_long_strings_match)
 {
@@ -468,6 +496,7 @@ TCase *kernels_ctc_tests(void)
     tcase_set_timeout(t, 120);
     tcase_add_loop_test(t, pytorch_agrees, 0, n);
     tcase_add_loop_test(t, long_strings_match, 0, n);
+    tcase_add_loop_test(t, sure_steps_keep_their_digits, 0, n);
     tcase_add_loop_test(t, very_long_strings_match, 0, n);
     tcase_add_loop_test(t, hopeless_strings_have_a_loss, 0, n);
     tcase_add_loop_test(t, scores_that_are_no_numbers_show, 0, n);
