@@ -13,6 +13,8 @@ librnn_dist_a_SOURCES = \
 	lib/base/hash.h \
 	lib/base/list.c \
 	lib/base/list.h \
+	lib/base/range.c \
+	lib/base/range.h \
 	lib/base/log.c \
 	lib/base/log.h \
 	lib/base/names.c \

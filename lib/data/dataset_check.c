@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/range.h"
 #include "base/signals.h"
 #include "base/status.h"
 
@@ -281,6 +282,49 @@ static int new_counts(struct rnnd_dataset *data)
     return 0;
 }
 
+/* ---- what becomes of wider floats */
+
+/* Adds all features, as they are in the file, to the ranges [I] of their columns. */
+static int add_ranges(struct rnnd_dataset *data, struct rnnd__range *range)
+{
+    int64_t I = data->info.inputs, block = (1 << 18) / I + 1; /* rows */
+    double *rows;
+    RNND_TRY(RNND_NEW(&rows, block * I, "ranges of columns"));
+    int status = 0;
+    for (int64_t k = 0; k < I; k++)
+        range[k] = rnnd__range_none;
+    for (int64_t at = 0; at < data->info.steps && status == 0; at += block) {
+        int64_t n = data->info.steps - at < block ? data->info.steps - at : block;
+        status = rnnd__dataset_read(data, "/inputs", at, n, RNND_F64, rows);
+        for (int64_t i = 0; i < n * I && status == 0; i++)
+            rnnd__range_add(&range[i % I], rows[i]);
+    }
+    free(rows);
+    return status;
+}
+
+/* Warns of columns whose values 32-bit floats hardly tell apart. Only where the file has
+   wider ones are they read again. */
+static int warn_of_lost_digits(struct rnnd_dataset *data)
+{
+    struct rnnd__hdf_shape shape;
+    struct rnnd__range *range;
+    RNND_TRY(rnnd__dataset_shape(data, "/inputs", &shape));
+    if (data->info.vocab || shape.kind != RNND_HDF_FLOAT ||
+        shape.size <= (int64_t)sizeof(float))
+        return 0;
+    RNND_TRY(RNND_NEW(&range, data->info.inputs, "ranges of columns"));
+    int status = add_ranges(data, range);
+    for (int64_t k = 0; k < data->info.inputs && status == 0; k++) {
+        const char *name = rnnd_dataset_feature(data, k);
+        rnnd__range_warn(&range[k], "%s: /inputs, column %lld%s%.40s%s", data->path,
+                         (long long)k, name ? " (" : "", name ? name : "",
+                         name ? ")" : "");
+    }
+    free(range);
+    return status;
+}
+
 int rnnd__dataset_values(struct rnnd_dataset *data, bool keep_inputs, bool keep_targets)
 {
     struct rnnd_dataset_info *info = &data->info;
@@ -296,6 +340,7 @@ int rnnd__dataset_values(struct rnnd_dataset *data, bool keep_inputs, bool keep_
     rnnd__hash_add(&hash, data->offsets,
                    (size_t)(info->sequences + 1) * sizeof *data->offsets);
     RNND_TRY(pass_array(data, &inputs, &hash, keep_inputs ? &data->inputs : NULL));
+    RNND_TRY(warn_of_lost_digits(data));
     if (data->has_targets) {
         struct array targets = {"/targets", rnnd__target_type(info), data->target_rows,
                                 rnnd__target_bytes(info), check_of(info->task)};

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "base/range.h"
 #include "base/task.h"
 
 /* What the first pass finds out about a column. */
@@ -336,17 +337,11 @@ static int choose_words(const struct column *c, const char *path)
     return 0;
 }
 
-/* Of values that lie close together far from 0, 32-bit floats leave little. Integers
-   are compared one by one; see rnnd__contents_rounded(). */
+/* Integers are compared one by one; see rnnd__contents_rounded(). */
 static void warn_of_lost_digits(const struct column *c)
 {
-    enum { FEW = 256 };
-    float most = (float)fmax(fabs(c->low), fabs(c->high));
-    double step = (double)nextafterf(most, INFINITY) - (double)most;
-    if (!c->integers && c->low < c->high && c->high - c->low < FEW * step)
-        rnnd__log_warn("column %s: 32-bit floats tell its values, from %.17g to %.17g, "
-                       "apart in steps of %.2g only; subtract an offset from them",
-                       c->name, c->low, c->high, step);
+    rnnd__range_warn(&(struct rnnd__range){c->low, c->high, c->integers}, "column %s",
+                     c->name);
 }
 
 static int choose_numbers(struct rnnd__csv_table *t, const struct column *c,

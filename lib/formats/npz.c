@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "base/range.h"
 #include "base/task.h"
 #include "formats/npy.h"
 
@@ -135,6 +136,22 @@ static bool is_rounded(const struct rnnd__npy *a, int64_t i, float value)
     return fabs(v) > 0x1p24 && v == floor(v) && rnnd__npy_exact(a, i) != value;
 }
 
+/* Warns of columns whose values 32-bit floats hardly tell apart. */
+static int warn_of_lost_digits(const struct npz *z)
+{
+    const struct rnnd__npy *a = &z->array[INPUTS];
+    struct rnnd__range *range;
+    RNND_TRY(RNND_NEW(&range, a->dim[1], "ranges of columns"));
+    for (int64_t k = 0; k < a->dim[1]; k++)
+        range[k] = rnnd__range_none;
+    for (int64_t i = 0; i < a->count; i++)
+        rnnd__range_add(&range[i % a->dim[1]], rnnd__npy_at(a, i));
+    for (int64_t k = 0; k < a->dim[1]; k++)
+        rnnd__range_warn(&range[k], "%s: inputs, column %lld", z->path, (long long)k);
+    free(range);
+    return 0;
+}
+
 /* Appends all elements as floats. */
 static int take_floats(const struct npz *z, int which, struct rnnd__list *out)
 {
@@ -233,8 +250,10 @@ static int take_inputs(struct npz *z, bool is_first)
     z->first = rnnd__contents_steps(out);
     out->inputs = width;
     z->steps = a->dim[0];
-    return tokens ? take_ids(z, INPUTS, 0, &out->tokens)
-                  : take_floats(z, INPUTS, &out->features);
+    if (tokens)
+        return take_ids(z, INPUTS, 0, &out->tokens);
+    RNND_TRY(take_floats(z, INPUTS, &out->features));
+    return warn_of_lost_digits(z);
 }
 
 /* ---- targets */

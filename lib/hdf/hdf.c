@@ -296,6 +296,7 @@ static int measure(struct rnnd__hdf *file, const char *object,
     if (H5Sget_simple_extent_type(a->space) == H5S_NULL)
         return FAIL_OBJECT(file, object, "has no values (null dataspace)");
     a->shape.kind = rnnd__hdf_kind_of(a->type);
+    a->shape.size = (int64_t)H5Tget_size(a->type);
     a->shape.rank = H5Sget_simple_extent_dims(a->space, dim, NULL);
     if (a->shape.rank < 0)
         return rnnd__hdf_fail_object(file, object, "cannot be read");

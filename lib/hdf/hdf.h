@@ -38,6 +38,8 @@ struct rnnd__hdf_shape {
     int rank;
     /* [rank] */
     int64_t dim[4];
+    /* bytes of one element in the file */
+    int64_t size;
 };
 
 /* The type of array elements in memory. */

@@ -147,6 +147,13 @@ for offset in 100000000 0; do
     said "warning: column x: 32-bit floats tell its values" "in steps of 8 only"
 done
 ! grep -q "32-bit" "$work/err" || fault "a warning for nothing: $(cat "$work/err")"
+# Doubles of a data file: a column that is near 0, one far from it, and a constant.
+data far task=classify features=3 outputs=2 lengths=2,1 \
+    inputs=0.5,100000000.5,100000000.5,1.5,100000001,100000000.5,2.5,100000003,100000000.5
+train far 1 --data "$work/far.h5" --max-updates 1
+said "warning: $work/far.h5: /inputs, column 1: 32-bit floats tell its values" \
+    "from 100000000.5 to 100000003, apart in steps of 8 only"
+equal "columns that are named" "$(grep -c '32-bit' "$work/err")" 1
 
 # ---- CASE 78: text that is not UTF-8, and lines that end with carriage returns
 printf 'It\222s a caf\351 by the sea\nthe caf\351 is here\n' >latin.txt
