@@ -303,8 +303,8 @@ static int add_ranges(struct rnnd_dataset *data, struct rnnd__range *range)
     return status;
 }
 
-/* Warns of columns whose values 32-bit floats hardly tell apart. Only where the file has
-   wider ones are they read again. */
+/* Warns of columns whose values 32-bit floats hardly tell apart. Only where the file
+   has wider ones are they read again. */
 static int warn_of_lost_digits(struct rnnd_dataset *data)
 {
     struct rnnd__hdf_shape shape;

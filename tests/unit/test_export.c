@@ -109,6 +109,7 @@ END_TEST
 
 /* A run that goes on: each new checkpoint replaces the oldest of three. */
 static atomic_bool averaged;
+static atomic_int replaced;
 
 static void *go_on(void *unused)
 {
@@ -122,7 +123,8 @@ static void *go_on(void *unused)
         snprintf(to, sizeof to, "%s/ckpt-%010d.h5", test_folder, i - 3);
         if (unlink(to) != 0)
             return "unlink";
-        nanosleep(&(struct timespec){0, 50000000}, NULL);
+        replaced++;
+        nanosleep(&(struct timespec){0, 100000000}, NULL);
     }
     return NULL;
 }
@@ -136,8 +138,9 @@ START_TEST(the_mean_while_training_goes_on)
     save_filled("ckpt-0000000002.h5", 3);
     save_filled("ckpt-0000000003.h5", 3);
     averaged = false;
+    replaced = 0;
     ck_assert_int_eq(pthread_create(&thread, NULL, go_on, NULL), 0);
-    for (int i = 0; i < 15; i++) {
+    while (replaced < 15) {
         struct rnnd_checkpoint_info info;
         struct rnnd_model *m;
         float bias;
