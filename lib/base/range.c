@@ -10,7 +10,7 @@
 
 #include "base/log.h"
 
-const struct rnnd__range rnnd__range_none = {INFINITY, -INFINITY, true};
+const struct rnnd__range rnnd__range_none = {INFINITY, -INFINITY, true, 0};
 
 void rnnd__range_add(struct rnnd__range *range, double value)
 {
@@ -19,6 +19,8 @@ void rnnd__range_add(struct rnnd__range *range, double value)
     range->low = fmin(range->low, value);
     range->high = fmax(range->high, value);
     range->integers = range->integers && value == floor(value);
+    if (range->rounded == 0 && (double)(float)value != value)
+        range->rounded = value;
 }
 
 /* From one 32-bit float to the next, at the larger end. */

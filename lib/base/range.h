@@ -11,6 +11,8 @@ struct rnnd__range {
     double low, high;
     /* no value has a fraction */
     bool integers;
+    /* of integers the first that becomes another in a 32-bit float, 0 = none */
+    double rounded;
 };
 
 /* Without values. */

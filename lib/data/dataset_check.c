@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/log.h"
 #include "base/range.h"
 #include "base/signals.h"
 #include "base/status.h"
@@ -303,23 +304,29 @@ static int add_ranges(struct rnnd_dataset *data, struct rnnd__range *range)
     return status;
 }
 
-/* Warns of columns whose values 32-bit floats hardly tell apart. Only where the file
-   has wider ones are they read again. */
+/* Warns of columns whose values 32-bit floats hardly tell apart, or round. Only where
+   the file has wider floats, or integers of more than 16 bits, are they read again. */
 static int warn_of_lost_digits(struct rnnd_dataset *data)
 {
     struct rnnd__hdf_shape shape;
     struct rnnd__range *range;
     RNND_TRY(rnnd__dataset_shape(data, "/inputs", &shape));
-    if (data->info.vocab || shape.kind != RNND_HDF_FLOAT ||
-        shape.size <= (int64_t)sizeof(float))
+    int64_t exact = shape.kind == RNND_HDF_FLOAT ? 4 : 2; /* bytes that fit */
+    if (data->info.vocab || shape.size <= exact)
         return 0;
     RNND_TRY(RNND_NEW(&range, data->info.inputs, "ranges of columns"));
     int status = add_ranges(data, range);
     for (int64_t k = 0; k < data->info.inputs && status == 0; k++) {
         const char *name = rnnd_dataset_feature(data, k);
-        rnnd__range_warn(&range[k], "%s: /inputs, column %lld%s%.40s%s", data->path,
-                         (long long)k, name ? " (" : "", name ? name : "",
-                         name ? ")" : "");
+        char column[80];
+        snprintf(column, sizeof column, "/inputs, column %lld%s%.40s%s", (long long)k,
+                 name ? " (" : "", name ? name : "", name ? ")" : "");
+        rnnd__range_warn(&range[k], "%s: %s", data->path, column);
+        if (range[k].integers && range[k].rounded != 0)
+            rnnd__log_warn("%s: %s: %.0f is rounded to %.0f; integers beyond 2^24 may "
+                           "not fit into 32-bit floats",
+                           data->path, column, range[k].rounded,
+                           (double)(float)range[k].rounded);
     }
     free(range);
     return status;

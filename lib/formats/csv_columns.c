@@ -340,8 +340,8 @@ static int choose_words(const struct column *c, const char *path)
 /* Integers are compared one by one; see rnnd__contents_rounded(). */
 static void warn_of_lost_digits(const struct column *c)
 {
-    rnnd__range_warn(&(struct rnnd__range){c->low, c->high, c->integers}, "column %s",
-                     c->name);
+    rnnd__range_warn(&(struct rnnd__range){c->low, c->high, c->integers, 0},
+                     "column %s", c->name);
 }
 
 static int choose_numbers(struct rnnd__csv_table *t, const struct column *c,

@@ -154,6 +154,11 @@ train far 1 --data "$work/far.h5" --max-updates 1
 said "warning: $work/far.h5: /inputs, column 1: 32-bit floats tell its values" \
     "from 100000000.5 to 100000003, apart in steps of 8 only"
 equal "columns that are named" "$(grep -c '32-bit' "$work/err")" 1
+data whole task=classify features=2 outputs=2 lengths=2,1 \
+    inputs=16777216,16777217,16777218,16777216,1,2
+train whole 1 --data "$work/whole.h5" --max-updates 1
+said "warning: $work/whole.h5: /inputs, column 1: 16777217 is rounded to 16777216;"
+equal "columns that are named" "$(grep -c '32-bit' "$work/err")" 1
 
 # ---- CASE 78: text that is not UTF-8, and lines that end with carriage returns
 printf 'It\222s a caf\351 by the sea\nthe caf\351 is here\n' >latin.txt
