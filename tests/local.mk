@@ -77,7 +77,10 @@ tests_unit_test_probe_SOURCES = tests/unit/test_probe.c tests/unit/testing.h
 tests_unit_test_ctc_SOURCES = tests/unit/test_ctc.c tests/unit/testing.h
 tests_unit_test_dataset_SOURCES = tests/unit/test_dataset.c tests/unit/testing.h
 tests_unit_test_decode_SOURCES = tests/unit/test_decode.c tests/unit/testing.h
-tests_unit_test_kaldi_SOURCES = tests/unit/test_kaldi.c tests/unit/testing.h
+tests_unit_test_kaldi_SOURCES = \
+	tests/unit/reading.h \
+	tests/unit/test_kaldi.c \
+	tests/unit/testing.h
 tests_kernels_test_kernels_SOURCES = \
 	tests/kernels/kernels_bf16.c \
 	tests/kernels/kernels_bf16.h \

@@ -285,13 +285,6 @@ static size_t read_file(const char *name, unsigned char *all, size_t room)
     return n;
 }
 
-static void write_file(const char *name, const void *all, size_t size)
-{
-    FILE *f = fopen(in_folder(name), "wb");
-    ck_assert_ptr_nonnull(f);
-    ck_assert(fwrite(all, 1, size, f) == size && fclose(f) == 0);
-}
-
 static unsigned char whole[1 << 18];
 
 /* Loading ends in EFILE, or in exactly what was saved. */
@@ -369,7 +362,7 @@ START_TEST(no_cut_file_is_taken)
     save_for_damage(&s);
     size_t step = is_long() ? 1 : 37;
     for (size_t size = s.size - 1; size > step; size -= size > s.size - 40 ? 1 : step) {
-        write_file("a.h5", whole, size);
+        make_file("a.h5", whole, size);
         /* without its seal the file is one of another tool, and whole */
         ck_assert(is_noticed(s.model, s.optim, &s.state) == (size != s.size - 32));
     }
@@ -384,7 +377,7 @@ START_TEST(other_files_are_no_checkpoints)
     struct rnnd__hdf *f;
     must_fail(RNND_EFILE, rnnd__checkpoint_read_info(in_folder("none"), &info));
     must_fail(RNND_EFILE, rnnd__checkpoint_verify(in_folder(""), false));
-    write_file("text", "not a checkpoint", 16);
+    make_file("text", "not a checkpoint", 16);
     must_fail(RNND_EFILE, rnnd__checkpoint_verify(in_folder("text"), false));
     must_fail(RNND_EFILE, rnnd_checkpoint_load_model(in_folder("text"), be, &m, NULL));
     must(rnnd__hdf_create(in_folder("data.h5"), &f));
@@ -559,7 +552,7 @@ static void damage(const char *name)
 {
     size_t size = read_file(name, whole, sizeof whole);
     whole[size / 2] ^= 1;
-    write_file(name, whole, size);
+    make_file(name, whole, size);
 }
 
 static const char *newest(void)
@@ -594,12 +587,12 @@ START_TEST(the_newest_intact_one_is_found)
     save_small("ckpt-0000000100.h5", 100);
     save_small("ckpt-0000000101.h5", 101);
     save_small("ckpt-12345678901.h5", 12345678901);
-    write_file("ckpt-0000000200.h5.tmp-1", "x", 1);
-    write_file("ckpt-300.h5", "x", 1);
-    write_file("ckpt-000000030a.h5", "x", 1);
-    write_file("ckpt-0000000300.h5~", "x", 1);
+    make_file("ckpt-0000000200.h5.tmp-1", "x", 1);
+    make_file("ckpt-300.h5", "x", 1);
+    make_file("ckpt-000000030a.h5", "x", 1);
+    make_file("ckpt-0000000300.h5~", "x", 1);
     ck_assert_str_eq(newest(), "ckpt-12345678901.h5");
-    write_file("ckpt-12345678901.h5", "", 0);
+    make_file("ckpt-12345678901.h5", "", 0);
     ck_assert_str_eq(newest(), "ckpt-0000000101.h5");
     damage("ckpt-0000000101.h5");
     ck_assert_str_eq(newest(), "ckpt-0000000100.h5");
@@ -691,9 +684,9 @@ START_TEST(few_are_kept)
     static const char *const others[] = {"notes.h5.tmp-99999999", "best.h5.tmp-99x",
                                          "best.h5.tmp-", "ckpt-4.h5.tmp-99999999"};
     for (int i = 0; i < 4; i++)
-        write_file(others[i], "x", 1);
-    write_file(live, "x", 1);
-    write_file(dead, "x", 1);
+        make_file(others[i], "x", 1);
+    make_file(live, "x", 1);
+    make_file(dead, "x", 1);
     must(rnnd__checkpoint_prune(test_folder, 0, 0));
     ck_assert(is_there(live) && !is_there(dead));
     for (int i = 0; i < 4; i++)

@@ -8,8 +8,7 @@
 #include "base/log.h"
 #include "formats/text.h"
 #include "hdf/hdf.h"
-#include "options/options.h"
-#include "testing.h"
+#include "reading.h"
 
 #ifdef HAVE_LIBZIP
 #include <zip.h>
@@ -17,43 +16,12 @@
 
 /* ---- inputs to order */
 
-static struct rnnd_options opt;
-static struct rnnd__contents got;
-
-static void set_up(void)
-{
-    make_folder();
-    must(rnnd_options_init(&opt));
-    must(rnnd__contents_init(&got));
-}
-
-static void tear_down(void)
-{
-    rnnd__contents_clear(&got);
-    rnnd_options_clear(&opt);
-    remove_folder();
-}
-
 /* Forgets what was read and which options were set. */
 static void afresh(void)
 {
-    rnnd__contents_clear(&got);
+    forget();
     rnnd_options_clear(&opt);
     must(rnnd_options_init(&opt));
-    must(rnnd__contents_init(&got));
-}
-
-static void set(const char *name, const char *value)
-{
-    must(rnnd__options_set(&opt, name, value, RNND_FROM_COMMAND_LINE));
-}
-
-static const char *file_of(const char *name, const char *text, size_t size)
-{
-    const char *path = in_folder(name);
-    FILE *out = fopen(path, "wb");
-    ck_assert(out && fwrite(text, 1, size, out) == size && fclose(out) == 0);
-    return path;
 }
 
 static int read_inputs(const char *kind, const char *const *texts, int count)
@@ -62,7 +30,7 @@ static int read_inputs(const char *kind, const char *const *texts, int count)
     char *inputs[4], name[3] = "a";
     for (int i = 0; i < count; i++) {
         name[0] = (char)('a' + i);
-        inputs[i] = (char *)file_of(name, texts[i], strlen(texts[i]));
+        inputs[i] = (char *)make_file(name, texts[i], strlen(texts[i]));
     }
     must(rnnd__format_find(kind, &format));
     return rnnd__format_read(format, &opt, inputs, count, &got);
@@ -75,8 +43,7 @@ static void reads(const char *kind, const char *text)
 
 static void refuses(const char *kind, int status, const char *text, const char *why)
 {
-    rnnd__contents_clear(&got);
-    must(rnnd__contents_init(&got));
+    forget();
     must_fail(status, read_inputs(kind, &text, 1));
     ck_assert_str_eq(rest_of_detail(), why);
 }
@@ -563,7 +530,7 @@ START_TEST(chars)
             "a:1: byte 2 of the line, 0xe2, is not UTF-8, which text must be");
     refuses("text-chars", RNND_EDATA, "", "a: contains no sequences");
     const struct rnnd__format *format;
-    char *path = (char *)file_of("nul", "ab\nc\0d", 6);
+    char *path = (char *)make_file("nul", "ab\nc\0d", 6);
     must(rnnd__format_find("text-chars", &format));
     must_fail(RNND_EDATA, rnnd__format_read(format, &opt, &path, 1, &got));
     ck_assert_str_eq(rest_of_detail(),
@@ -581,13 +548,13 @@ START_TEST(text_of_the_world)
         "\x00\x00\x00\x00\x02\x03\x2b\x4e\x2c\x01\x00\xd8\xe0\x78\x82\x03"
         "\x00\x00\x00";
     const struct rnnd__format *format;
-    char *path = (char *)file_of("t.gz", packed, sizeof packed - 1);
+    char *path = (char *)make_file("t.gz", packed, sizeof packed - 1);
     must(rnnd__format_find("text-words", &format));
     must(rnnd__format_read(format, &opt, &path, 1, &got));
     texts_are(&got.token, "<unk>|<eos>|the|cat|sat");
     SAME(got.offsets, int64_t, 0, 3, 5);
     afresh();
-    path = (char *)file_of("t.gz", packed, sizeof packed - 9);
+    path = (char *)make_file("t.gz", packed, sizeof packed - 9);
     must_fail(RNND_EDATA, rnnd__format_read(format, &opt, &path, 1, &got));
     ck_assert_str_eq(rest_of_detail(), "t.gz: cannot be decompressed: truncated");
     afresh();
@@ -913,7 +880,7 @@ START_TEST(npz_faults)
     set("task", "lm");
     NPZ(RNND_EDATA, "a.npz: inputs are features, but task lm needs token ids", X, L);
     const struct rnnd__format *format;
-    char *path = (char *)file_of("a", "no zip", 6);
+    char *path = (char *)make_file("a", "no zip", 6);
     must(rnnd__format_find("npz", &format));
     must_fail(RNND_EDATA, rnnd__format_read(format, &opt, &path, 1, &got));
     ck_assert_str_eq(rest_of_detail(), "a: not a valid .npz (ZIP) file");
@@ -1005,7 +972,7 @@ static void mutate(const char *kind, const char *text, size_t size)
                 bytes[at] = draw(2) ? text[draw(size)] : (char)draw(256);
             }
         }
-        char *path = (char *)file_of("mutant", bytes, n);
+        char *path = (char *)make_file("mutant", bytes, n);
         rnnd__contents_clear(&got);
         must(rnnd__contents_init(&got));
         (void)!rnnd__format_read(format, &opt, &path, 1, &got);

@@ -304,12 +304,6 @@ END_TEST
 
 /* ---- what cannot be opened */
 
-static void write_bytes(const char *name, const void *bytes, size_t n)
-{
-    FILE *out = fopen(in_folder(name), "wb");
-    ck_assert(out && fwrite(bytes, 1, n, out) == n && fclose(out) == 0);
-}
-
 static void one_array(const char *name)
 {
     struct rnnd__hdf *file = created(name);
@@ -337,9 +331,9 @@ START_TEST(unreadable_files)
     char want[100];
     refused("missing.h5", "missing.h5: No such file or directory");
     refused(".", ".: is a folder, not an HDF5 file");
-    write_bytes("text.h5", "Lorem ipsum\n", 12);
+    make_file("text.h5", "Lorem ipsum\n", 12);
     refused_as(RNND_EDATA, "text.h5", "text.h5: not an HDF5 file");
-    write_bytes("empty.h5", "", 0);
+    make_file("empty.h5", "", 0);
     refused_as(RNND_EDATA, "empty.h5", "empty.h5: is empty, not an HDF5 file");
     ck_assert_int_eq(mkfifo(in_folder("pipe"), 0600), 0);
     refused("pipe", "pipe: not a regular file");

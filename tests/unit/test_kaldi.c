@@ -7,49 +7,13 @@
 
 #include "base/file.h"
 #include "formats/text.h"
-#include "options/options.h"
-#include "testing.h"
-
-static struct rnnd_options opt;
-static struct rnnd__contents got;
-
-static void set_up(void)
-{
-    make_folder();
-    must(rnnd_options_init(&opt));
-    must(rnnd__contents_init(&got));
-}
-
-static void tear_down(void)
-{
-    rnnd__contents_clear(&got);
-    rnnd_options_clear(&opt);
-    remove_folder();
-}
-
-/* Forgets what was read. */
-static void afresh(void)
-{
-    rnnd__contents_clear(&got);
-    must(rnnd__contents_init(&got));
-}
-
-static void set(const char *name, const char *value)
-{
-    must(rnnd__options_set(&opt, name, value, RNND_FROM_COMMAND_LINE));
-}
-
-static void make_file(const char *name, const char *bytes, size_t size)
-{
-    FILE *out = fopen(in_folder(name), "wb");
-    ck_assert(out && fwrite(bytes, 1, size, out) == size && fclose(out) == 0);
-}
+#include "reading.h"
 
 static int read_path(const char *path)
 {
     const struct rnnd__format *format;
     char *inputs[] = {(char *)path};
-    afresh();
+    forget();
     must(rnnd__format_find("kaldi", &format));
     return rnnd__format_read(format, &opt, inputs, 1, &got);
 }

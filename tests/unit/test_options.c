@@ -483,6 +483,18 @@ START_TEST(a_name_stands_once_in_a_text)
 }
 END_TEST
 
+/* A path that options have comes back from their text. */
+static void comes_back(const char *path)
+{
+    char *text;
+    must(rnnd__options_set(&opt, "data", path, RNND_FROM_FILE));
+    must(rnnd__options_text(&opt, &text));
+    must(rnnd__options_set(&opt, "data", "z", RNND_FROM_FILE));
+    must(read_text(text));
+    ck_assert_str_eq(opt.data, path);
+    free(text);
+}
+
 /* inih has room for 200 characters; a path may have 4096. */
 START_TEST(long_lines_are_whole)
 {
@@ -495,13 +507,8 @@ START_TEST(long_lines_are_whole)
         snprintf(text, sizeof text, "lr = 1\ndata = %s ; no\nlayers = 0\n", path);
         must_say(RNND_EUSAGE, "c.ini:3: --layers 0", read_text(text));
         ck_assert_str_eq(opt.data, path);
-        char *record;
         opt.lr = 0.5;
-        must(rnnd__options_text(&opt, &record));
-        must(rnnd__options_set(&opt, "data", "z", RNND_FROM_FILE));
-        must(read_text(record));
-        ck_assert_str_eq(opt.data, path);
-        free(record);
+        comes_back(path);
     }
 }
 END_TEST
@@ -514,13 +521,7 @@ START_TEST(odd_paths_are_kept)
         for (int c = 1; c < 256; c++) {
             memcpy(path, "./?", 4);
             path[place] = (char)c;
-            must(rnnd__options_set(&opt, "data", path, RNND_FROM_FILE));
-            char *text;
-            must(rnnd__options_text(&opt, &text));
-            must(rnnd__options_set(&opt, "data", "z", RNND_FROM_FILE));
-            must(read_text(text));
-            ck_assert_str_eq(opt.data, path);
-            free(text);
+            comes_back(path);
         }
 }
 END_TEST
@@ -545,13 +546,7 @@ START_TEST(long_odd_paths_are_kept)
             path[n] = c;
         }
         path[n] = '\0';
-        must(rnnd__options_set(&opt, "data", path, RNND_FROM_FILE));
-        char *text;
-        must(rnnd__options_text(&opt, &text));
-        must(rnnd__options_set(&opt, "data", "z", RNND_FROM_FILE));
-        must(read_text(text));
-        ck_assert_str_eq(opt.data, path);
-        free(text);
+        comes_back(path);
     }
     /* single letters between blanks, without quotes */
     static const char *const patterns[] = {" y", "   y", "\t#", " \"=", "       ]"};
@@ -566,17 +561,11 @@ START_TEST(long_odd_paths_are_kept)
 }
 END_TEST
 
-static void write_file(const char *name, const char *bytes, size_t n)
-{
-    FILE *file = fopen(in_folder(name), "wb");
-    ck_assert(file && fwrite(bytes, 1, n, file) == n && fclose(file) == 0);
-}
-
 START_TEST(the_command_line_wins_over_the_file)
 {
     make_folder();
     static const char text[] = "lr = 0.5\nhidden = 9\nbatch = 16\nnormalize = yes\n";
-    write_file("c.ini", text, strlen(text));
+    make_file("c.ini", text, strlen(text));
     must(PARSE("--lr=0.25", "--config", in_folder("c.ini"), "--batch-tokens=100",
                "--no-normalize"));
     ck_assert(opt.lr == 0.25 && opt.hidden == 9 && !opt.normalize);
@@ -586,7 +575,7 @@ START_TEST(the_command_line_wins_over_the_file)
     must_say(RNND_EFILE, "none.ini: No such file",
              PARSE("--config", in_folder("none.ini")));
     must_fail(RNND_EFILE, PARSE("--config", in_folder(".")));
-    write_file("nul.ini", "lr = 1\n\0x", 9);
+    make_file("nul.ini", "lr = 1\n\0x", 9);
     must_say(RNND_EUSAGE, "NUL", PARSE("--config", in_folder("nul.ini")));
     remove_folder();
 }

@@ -62,6 +62,15 @@ static inline const char *in_folder(const char *name)
     return path[next];
 }
 
+/* Writes a file of the folder; its path, as long as that of in_folder() lasts. */
+static inline const char *make_file(const char *name, const void *bytes, size_t n)
+{
+    const char *path = in_folder(name);
+    FILE *file = fopen(path, "wb");
+    ck_assert(file && fwrite(bytes, 1, n, file) == n && fclose(file) == 0);
+    return path;
+}
+
 /* The text of a file in the folder, until the next call. */
 static inline const char *content(const char *name)
 {
