@@ -30,7 +30,7 @@ static double step_of(const struct rnnd__range *range)
     return (double)nextafterf(most, INFINITY) - (double)most;
 }
 
-bool rnnd__range_is_narrow(const struct rnnd__range *range)
+static bool is_narrow(const struct rnnd__range *range)
 {
     enum { FEW = 256 };
     return range->low <= range->high && range->high - range->low < FEW * step_of(range);
@@ -40,7 +40,7 @@ void rnnd__range_warn(const struct rnnd__range *range, const char *format, ...)
 {
     char whose[1200];
     va_list args;
-    if (range->integers || !(range->low < range->high) || !rnnd__range_is_narrow(range))
+    if (range->integers || !(range->low < range->high) || !is_narrow(range))
         return;
     va_start(args, format);
     vsnprintf(whose, sizeof whose, format, args);
@@ -48,4 +48,12 @@ void rnnd__range_warn(const struct rnnd__range *range, const char *format, ...)
     rnnd__log_warn("%s: 32-bit floats tell its values, from %.17g to %.17g, apart in "
                    "steps of %.2g only; subtract an offset from them",
                    whose, range->low, range->high, step_of(range));
+}
+
+void rnnd__range_warn_rounded(const char *which, float value)
+{
+    rnnd__log_warn(
+        "%s is rounded to %.0f; integers beyond 2^24 may not fit into 32-bit "
+        "floats",
+        which, (double)value);
 }

@@ -19,12 +19,12 @@ struct rnnd__range {
 extern const struct rnnd__range rnnd__range_none;
 /* Values that are not finite are left out. */
 void rnnd__range_add(struct rnnd__range *range, double value);
-/* Whether the values lie so close together, far from 0, that 32-bit floats have only a
-   few steps between them. */
-bool rnnd__range_is_narrow(const struct rnnd__range *range);
-/* Warns if values that differ, and are not integers, are narrow; the format says whose
-   they are, as in "column x". */
+/* Warns if values that differ, and are not integers, lie so close together, far from 0,
+   that 32-bit floats have only a few steps between them; the format says whose they
+   are, as in "column x". */
 void rnnd__range_warn(const struct rnnd__range *range, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
+/* Warns of an integer that becomes `value`; `which` says where it is, and its digits. */
+void rnnd__range_warn_rounded(const char *which, float value);
 
 #endif

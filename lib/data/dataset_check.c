@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/log.h"
 #include "base/range.h"
 #include "base/signals.h"
 #include "base/status.h"
@@ -322,11 +321,12 @@ static int warn_of_lost_digits(struct rnnd_dataset *data)
         snprintf(column, sizeof column, "/inputs, column %lld%s%.40s%s", (long long)k,
                  name ? " (" : "", name ? name : "", name ? ")" : "");
         rnnd__range_warn(&range[k], "%s: %s", data->path, column);
-        if (range[k].integers && range[k].rounded != 0)
-            rnnd__log_warn("%s: %s: %.0f is rounded to %.0f; integers beyond 2^24 may "
-                           "not fit into 32-bit floats",
-                           data->path, column, range[k].rounded,
-                           (double)(float)range[k].rounded);
+        if (range[k].integers && range[k].rounded != 0) {
+            char which[1200];
+            snprintf(which, sizeof which, "%s: %s: %.0f", data->path, column,
+                     range[k].rounded);
+            rnnd__range_warn_rounded(which, (float)range[k].rounded);
+        }
     }
     free(range);
     return status;

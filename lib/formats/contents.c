@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/output.h"
 #include "base/random.h"
+#include "base/range.h"
 #include "base/task.h"
 #include "formats/symbols.h"
 #include "formats/text.h"
@@ -99,10 +100,7 @@ void rnnd__contents_rounded(struct rnnd__contents *contents, float value,
     va_start(args, format);
     vsnprintf(where, sizeof where, format, args);
     va_end(args);
-    rnnd__log_warn(
-        "%s is rounded to %.0f; integers beyond 2^24 may not fit into 32-bit "
-        "floats",
-        where, (double)value);
+    rnnd__range_warn_rounded(where, value);
 }
 
 /* ---- formats */

@@ -4,7 +4,6 @@
  */
 #include "formats/csv_table.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,13 +18,15 @@ struct column {
     bool used;
     /* cells that are numbers, including NaN and infinities */
     int64_t numbers;
-    /* all of them are integers, and rise or fall from row to row of each file */
-    bool integers, monotonic;
+    /* all of them rise or fall from row to row of each file */
+    bool monotonic;
+    /* of the finite ones */
+    struct rnnd__range range;
     /* numbers that follow another one of their file */
     int64_t compared;
     /* of the last number: its file, its value, and whether it rose (1) or fell (-1) */
     int last_file, direction;
-    double last, low, high;
+    double last;
     /* line of the first cell that is not a number, 0 = none */
     int64_t word_line;
     int word_file;
@@ -151,11 +152,9 @@ static int take_header(struct rnnd__csv_table *t, const struct rnnd__csv *csv)
     t->columns.size = sizeof(struct column);
     for (int64_t i = 0; i < csv->cells; i++) {
         struct column c = {.name = strdup(rnnd__csv_cell(csv, i)),
-                           .integers = true,
                            .monotonic = true,
-                           .last_file = -1,
-                           .low = INFINITY,
-                           .high = -INFINITY};
+                           .range = rnnd__range_none,
+                           .last_file = -1};
         if (!c.name || rnnd__list_add(&t->columns, &c, 1) < 0) {
             free(c.name);
             return rnnd__fail_memory(1, "columns");
@@ -168,9 +167,7 @@ static int take_header(struct rnnd__csv_table *t, const struct rnnd__csv *csv)
 static void look_at_number(struct column *c, double value, int file)
 {
     int direction = (value > c->last) - (value < c->last);
-    c->integers = c->integers && value == floor(value);
-    c->low = fmin(c->low, value);
-    c->high = fmax(c->high, value);
+    rnnd__range_add(&c->range, value);
     if (c->last_file == file) {
         c->compared++;
         c->monotonic = c->monotonic && direction != 0 && c->direction != -direction;
@@ -299,9 +296,10 @@ static bool is_date(const char *word)
 /* Whole seconds, or thousandths, millionths, billionths, since 1970, from 2001 on. */
 static bool is_time_stamp(const struct column *c)
 {
+    const struct rnnd__range *r = &c->range;
     double unit = 1;
-    for (int i = 0; i < 4 && c->integers && c->low <= c->high; i++, unit *= 1000)
-        if (c->low >= 1e9 * unit && c->high < 2.2e9 * unit)
+    for (int i = 0; i < 4 && r->integers && r->low <= r->high; i++, unit *= 1000)
+        if (r->low >= 1e9 * unit && r->high < 2.2e9 * unit)
             return true;
     return false;
 }
@@ -310,7 +308,7 @@ static bool is_time_stamp(const struct column *c)
 static bool is_row_number(const struct column *c)
 {
     enum { ENOUGH = 10 };
-    return c->integers && c->monotonic && c->compared >= ENOUGH - 1;
+    return c->range.integers && c->monotonic && c->compared >= ENOUGH - 1;
 }
 
 /* What pandas calls a column without a name is one. */
@@ -337,13 +335,6 @@ static int choose_words(const struct column *c, const char *path)
     return 0;
 }
 
-/* Integers are compared one by one; see rnnd__contents_rounded(). */
-static void warn_of_lost_digits(const struct column *c)
-{
-    rnnd__range_warn(&(struct rnnd__range){c->low, c->high, c->integers, 0},
-                     "column %s", c->name);
-}
-
 static int choose_numbers(struct rnnd__csv_table *t, const struct column *c,
                           const char *path)
 {
@@ -352,9 +343,9 @@ static int choose_numbers(struct rnnd__csv_table *t, const struct column *c,
             RNND_EDATA,
             "%s: column %s: values from %.0f to %.0f are time stamps, not "
             "features; use --features to name the columns that are",
-            path, c->name, c->low, c->high);
+            path, c->name, c->range.low, c->range.high);
     if (!is_row_number(c)) {
-        warn_of_lost_digits(c);
+        rnnd__range_warn(&c->range, "column %s", c->name);
         return rnnd__list_add_text(&t->want.features, c->name, strlen(c->name));
     }
     rnnd__log_warn("column %s is left out: from row to row it only %s, as a row number "
