@@ -8,6 +8,15 @@
 
 #include "formats/text.h"
 
+int rnnd__classes_number(const struct rnnd_options *opt, struct rnnd__dictionary *known,
+                         const char *name, size_t n, int64_t *out)
+{
+    if (!opt->classes_from)
+        return rnnd__dictionary_add(known, name, n, out);
+    *out = rnnd__dictionary_find(known, name, n);
+    return 0;
+}
+
 struct class
 {
     const char *text;

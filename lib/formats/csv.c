@@ -19,10 +19,7 @@ int rnnd__csv_class(struct rnnd__csv_table *t, const char *name, size_t length,
                     int64_t *out)
 {
     size_t n = rnnd__text_class(name, length);
-    if (!t->fixed_classes)
-        return rnnd__dictionary_add(&t->classes, name, n, out);
-    *out = rnnd__dictionary_find(&t->classes, name, n);
-    return 0;
+    return rnnd__classes_number(t->opt, &t->classes, name, n, out);
 }
 
 /* ---- the reader */
@@ -44,7 +41,7 @@ static int each_file(struct rnnd__csv_table *t, char *const *inputs, int count,
 static int finish_classes(struct rnnd__csv_table *t)
 {
     struct rnnd__contents *out = t->out;
-    if (!t->fixed_classes)
+    if (!t->opt->classes_from)
         RNND_TRY(rnnd__classes_sort(&t->classes, out));
     out->classes = out->class.count;
     if (out->classes == 0 && out->task == RNND_CTC)
@@ -83,7 +80,6 @@ static int read_csv(const struct rnnd_options *opt, char *const *inputs, int cou
     RNND_TRY_GOTO(rnnd__csv_read_wants(&t));
     if (opt->classes_from)
         RNND_TRY_GOTO(rnnd__classes_take(opt->classes_from, &t.classes, out));
-    t.fixed_classes = opt->classes_from;
     RNND_TRY_GOTO(rnnd__csv_choose_label(&t, inputs, count));
     if (!t.want.sequence)
         RNND_TRY_GOTO(rnnd__csv_name_files(&t, inputs, count));

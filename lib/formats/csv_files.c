@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include "base/log.h"
+#include "formats/classes.h"
 #include "formats/csv_table.h"
 
 /* ---- names */
@@ -97,10 +98,7 @@ static int class_of_folder(struct rnnd__csv_table *t, const char *path, int32_t 
                           "%s: --label-from-folder needs paths that name the folder, "
                           "as CLASS/FILE.csv",
                           path);
-    if (t->fixed_classes)
-        number = rnnd__dictionary_find(&t->classes, folder, n);
-    else
-        RNND_TRY(rnnd__dictionary_add(&t->classes, folder, n, &number));
+    RNND_TRY(rnnd__classes_number(t->opt, &t->classes, folder, n, &number));
     if (number < 0)
         return rnnd__fail(RNND_EDATA,
                           "%s: \"%.*s\" is not a class of the data set given by "

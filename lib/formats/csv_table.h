@@ -36,8 +36,6 @@ struct rnnd__csv_table {
     struct rnnd__list file_names;
     /* the name of the second column of --labels, where it is the label; owned */
     char *second;
-    /* --classes-from: no class is added */
-    bool fixed_classes;
     /* int64_t, the sequence of each row */
     struct rnnd__list row_sequence;
     /* int32_t, the file of each sequence's last row */

@@ -269,10 +269,7 @@ static int take_label(struct kaldi *k, const struct rnnd__text *text, const char
     int64_t number;
     char shown[48];
     size_t length = rnnd__text_class(word, n);
-    if (k->opt->classes_from)
-        number = rnnd__dictionary_find(&k->classes, word, length);
-    else
-        RNND_TRY(rnnd__dictionary_add(&k->classes, word, length, &number));
+    RNND_TRY(rnnd__classes_number(k->opt, &k->classes, word, length, &number));
     if (number < 0)
         return rnnd__text_fail(text->path, text->line,
                                "\"%s\" is not a class of the data set given by "
