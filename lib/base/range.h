@@ -24,7 +24,8 @@ void rnnd__range_add(struct rnnd__range *range, double value);
    are, as in "column x". */
 void rnnd__range_warn(const struct rnnd__range *range, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
-/* Warns of an integer that becomes `value`; `which` says where it is, and its digits. */
+/* Warns of an integer that becomes `value`; `which` says where it is, and its
+   digits. */
 void rnnd__range_warn_rounded(const char *which, float value);
 
 #endif

@@ -6,7 +6,6 @@
  * may remove one of them before it is read; then all begins anew, with those that are
  * the last now.
  */
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -101,16 +100,6 @@ static int find(const char *run_dir, int64_t count, char **path, int64_t *found)
     return 0;
 }
 
-/* Whether a training that goes on has removed one of the checkpoints. */
-static bool has_gone(char *const *path, int64_t count)
-{
-    struct stat st;
-    for (int64_t i = 0; i < count; i++)
-        if (lstat(path[i], &st) != 0 && errno == ENOENT)
-            return true;
-    return false;
-}
-
 /* *gone: on failure, whether it may be for lack of a checkpoint that was listed. */
 static int try_average(const char *run_dir, int64_t count, struct mean *m,
                        struct rnnd_checkpoint_info *info, bool *gone)
@@ -123,9 +112,11 @@ static int try_average(const char *run_dir, int64_t count, struct mean *m,
     RNND_TRY_GOTO(rnnd_checkpoint_load_model(path[0], m->be, &m->model, info));
     RNND_TRY_GOTO(average(m, path, count));
 done:
-    *gone = has_gone(path, found);
-    for (int64_t i = 0; i < found; i++)
+    *gone = false;
+    for (int64_t i = 0; i < found; i++) {
+        *gone |= rnnd__checkpoint_has_gone(path[i]);
         free(path[i]);
+    }
     free(path);
     return status;
 }

@@ -96,6 +96,9 @@ RNND_CHECKED int rnnd__checkpoint_prune(const char *run_dir, int64_t keep,
 
 /* ---- shared by the files of the room */
 
+/* Whether there is no such file: a training that goes on may have removed it. */
+bool rnnd__checkpoint_has_gone(const char *path);
+
 struct rnnd__hdf;
 
 /* Opens a file that is a checkpoint of a supported version; EFILE where it is not, and

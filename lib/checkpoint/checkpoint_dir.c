@@ -124,8 +124,7 @@ int rnnd__checkpoint_verify(const char *path, bool of_run)
     return tells_of_damage(status) ? RNND_EFILE : status;
 }
 
-/* A training that goes on may have removed it. */
-static bool has_gone(const char *path)
+bool rnnd__checkpoint_has_gone(const char *path)
 {
     struct stat st;
     return lstat(path, &st) != 0 && errno == ENOENT;
@@ -141,7 +140,7 @@ int rnnd__checkpoint_is_intact(const char *path, bool *out)
         return rnnd__fail(RNND_EFILE, "%s: %s", path, strerror(errno));
     close(fd);
     int status = rnnd__checkpoint_verify(path, true);
-    if (tells_of_damage(status) && !has_gone(path))
+    if (tells_of_damage(status) && !rnnd__checkpoint_has_gone(path))
         rnnd__log_warn("%s; skipping it", rnnd_status_detail());
     *out = status == 0;
     return tells_of_damage(status) ? 0 : status;
