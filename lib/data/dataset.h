@@ -100,6 +100,8 @@ struct rnnd_dataset {
     /* how often each token and class of the file occurs; [V], [classes] owned, NULL
        where they have no names */
     int64_t *token_uses, *class_uses;
+    /* [I] while wider features are looked through, else NULL */
+    struct rnnd__range *range;
     struct rnnd__dataset_match match;
     /* rows of the file, wider than the model's, on their way from disk; owned */
     void *wide;

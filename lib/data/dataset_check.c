@@ -244,7 +244,8 @@ static check_rows *check_of(enum rnnd_task task)
     return rnnd__task_has_classes(task) ? check_labels : check_values;
 }
 
-/* Reads, checks and hashes an array. kept: where to put all of it, NULL = nowhere. */
+/* Reads, checks and hashes an array. hash: NULL = is not hashed; kept: where to put all
+   of it, NULL = nowhere. */
 static int pass_array(struct rnnd_dataset *data, const struct array *a,
                       struct rnnd__hash *hash, void **kept)
 {
@@ -261,7 +262,8 @@ static int pass_array(struct rnnd_dataset *data, const struct array *a,
         void *rows = kept ? (char *)room + (size_t)at * a->row : room;
         RNND_TRY_GOTO(rnnd__dataset_read(data, a->object, at, n, a->type, rows));
         RNND_TRY_GOTO(a->check(data, rows, at, n));
-        rnnd__hash_add(hash, rows, (size_t)n * a->row);
+        if (hash)
+            rnnd__hash_add(hash, rows, (size_t)n * a->row);
     }
     if (kept) {
         *kept = room;
@@ -284,23 +286,30 @@ static int new_counts(struct rnnd_dataset *data)
 
 /* ---- what becomes of wider floats */
 
-/* Adds all features, as they are in the file, to the ranges [I] of their columns. */
-static int add_ranges(struct rnnd_dataset *data, struct rnnd__range *range)
+/* As they are in the file. */
+static int add_to_ranges(struct rnnd_dataset *data, const void *rows, int64_t first,
+                         int64_t count)
 {
-    int64_t I = data->info.inputs, block = (1 << 18) / I + 1; /* rows */
-    double *rows;
-    RNND_TRY(RNND_NEW(&rows, block * I, "ranges of columns"));
-    int status = 0;
-    for (int64_t k = 0; k < I; k++)
-        range[k] = rnnd__range_none;
-    for (int64_t at = 0; at < data->info.steps && status == 0; at += block) {
-        int64_t n = data->info.steps - at < block ? data->info.steps - at : block;
-        status = rnnd__dataset_read(data, "/inputs", at, n, RNND_F64, rows);
-        for (int64_t i = 0; i < n * I && status == 0; i++)
-            rnnd__range_add(&range[i % I], rows[i]);
-    }
-    free(rows);
-    return status;
+    const double *value = rows;
+    int64_t I = data->info.inputs;
+    (void)first;
+    for (int64_t i = 0; i < count * I; i++)
+        rnnd__range_add(&data->range[i % I], value[i]);
+    return 0;
+}
+
+static void warn_of_column(const struct rnnd_dataset *data, int64_t k)
+{
+    const struct rnnd__range *range = &data->range[k];
+    const char *name = rnnd_dataset_feature(data, k);
+    char column[80], which[1200];
+    snprintf(column, sizeof column, "/inputs, column %lld%s%.40s%s", (long long)k,
+             name ? " (" : "", name ? name : "", name ? ")" : "");
+    rnnd__range_warn(range, "%s: %s", data->path, column);
+    if (!range->integers || range->rounded == 0)
+        return;
+    snprintf(which, sizeof which, "%s: %s: %.0f", data->path, column, range->rounded);
+    rnnd__range_warn_rounded(which, (float)range->rounded);
 }
 
 /* Warns of columns whose values 32-bit floats hardly tell apart, or round. Only where
@@ -308,27 +317,21 @@ static int add_ranges(struct rnnd_dataset *data, struct rnnd__range *range)
 static int warn_of_lost_digits(struct rnnd_dataset *data)
 {
     struct rnnd__hdf_shape shape;
-    struct rnnd__range *range;
+    int64_t I = data->info.inputs;
+    struct array inputs = {"/inputs", RNND_F64, data->info.steps,
+                           (size_t)I * sizeof(double), add_to_ranges};
     RNND_TRY(rnnd__dataset_shape(data, "/inputs", &shape));
     int64_t exact = shape.kind == RNND_HDF_FLOAT ? 4 : 2; /* bytes that fit */
     if (data->info.vocab || shape.size <= exact)
         return 0;
-    RNND_TRY(RNND_NEW(&range, data->info.inputs, "ranges of columns"));
-    int status = add_ranges(data, range);
-    for (int64_t k = 0; k < data->info.inputs && status == 0; k++) {
-        const char *name = rnnd_dataset_feature(data, k);
-        char column[80];
-        snprintf(column, sizeof column, "/inputs, column %lld%s%.40s%s", (long long)k,
-                 name ? " (" : "", name ? name : "", name ? ")" : "");
-        rnnd__range_warn(&range[k], "%s: %s", data->path, column);
-        if (range[k].integers && range[k].rounded != 0) {
-            char which[1200];
-            snprintf(which, sizeof which, "%s: %s: %.0f", data->path, column,
-                     range[k].rounded);
-            rnnd__range_warn_rounded(which, (float)range[k].rounded);
-        }
-    }
-    free(range);
+    RNND_TRY(RNND_NEW(&data->range, I, "ranges of columns"));
+    for (int64_t k = 0; k < I; k++)
+        data->range[k] = rnnd__range_none;
+    int status = pass_array(data, &inputs, NULL, NULL);
+    for (int64_t k = 0; k < I && status == 0; k++)
+        warn_of_column(data, k);
+    free(data->range);
+    data->range = NULL;
     return status;
 }
 
