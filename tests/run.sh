@@ -119,7 +119,7 @@ step_distcheck() {
     in_build gcc CC=gcc
     # All tests ran in other steps; here those that read most of the sources, read-only.
     set -- TESTS="tests/unit/test_golden tests/cli/examples.sh tests/cli/pack.sh
-        tests/mpi/golden.sh tests/fuzz/fuzz.sh tests/repository/check_man.sh"
+        tests/mpi/golden.sh tests/repository/check_man.sh"
     [ -z "$LONG" ] || set --
     make -j "$jobs" distcheck "$@"
     # Whatever is kept in the repository is in the release.
