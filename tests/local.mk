@@ -150,6 +150,7 @@ program_tests = \
 	tests/cases/progress.sh \
 	tests/cases/resume.sh \
 	tests/cases/signals.sh \
+	tests/cases/threads.sh \
 	tests/cases/uneven.sh \
 	tests/cli/archives.sh \
 	tests/cli/baddata.sh \
@@ -310,5 +311,6 @@ EXTRA_DIST += \
 	tests/slurm/down.sh \
 	tests/slurm/lib.sh \
 	tests/slurm/up.sh \
+	tests/tsan.supp \
 	tests/unit/unit_missing.sh \
 	tests/wrapper.sh

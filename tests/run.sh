@@ -8,6 +8,7 @@
 #   faults      faults planted in the CUDA kernels are found on the emulated GPU
 #   sanitize    make check under the address and undefined-behaviour sanitizers
 #   fuzz        every reader is given damaged input, 3 s each (LONG=1: 20 minutes each)
+#   threads     unit tests, and a training, under ThreadSanitizer
 #   install     an installed library, and a program compiled against it
 #   distcheck   make distcheck with some of the tests (LONG=1: all); all files of the
 #               repository are in the release
@@ -18,7 +19,7 @@
 set -u
 cd "$(dirname "$0")/.." || exit 1
 top=$PWD
-all_steps="gcc clang cblas cuda faults sanitize fuzz install distcheck scripts"
+all_steps="gcc clang cblas cuda faults sanitize fuzz threads install distcheck scripts"
 steps=${*:-$all_steps}
 export LONG="${LONG-}"
 jobs=$(nproc)
@@ -99,6 +100,15 @@ step_fuzz() {
     seconds=3
     [ -z "$LONG" ] || seconds=1200
     make -j "$jobs" check-fuzz FUZZ_SECONDS="${FUZZ_SECONDS:-$seconds}"
+}
+
+# Kernels on several threads, the writer, the threads for signals and deadlines.
+step_threads() {
+    in_build threads --enable-sanitize=thread
+    export TSAN_OPTIONS="exitcode=99 history_size=4 suppressions=$top/tests/tsan.supp"
+    make -j "$jobs" check TESTS="tests/unit/test_comm tests/unit/test_golden
+        tests/unit/test_shard tests/unit/test_signals tests/unit/test_trainer
+        tests/unit/test_writer tests/cases/threads.sh ${LONG:+tests/kernels/test_kernels}"
 }
 
 # The library as others use it: through its header and rnn_dist.pc, from another folder.

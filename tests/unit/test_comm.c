@@ -10,6 +10,7 @@
 #include <math.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -527,7 +528,7 @@ END_TEST
 /* A thread from before, as MPI has them: it may take what is sent to the process. */
 static void *bystander(void *end)
 {
-    while (!*(volatile bool *)end)
+    while (!atomic_load((atomic_bool *)end))
         usleep(1000);
     return NULL;
 }
@@ -543,7 +544,7 @@ START_TEST(signals_leave_a_mark)
 {
     static const int signals[] = {SIGUSR1, SIGUSR2, SIGTERM, SIGINT, SIGINT};
     pthread_t thread;
-    bool end = false;
+    atomic_bool end = false;
     ck_assert_int_eq(pthread_create(&thread, NULL, bystander, &end), 0);
     rnnd__signals_install();
     rnnd__signals_install();
