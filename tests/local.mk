@@ -120,6 +120,14 @@ check-fuzz: tests/fuzz/fuzz$(EXEEXT)
 	    $(srcdir)/tests/fuzz/fuzz.sh
 .PHONY: check-fuzz
 
+# A table of all that may befall a run and was tried: make check-reliability. LONG=1 takes the
+# full counts. RELIABILITY_TESTS: only these.
+reliability_scripts = tests/mpi/soak.sh
+RELIABILITY_TESTS =
+check-reliability: $(bin_PROGRAMS) $(check_PROGRAMS) tests/fuzz/fuzz$(EXEEXT)
+	srcdir=$(srcdir) $(SHELL) $(srcdir)/tests/reliability.sh $(RELIABILITY_TESTS)
+.PHONY: check-reliability
+
 # Unit tests on several ranks.
 unit_scripts = \
 	tests/mpi/comm.sh \
@@ -210,7 +218,7 @@ KEEP_LOADED = $(libkeep_loaded_a_OBJECTS)
 AM_LDFLAGS += -Wl,--export-dynamic-symbol=dlclose
 endif
 
-dist_check_SCRIPTS += $(program_tests) $(repository_tests) $(unit_scripts)
+dist_check_SCRIPTS += $(program_tests) $(reliability_scripts) $(repository_tests) $(unit_scripts)
 noinst_HEADERS += tests/suite.h
 EXTRA_DIST += \
 	tests/bench/bench_kernels.py \
@@ -305,12 +313,14 @@ EXTRA_DIST += \
 	tests/oracle/joined_vowels.py \
 	tests/oracle/reference.py \
 	tests/oracle/strings.py \
+	tests/reliability.sh \
 	tests/repository/same_bits.py \
 	tests/repository/same_bits.sh \
 	tests/run.sh \
 	tests/slurm/down.sh \
 	tests/slurm/lib.sh \
 	tests/slurm/up.sh \
+	tests/tally.sh \
 	tests/tsan.supp \
 	tests/unit/unit_missing.sh \
 	tests/wrapper.sh

@@ -13,6 +13,8 @@
 #   distcheck   make distcheck with some of the tests (LONG=1: all); all files of the
 #               repository are in the release
 #   scripts     shellcheck
+# and these, which run only when named:
+#   reliability make check-reliability, some seven minutes
 # LONG=1 takes the long counts. Installs the Debian packages that are needed, but not Slurm
 # (sh build-aux/packages.sh slurm), without which its test is skipped. Builds and logs are in
 # ./build-tests. The last line counts tests; the exit status is 0 if none failed.
@@ -109,6 +111,12 @@ step_threads() {
     make -j "$jobs" check TESTS="tests/unit/test_comm tests/unit/test_golden
         tests/unit/test_shard tests/unit/test_signals tests/unit/test_trainer
         tests/unit/test_writer tests/cases/threads.sh ${LONG:+tests/kernels/test_kernels}"
+}
+
+step_reliability() {
+    in_build gcc CC=gcc
+    make -j "$jobs" WERROR=-Werror check TESTS=
+    make check-reliability
 }
 
 # The library as others use it: through its header and rnn_dist.pc, from another folder.

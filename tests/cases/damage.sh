@@ -7,6 +7,7 @@
 data many task=classify outputs=3 lengths="$(lengths 40 1 15)"
 options="--data $work/many.h5 --batch 4 --hidden 4"
 
+trying "damaged checkpoints, clocks set back, folders made anew"
 # The newest checkpoint is damaged and, as the clock was set back, written in the future: what
 # is saved now stays.
 # shellcheck disable=SC2086 # a list of options
@@ -14,10 +15,12 @@ train ahead 1 $options --epochs 99 --max-updates 60 --save-every 10 --keep 2
 printf x | dd of="$work/ahead/ckpt-0000000060.h5" bs=1 seek=5000 conv=notrunc 2>/dev/null
 touch -d '+1 hour' "$work/ahead/ckpt-0000000060.h5"
 expect 0 1 train --resume --run-dir "$work/ahead" --keep 1 --max-updates 58
-[ -f "$work/ahead/ckpt-0000000058.h5" ] || fault "the checkpoint of update 58 is gone"
+tried
+[ -f "$work/ahead/ckpt-0000000058.h5" ] || lost "the checkpoint of update 58 is gone"
 
 # The folder of a run is removed, and another run makes it anew: the first ends and leaves the
 # second's checkpoints alone.
+tried
 # shellcheck disable=SC2086
 start two 1 $options --epochs 100000000 --keep 1 --seed 1
 first=$job
@@ -32,6 +35,7 @@ equal "status of a run whose folder is another's" "$got" 4
 ls "$work/two" >"$work/files"
 equal "checkpoints" "$(grep ckpt "$work/files" | tr '\n' ' ')" \
     "ckpt-0000000030.h5 ckpt-0000000040.h5 "
+
 # zeroed FILE BYTES: so many bytes at its end become zeros, as where a file system reserved the
 # space and never wrote there.
 zeroed() {
@@ -45,6 +49,7 @@ zeroed() {
 train zeros 1 $options --epochs 99 --max-updates 20 --save-every 10
 for bytes in 40 600 5000; do
     cp -r "$work/zeros" "$work/zeros-$bytes"
+    tried
     zeroed "$work/zeros-$bytes/ckpt-0000000020.h5" $bytes
     expect 4 1 inspect "$work/zeros-$bytes/ckpt-0000000020.h5"
     said "ckpt-0000000020.h5: damaged"
@@ -52,13 +57,16 @@ for bytes in 40 600 5000; do
     said "ckpt-0000000020.h5: damaged" "resuming at update 10"
 done
 # So is one without a checksum, which every checkpoint of a run has.
+tried
 truncate -s -32 "$work/zeros/ckpt-0000000020.h5"
 expect 0 1 train --resume --run-dir "$work/zeros" --max-updates 30
 said "ckpt-0000000020.h5: has no checksum" "resuming at update 10"
 
 # A data file of pack likewise.
+trying "data files with zeros at the end, cut, or on which HDF5 crashes"
 cp "$work/many.h5" "$work/tail.h5"
 for bytes in 32 100 3000; do
+    tried
     zeroed "$work/tail.h5" $bytes
     expect 3 1 inspect "$work/tail.h5"
     said "tail.h5: damaged"
@@ -71,6 +79,7 @@ printf '%s\n' '@problemName a' '@univariate true' '@classLabel true x y' @data 1
 expect 0 1 pack ts "$work/a.ts" "$work/a.h5"
 expect 0 1 inspect "$work/a.h5"
 grep -q '^whole_file_checksum  *yes$' "$work/out" || fault "inspect: $(cat "$work/out")"
+tried
 truncate -s -32 "$work/a.h5"
 expect 3 1 inspect "$work/a.h5"
 said "a.h5: its checksum is missing: cut short"
@@ -85,6 +94,7 @@ grep -q '"whole_file_checksum": false' "$work/out" || fault "inspect: $(cat "$wo
 damaged=${srcdir:-.}/tests/golden/damaged
 for name in crash loop memory; do
     for ranks in 1 2; do
+        tried
         expect 3 $ranks train --data "$damaged/$name.h5" --run-dir "$work/refused"
         said "$name.h5: "
     done
@@ -92,6 +102,7 @@ for name in crash loop memory; do
     [ ! -e "$work/refused" ] || fault "a run folder was made for $name.h5"
 done
 for command in "inspect" "eval --data $work/many.h5" "sample"; do
+    tried
     # shellcheck disable=SC2086
     expect 4 1 $command "$damaged/checkpoint.h5"
     said "checkpoint.h5: "

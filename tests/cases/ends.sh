@@ -22,6 +22,7 @@ size() {
 # (metrics: what its records take by then); then it gets a signal. $got: its status.
 caught() {
     # shellcheck disable=SC2086 # a list of options
+    tried
     start "$1" 1 $options
     wait_for "$1" 700
     kill -STOP "$job"
@@ -39,6 +40,7 @@ last_message() {
     grep -v "warning: " "$work/err" | tail -n 1
 }
 
+trying "disks that get full, resumed"
 # A record is lost, and the model is saved.
 caught part metrics
 equal "status after a lost record" "$got" 4

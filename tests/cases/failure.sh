@@ -13,15 +13,18 @@ in_time() {
         left=$((left - 1))
         if [ $left -le 0 ]; then
             kill "$job"
+            tally_kind=hung
             die "still there after $1 s"
         fi
         sleep 0.1
     done
     got=0
     wait "$job" || got=$?
-    [ "$got" != 0 ] || fault "exit 0"
+    [ "$got" != 0 ] || wrong "exit 0"
 }
 
+trying "ranks that are killed or halted"
+tried
 # shellcheck disable=SC2086 # a list of options
 start killed 3 $options
 wait_for killed 5
@@ -29,6 +32,7 @@ kill -KILL "$(ranks_of "$job" 3 | tail -n 1)"
 in_time 10
 
 # A rank that is halted: the others give up after --comm-timeout, and say where they were.
+tried
 # shellcheck disable=SC2086
 start halted 3 $options --comm-timeout 5
 wait_for halted 5

@@ -9,6 +9,8 @@ here=$(cd "$(dirname "$0")" && pwd)
 srcdir=${srcdir:-${here%/*}}
 # shellcheck source=tests/mpi_env.sh
 . "$srcdir/tests/mpi_env.sh"
+# shellcheck source=tests/tally.sh
+. "$srcdir/tests/tally.sh"
 RNN_DIST=${RNN_DIST:-rnn_dist}
 TOOL=${TOOL:-$PWD/tests/cases/tool}
 work=$(mktemp -d "${TMPDIR:-/tmp}/rnn_dist-test-XXXXXX")
@@ -20,16 +22,20 @@ faults=0
 fault() {
     echo "FAULT: $*"
     faults=$((faults + 1))
+    tally_fault
 }
 
 # What went wrong beyond repair.
 die() {
     echo "FAULT: $*"
     sed 's/^/    /' "$work/err" 2>/dev/null || true
+    tally_fault
+    tally_end
     exit 1
 }
 
 done_testing() {
+    tally_end
     [ "$faults" = 0 ] || exit 1
     echo "all as it should be"
 }
@@ -126,7 +132,7 @@ near() {
 same() {
     table "$1" train update epoch loss targets lr grad_norm >"$work/a"
     table "$2" train update epoch loss targets lr grad_norm >"$work/b"
-    near "$3" "$work/a" "$work/b" || fault "train records of $1 and $2 differ"
+    near "$3" "$work/a" "$work/b" || wrong "train records of $1 and $2 differ"
 }
 
 # identical DIR DIR: records of two runs and their last parameters, bit for bit.
@@ -138,13 +144,13 @@ identical() {
         table "$2" "$3" update epoch loss targets lr grad_norm accuracy perplexity reason \
             >"$work/b"
         cmp -s "$work/a" "$work/b" || {
-            fault "$3 records of $1 and $2 differ"
+            wrong "$3 records of $1 and $2 differ"
             diff "$work/a" "$work/b" | head -n 4
         }
     done
     parameters "$1" "$2" 0
     "$TOOL" diff 0 "$(last "$1")" "$(last "$2")" /optimizer >"$work/diff" ||
-        fault "moments of $1 and $2 differ: $(cat "$work/diff")"
+        wrong "moments of $1 and $2 differ: $(cat "$work/diff")"
 }
 
 # last DIR: the newest checkpoint of a run.
@@ -155,7 +161,7 @@ last() {
 # parameters DIR DIR BOUND: the last parameters of two runs agree.
 parameters() {
     "$TOOL" diff "$3" "$(last "$1")" "$(last "$2")" >"$work/diff" ||
-        fault "parameters of $1 and $2: $(cat "$work/diff")"
+        wrong "parameters of $1 and $2: $(cat "$work/diff")"
 }
 
 # equal WHAT GOT WANTED
@@ -203,10 +209,15 @@ ranks_of() {
         { pid = $1; sub(/.*[)] /, ""); if ($2 == job) print pid }' | sort -n
 }
 
-# reached DIR UPDATE: the metrics tell of this update.
+# update_of DIR: the last one that the metrics tell of; nothing where there is none.
+update_of() {
+    tail -n 50 "$work/$1/metrics.jsonl" 2>/dev/null |
+        sed -n 's/.*"event": *"train".*"update": *\([0-9]*\).*/\1/p' | tail -n 1
+}
+
+# reached DIR UPDATE: they tell of this update.
 reached() {
-    [ -e "$work/$1/metrics.jsonl" ] &&
-        [ "$(table "$1" train update | tail -n 1)" -ge "$2" ] 2>/dev/null
+    [ "$(update_of "$1")" -ge "$2" ] 2>/dev/null
 }
 
 # wait_for DIR UPDATE: until they do.

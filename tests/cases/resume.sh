@@ -79,6 +79,7 @@ expect 0 1 train --resume --run-dir "$work/full" --max-updates $((updates + 3))
 options="--data $work/many.h5 --batch 3 --hidden 12 --layers 2 --dropout 0.3 --epochs 12"
 # shellcheck disable=SC2086 # a list of options
 train unbroken 1 $options
+trying "kills while it saves"
 kills=5
 [ -z "${LONG:-}" ] || kills=50
 kill_at=0
@@ -89,16 +90,20 @@ while [ $kill_at -lt $kills ]; do
     wait_for broken $((kill_at * 160 / kills))
     sleep 0.00$((kill_at * 7 % 10))
     kill -KILL "$job" 2>/dev/null || true # a quick one may have reached its end
+    tried
     wait "$job" 2>/dev/null || true
     expect 0 1 inspect "$work/broken" --json
-    grep -q '"intact": *true' "$work/out" || fault "not intact after kill $kill_at"
+    grep -q '"intact": *true' "$work/out" || lost "not intact after kill $kill_at"
     announced=$(table broken save file | tail -n 1 | tr -d '"')
-    expect 0 1 inspect "$work/broken/$announced"
+    "$RNN_DIST" inspect "$work/broken/$announced" >"$work/out" 2>"$work/err" ||
+        lost "$announced was announced: $(cat "$work/err")"
 done
 expect 0 1 train --resume --run-dir "$work/broken"
 identical broken unbroken
 left=$(find "$work/broken" -name '*.h5*' ! -name 'ckpt-??????????.h5' ! -name best.h5)
 [ -z "$left" ] || fault "temporary files are left: $left"
+
+tally_end
 
 # A damaged checkpoint is named, and the one before it is used.
 newest=$(last broken)

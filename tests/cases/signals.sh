@@ -44,10 +44,12 @@ stopped() {
     done
     [ "$got" = 75 ] || die "$name: exit $got"
     equal "status of the end record" "$(table "$name" end status)" 75
+    tried
     expect 0 "$n" train --resume --run-dir "$work/$name"
     identical "$name" "whole$n"
 }
 
+trying "stops by a signal, resumed"
 stopped 1 USR1 3 head
 stopped 1 INT 19 head
 stopped 1 TERM 25 head
@@ -61,6 +63,7 @@ if [ -n "${LONG:-}" ]; then
         stopped 3 USR1 "$update" head
     done
 fi
+tally_end
 
 # While data are read and checked, before the first update: also 75, and it can start again.
 data large task=tag features=40 outputs=3 lengths="$(lengths 3000 60 120)"

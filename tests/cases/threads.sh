@@ -18,5 +18,5 @@ identical parts whole
 for run in whole parts; do
     expect 0 1 predict "$work/$run" --data "$work/many.h5" --out "$work/$run.h5" --threads 2
 done
-cmp "$work/whole.h5" "$work/parts.h5" || fault "predictions differ"
+cmp "$work/whole.h5" "$work/parts.h5" || wrong "predictions differ"
 done_testing

@@ -4,12 +4,18 @@
  *   tool data OUT task=T lengths=N,N,... [features=I | vocab=V] [outputs=O] [seed=S]
  *             [targets=X,X,...] [inputs=X,X,...] [classes=A|B|...]
  *   a data set; what is not given is random, and without names
- *   tool params OUT NAME=ROWSxCOLS:X ...             a checkpoint of constant
- * parameters tool show FILE OBJECT                            values of an array, one a
- * line tool diff BOUND FILE FILE [GROUP]                1 if arrays below GROUP
- * (/model) differ by more than BOUND of their largest value
- *   tool peak FILE COMMAND...          runs it and leaves with its status; into FILE
- * the most memory that it used, kB
+ *   tool plan DATA UPDATES [OPTION=VALUE...]
+ *   the plan of a training with these options: number and epoch of each update, and its
+ *   sequences
+ *   tool params OUT NAME=ROWSxCOLS:X ...
+ *   a checkpoint of constant parameters
+ *   tool show FILE OBJECT
+ *   values of an array, one a line
+ *   tool diff BOUND FILE FILE [GROUP]
+ *   1 if arrays below GROUP (/model) differ by more than BOUND of their largest value
+ *   tool peak FILE COMMAND...
+ *   runs it and leaves with its status; into FILE the most memory that it used, kB
+ *
  * Exit 2: called wrongly, or a file that is not as it should be.
  */
 #include <math.h>
@@ -22,6 +28,7 @@
 
 #include "data.h"
 #include "hdf/hdf.h"
+#include "options/options.h"
 
 #define MUST(expr) must((expr), #expr)
 
@@ -129,6 +136,51 @@ static int make_data(char **argv)
     free(targets);
     free(inputs);
     free(length);
+    return 0;
+}
+
+/* ---- plan */
+
+static void print_entry(const struct rnnd_plan *plan, int64_t entry)
+{
+    const int32_t *id;
+    int64_t count;
+    rnnd_plan_entry(plan, entry, &id, &count);
+    for (int64_t i = 0; i < count; i++)
+        printf(" %d", (int)id[i]);
+    printf("\n");
+}
+
+static int show_plan(char **argv)
+{
+    struct rnnd_options opt;
+    struct rnnd_dataset *data;
+    struct rnnd_plan *plan;
+    char *path = *argv++, *value;
+    int64_t updates = strtoll(*argv++, NULL, 10), update = 0;
+    MUST(rnnd_options_init(&opt));
+    for (; *argv; argv++) {
+        if (!(value = strchr(*argv, '=')))
+            die("options are OPTION=VALUE");
+        *value++ = 0;
+        MUST(rnnd__options_set(&opt, *argv, value, RNND_FROM_COMMAND_LINE));
+    }
+    const struct rnnd_plan_options how = rnnd_plan_options_of(&opt);
+    MUST(rnnd_dataset_open(path, &data));
+    MUST(rnnd_plan_new(rnnd_dataset_offsets(data), rnnd_dataset_info(data)->sequences,
+                       &how, &plan));
+    for (int64_t epoch = 0; update < updates; epoch++) {
+        rnnd_plan_epoch(plan, epoch);
+        if (rnnd_plan_entries(plan) == 0)
+            die("an epoch without updates");
+        for (int64_t k = 0; k < rnnd_plan_entries(plan) && update < updates; k++) {
+            printf("%lld %lld", (long long)++update, (long long)epoch + 1);
+            print_entry(plan, k);
+        }
+    }
+    rnnd_plan_free(plan);
+    rnnd_dataset_close(data);
+    rnnd_options_clear(&opt);
     return 0;
 }
 
@@ -271,6 +323,8 @@ int main(int argc, char **argv)
     const char *command = argc > 1 ? argv[1] : "";
     if (strcmp(command, "data") == 0 && argc > 3)
         return make_data(argv + 2);
+    if (strcmp(command, "plan") == 0 && argc > 3)
+        return show_plan(argv + 2);
     if (strcmp(command, "params") == 0 && argc > 3)
         return make_params(argv + 2);
     if (strcmp(command, "show") == 0 && argc == 4)
@@ -279,6 +333,6 @@ int main(int argc, char **argv)
         return diff(argv + 2);
     if (strcmp(command, "peak") == 0 && argc >= 4)
         return peak(argv + 2);
-    die("usage: tool data|params|show|diff|peak ... (see tests/cases/tool.c)");
+    die("usage: tool data|plan|params|show|diff|peak ... (see tests/cases/tool.c)");
     return 2;
 }

@@ -28,16 +28,18 @@ cp good.h5 flipped.h5
 flip flipped.h5 $((size / 2))
 head -c 100000 /dev/zero >zeros.h5
 
+trying "files that are not what they should be"
 # refused STATUS FILE WORDS...
 refused() {
     status=$1
     file=$2
     shift 2
+    tried
     started=$(date +%s)
     expect "$status" 2 train --data "$file" --run-dir none --hidden 3
     said "$file" "$@"
     equal "messages about $file" "$(grep -c "^rnn_dist: .*$file" err)" 1
-    [ $(($(date +%s) - started)) -le 5 ] || fault "$file took long to be refused"
+    [ $(($(date +%s) - started)) -le 5 ] || hung "$file took long to be refused"
     expect "$status" 1 train --data good.h5 --valid "$file" --run-dir none --hidden 3
     said "$file" "$@"
     [ ! -e none ] || fault "$file: a run directory was made"

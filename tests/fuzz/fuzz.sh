@@ -7,13 +7,34 @@ set -u
 corpus=${srcdir:-.}/tests/fuzz/corpus
 seed=${FUZZ_SEED:-$(date +%s)}
 failed=0
+# shellcheck source=tests/tally.sh
+. "${srcdir:-.}/tests/tally.sh"
+trying "changed inputs of readers"
+fault() {
+    failed=$((failed + 1))
+    tally_fault
+}
+
+# give TARGET SECONDS: tells what came of it, and counts it.
+give() {
+    tests/fuzz/fuzz "$1" "$2" "$seed" "$corpus/$1"/* >fuzz.out
+    status=$?
+    tried "$(awk '{ print $2 }' fuzz.out)"
+    case $status$(cat fuzz.out) in
+    0*) ;;
+    *"(hang)") hung ;;
+    *) fault ;;
+    esac
+}
+
 targets=${*:-$(ls "$corpus")}
 for target in $targets; do
     [ -d "$corpus/$target" ] || { echo "no corpus for $target" >&2; exit 2; }
-    tests/fuzz/fuzz "$target" 0 0 "$corpus/$target"/* >fuzz.out || failed=$((failed + 1))
-    tests/fuzz/fuzz "$target" "${FUZZ_SECONDS:-5}" "$seed" "$corpus/$target"/* ||
-        failed=$((failed + 1))
+    give "$target" 0
+    give "$target" "${FUZZ_SECONDS:-5}"
+    cat fuzz.out
 done
 rm -f fuzz.out
+tally_end
 echo "seed $seed: $failed of the readers failed"
 [ $failed = 0 ]

@@ -6,11 +6,15 @@ peer=tests/mpi/peer
 dir=$(mktemp -d) faults=0
 trap 'rm -rf "$dir"' EXIT
 
+# shellcheck source=tests/tally.sh
+. "${srcdir:?}/tests/tally.sh"
 fault() {
     echo "FAULT: $*"
     sed 's/^/    /' "$dir/out" "$dir/err"
     faults=$((faults + 1))
+    tally_fault
 }
+trying "peers that die, hang, stop, leave or are out of step"
 
 # run SCENARIO RANKS SECONDS STATUS [MORE]: ends within SECONDS with STATUS (any = not 0).
 run() {
@@ -19,9 +23,10 @@ run() {
     timeout -k 5 60 mpirun -np "$2" $peer "$1" 2 ${5:-} >"$dir/out" 2>"$dir/err"
     status=$? took=$(($(date +%s) - begun))
     echo "$1 on $2 ranks: status $status after $took s"
-    [ $took -le "$3" ] || fault "$1 took $took s"
+    tried
+    [ $took -le "$3" ] || hung "$1 took $took s"
     case $4$status in
-    any0) fault "$1 went unnoticed" ;;
+    any0) wrong "$1 went unnoticed" ;;
     any*) ;;
     *) [ $status = "$4" ] || fault "$1 ended with $status, not $4" ;;
     esac
@@ -81,7 +86,8 @@ begin() {
     timeout -k 5 60 mpirun -np 1 $peer start 5 : -np 1 "$@" >"$dir/out" 2>"$dir/err"
     status=$? took=$(($(date +%s) - begun))
     echo "a peer that is $name: status $status after $took s"
-    [ $took -le 25 ] || fault "a peer that is $name: it took $took s"
+    tried
+    [ $took -le 25 ] || hung "a peer that is $name: it took $took s"
     [ $status = 6 ] || fault "a peer that is $name: status $status, not 6"
     says "rank 0 on $(hostname): MPI did not start in 5 s (--comm-timeout): $said"
 }
@@ -123,5 +129,6 @@ refused SLURM_PROCID=0 SLURM_STEP_NUM_TASKS=1 SLURM_NTASKS=4
 refused SLURM_PROCID=0 SLURM_NTASKS=4
 [ $status = 0 ] || fault "batch script: $status"
 
+tally_end
 echo "$faults faults"
 [ $faults = 0 ]

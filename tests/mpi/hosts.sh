@@ -109,8 +109,10 @@ options="--data $work/many.h5 --batch 12 --hidden 24 --layers 2 --dropout 0.2 --
 # shellcheck disable=SC2086 # a list of options
 train same 4 $options --max-updates 40
 
+trying "links that delay, lose packets or drop"
 # shellcheck disable=SC2086
 for link_of in "0 0" "1000 0" "200 1"; do
+    tried
     connect $link_of
     run=$(echo "link $link_of" | tr ' ' -)
     across train --run-dir "$work/$run" $options --max-updates 40
@@ -123,6 +125,7 @@ ended 0
 printed one two
 
 # down for 2 s: packets are lost, and sent again
+tried
 # shellcheck disable=SC2086
 across train --run-dir "$work/pulled" $options --max-updates 80 --comm-timeout 20
 wait_for pulled 20
@@ -140,6 +143,7 @@ echo "a link that was down for 2 s at update $at: survived"
 
 # Down for good. The ranks that hear nothing end, and say whom they miss; mpirun waits for
 # the daemon on the other host, and is ended here.
+tried
 connect 0 0
 # shellcheck disable=SC2086
 across train --run-dir "$work/lost" $options --save-every 5 --comm-timeout 5
@@ -152,7 +156,7 @@ within 20 missed || fault "the hosts are not named: $(cat "$work/err")"
 no_rank_on() {
     ! ps_on "$1" | grep -q "^[0-9]* $RNN_DIST "
 }
-within 10 no_rank_on one || fault "ranks stay on host one"
+within 10 no_rank_on one || hung "ranks stay on host one"
 echo "a link that stays down: both hosts named after --comm-timeout 5"
 kill -KILL "$job"
 wait "$job" 2>/dev/null || true
@@ -160,6 +164,7 @@ wait "$job" 2>/dev/null || true
 # With a shorter keepalive, mpirun notices first: all of the job ends, on both hosts.
 export OMPI_MCA_oob_tcp_keepalive_time=3 OMPI_MCA_oob_tcp_keepalive_intvl=1 \
     OMPI_MCA_oob_tcp_keepalive_probes=3
+tried
 connect 0 0
 # shellcheck disable=SC2086
 across train --resume --run-dir "$work/lost" --comm-timeout 60
@@ -169,10 +174,10 @@ begun=$(date +%s)
 got=0
 wait "$job" || got=$?
 took=$(($(date +%s) - begun))
-[ $got != 0 ] || fault "a lost host goes unnoticed"
-[ $took -le 25 ] || fault "a lost host is noticed after $took s"
+[ $got != 0 ] || wrong "a lost host goes unnoticed"
+[ $took -le 25 ] || hung "a lost host is noticed after $took s"
 said "node one" "node two"
-within 15 no_rank_on two || fault "ranks stay on host two"
+within 15 no_rank_on two || hung "ranks stay on host two"
 echo "the same with keepalive: status $got after $took s"
 expect 0 4 train --resume --run-dir "$work/lost" --max-updates 60
 done_testing

@@ -14,11 +14,15 @@ trap 'exit 1' HUP INT TERM
 up=$(sh "$here/up.sh" "$dir") || { cat "$dir"/log/*; exit 1; }
 eval "$up"
 
+# shellcheck source=tests/tally.sh
+. "${srcdir:?}/tests/tally.sh"
+
 # Counts a fault and shows what was said last.
 fault() {
     echo "FAULT: $*"
     sed 's/^/    /' "$dir/out" "$dir/err"
     faults=$((faults + 1))
+    tally_fault
 }
 
 # wait_until SECONDS COMMAND...: until it succeeds; fails after so long.
@@ -32,6 +36,7 @@ wait_until() {
 }
 
 done_testing() {
+    tally_end
     echo "$faults faults"
     [ $faults = 0 ]
 }

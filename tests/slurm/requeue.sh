@@ -17,6 +17,7 @@ options="--data $dir/a.h5 --hidden 128 --layers 2 --dropout 0.2 --batch 16 --thr
 # What went wrong beyond repair.
 die() {
     fault "$*"
+    tally_end
     tail -n 20 "$dir/log/slurmctld.log"
     exit 1
 }
@@ -62,9 +63,10 @@ progress() {
 
 # resumed WHY: the job is pending again. It starts now, not after two minutes.
 resumed() {
+    tried
     wait_until 60 is PENDING || die "$run is not requeued: $(state)"
     at=$(update_of "$run")
-    wait_until 30 no_daemons_of_steps || fault "the steps of $run do not end"
+    wait_until 30 no_daemons_of_steps || hung "the steps of $run do not end"
     sleep 1.2 # slurmd revokes credentials of a job that are not from a later second
     scontrol update JobId="$job" StartTime=now || die "StartTime"
     wait_until 60 is RUNNING || die "$run does not start again: $(state)"
@@ -83,15 +85,16 @@ same() {
     last=$(find "$dir/$1" -name 'ckpt-*.h5' | sort | tail -n 1)
     other=$(find "$dir/$2" -name 'ckpt-*.h5' | sort | tail -n 1)
     if [ "${last##*/}" != "${other##*/}" ] || [ -z "$last" ]; then
-        fault "$1 ends with $last, $2 with $other"
+        lost "$1 ends with $last, $2 with $other"
     fi
     "$tool" diff 0 "$last" "$other" >"$dir/diff" ||
-        fault "parameters of $1: $(cat "$dir/diff")"
+        wrong "parameters of $1: $(cat "$dir/diff")"
     "$tool" diff 0 "$last" "$other" /optimizer >"$dir/diff" ||
-        fault "moments of $1: $(cat "$dir/diff")"
+        wrong "moments of $1: $(cat "$dir/diff")"
 }
 
 began=$(date +%s)
+trying "Slurm jobs that are requeued, cancelled or lose a node"
 # A job array: each task is a run of its own. The last, whose job has the number of the
 # array, is asked to stop, and is the only one that is requeued.
 # shellcheck disable=SC2086
@@ -101,6 +104,7 @@ both_reached() {
     reached run-1 5 && reached run-2 5
 }
 wait_until 60 both_reached || die "the array does not start"
+tried
 scancel --batch --signal=USR1 "${array}_2"
 array_2_is_pending() {
     [ "$(squeue -h -r -j "${array}_2" -o %T)" = PENDING ]
@@ -135,6 +139,7 @@ scontrol update JobId="$job" TimeLimit=10
 
 # scancel: the ranks save and leave; another job goes on, by the other launcher.
 progress 15
+tried
 scancel "$job"
 whole CANCELLED
 
@@ -144,6 +149,7 @@ progress 15
 scancel --batch --signal=USR1 "$job"
 resumed "scancel --batch --signal=USR1"
 progress 1
+tried
 scontrol update NodeName=n2 State=DRAIN Reason=test
 whole COMPLETED
 job=$(sbatch --parsable -N2 -n2 -o "$dir/out" --wrap true)

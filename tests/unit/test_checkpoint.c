@@ -350,6 +350,8 @@ START_TEST(no_flipped_byte_changes_a_value)
     }
     close(fd);
     /* all but those of the name by which the seal is known */
+    print_tried("flipped bits of checkpoints", (int64_t)s.size,
+                noticed < s.size - 16 ? (int64_t)(s.size - 16 - noticed) : 0);
     ck_assert_uint_ge(noticed, s.size - 16);
     ck_assert(!is_noticed(s.model, s.optim, &s.state));
     drop_saved(&s);
@@ -361,11 +363,15 @@ START_TEST(no_cut_file_is_taken)
     struct saved s;
     save_for_damage(&s);
     size_t step = is_long() ? 1 : 37;
+    int64_t tried = 0, unseen = 0;
     for (size_t size = s.size - 1; size > step; size -= size > s.size - 40 ? 1 : step) {
         make_file("a.h5", whole, size);
         /* without its seal the file is one of another tool, and whole */
-        ck_assert(is_noticed(s.model, s.optim, &s.state) == (size != s.size - 32));
+        unseen += is_noticed(s.model, s.optim, &s.state) != (size != s.size - 32);
+        tried++;
     }
+    print_tried("checkpoints that are cut", tried, unseen);
+    ck_assert_int_eq(unseen, 0);
     drop_saved(&s);
 }
 END_TEST

@@ -719,13 +719,14 @@ START_TEST(random_damage)
         ck_assert_int_eq(pwrite(fd, bytes, (size_t)size, 0), size);
     }
     close(fd);
+    print_tried("damaged data sets without a checksum", rounds, 0);
 }
 END_TEST
 
 /* The same with the checksum in place: HDF5 never sees the file. */
 START_TEST(damage_under_a_checksum)
 {
-    int rounds = getenv("LONG") ? 20000 : 1000;
+    int rounds = getenv("LONG") ? 20000 : 1000, unseen = 0;
     struct stat info;
     uint64_t state = 7;
     make_set(&(struct set)GOOD);
@@ -739,10 +740,15 @@ START_TEST(damage_under_a_checksum)
         ck_assert_int_eq(pread(fd, &byte, 1, at), 1);
         bad = byte ^ (unsigned char)(1 << (state >> 61));
         ck_assert_int_eq(pwrite(fd, &bad, 1, at), 1);
-        ck_assert_int_lt(rnnd_dataset_open(in_folder("d.h5"), &data), 0);
+        if (rnnd_dataset_open(in_folder("d.h5"), &data) == 0) {
+            unseen++;
+            rnnd_dataset_close(data);
+        }
         ck_assert_int_eq(pwrite(fd, &byte, 1, at), 1);
     }
     close(fd);
+    print_tried("flipped bits of data sets with a checksum", rounds, unseen);
+    ck_assert_int_eq(unseen, 0);
     struct rnnd_dataset *data;
     must(rnnd_dataset_open(in_folder("d.h5"), &data));
     rnnd_dataset_close(data);

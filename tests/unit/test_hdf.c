@@ -603,9 +603,12 @@ static void flip_all(bool whole)
         ck_assert_int_eq(pwrite(fd, &byte, 1, at), 1);
     }
     close(fd);
-    printf("%s, %lld bytes: %lld flips noticed, %lld without effect, %lld unseen\n",
+    printf("%s, %lld bytes: %lld flips noticed, %lld without effect\n",
            whole ? "with checksum" : "without checksum", (long long)info.st_size,
-           (long long)noticed, (long long)harmless, (long long)unseen);
+           (long long)noticed, (long long)harmless);
+    print_tried(whole ? "flipped bits of files with a checksum"
+                      : "flipped bits of files without a checksum",
+                noticed + harmless + unseen, unseen);
     ck_assert_int_eq(unseen, 0);
     ck_assert_int_gt(noticed, harmless);
     if (whole)
@@ -793,6 +796,10 @@ START_TEST(lack_of_memory_is_no_damage)
     }
     printf("lack of memory: %d reported, %d without effect, %d ends of HDF5\n",
            seen[STARVED], seen[RIGHT], crashes);
+    print_tried("allocations that fail",
+                seen[STARVED] + seen[RIGHT] + crashes + seen[WRONG_VALUES] +
+                    seen[WRONG_STATUS],
+                seen[WRONG_VALUES]);
     ck_assert_int_eq(seen[WRONG_VALUES] + seen[WRONG_STATUS], 0);
     ck_assert_int_eq(seen[NOT_REACHED], 1);
     ck_assert_int_gt(seen[STARVED], 100);
