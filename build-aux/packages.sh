@@ -19,7 +19,7 @@ for group in "$@"; do
     check) wanted="$wanted check mandoc" ;;
     test)
         wanted="$wanted clang clang-format libomp-dev libopenblas-dev shellcheck
-            python3-h5py iproute2 parallel
+            python3-h5py iproute2 parallel valgrind
             libc6-dbg" # libc6-dbg: names of functions for tests/lsan.supp
         ;;
     slurm) wanted="$wanted slurmctld slurmd slurm-client munge procps" ;;

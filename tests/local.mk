@@ -323,4 +323,6 @@ EXTRA_DIST += \
 	tests/tally.sh \
 	tests/tsan.supp \
 	tests/unit/unit_missing.sh \
+	tests/valgrind.sh \
+	tests/valgrind.supp \
 	tests/wrapper.sh

@@ -15,6 +15,7 @@
 #   scripts     shellcheck
 # and these, which run only when named:
 #   reliability make check-reliability, some seven minutes
+#   valgrind    each command once under valgrind, some ten minutes
 # LONG=1 takes the long counts. Installs the Debian packages that are needed, but not Slurm
 # (sh build-aux/packages.sh slurm), without which its test is skipped. Builds and logs are in
 # ./build-tests. The last line counts tests; the exit status is 0 if none failed.
@@ -117,6 +118,13 @@ step_reliability() {
     in_build gcc CC=gcc
     make -j "$jobs" WERROR=-Werror check TESTS=
     make check-reliability
+}
+
+step_valgrind() {
+    in_build gcc CC=gcc
+    make -j "$jobs" WERROR=-Werror check TESTS=
+    RNND_TEST_TIMEOUT="${RNND_TEST_TIMEOUT:-3600}" srcdir=$top \
+        sh "$top/tests/wrapper.sh" sh "$top/tests/valgrind.sh"
 }
 
 # The library as others use it: through its header and rnn_dist.pc, from another folder.

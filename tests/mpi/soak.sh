@@ -8,7 +8,7 @@
 
 seed=${SOAK_SEED:-$(date +%s)}
 # Updates between two interruptions, on average; between two checkpoints.
-updates=2000 leg=100 save_every=10
+updates=1000 leg=50 save_every=10
 [ -z "${LONG:-}" ] || updates=20000 leg=500 save_every=50
 # What a busy machine may need for the next update, or for the end of a job, in seconds.
 patience=120
