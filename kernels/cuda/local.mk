@@ -16,6 +16,7 @@ cuda_sources = \
 	kernels/cuda/rnn_persistent.cu \
 	kernels/cuda/rnn_plan.cu \
 	kernels/cuda/rnn_small.cu \
+	kernels/cuda/times.cu \
 	kernels/cuda/vector.cu
 
 cuda_headers = \
