@@ -329,6 +329,8 @@ struct rnnd_backend {
     /* what the user should know of a way that failed where another was taken; empty:
        nothing. Whoever tells it empties it */
     char warning[256];
+    /* whose device it is, NULL = a CPU; set by who opened it */
+    const struct rnnd__cuda_plugin *cuda;
     /* whose NCCL sums gradients over ranks, NULL = the communicator does; set by who
        opened it */
     const struct rnnd__cuda_plugin *nccl;

@@ -90,6 +90,8 @@ librnn_dist_a_SOURCES = \
 	lib/device/device.h \
 	lib/device/device_cuda.c \
 	lib/device/device_cuda.h \
+	lib/device/device_times.c \
+	lib/device/device_times.h \
 	lib/evaluate/align.c \
 	lib/evaluate/align.h \
 	lib/evaluate/beam.c \

@@ -229,6 +229,7 @@ static void cuda_close(struct rnnd_backend *be)
     if (cuda->stream)
         cudaStreamSynchronize(cuda->stream);
     rnnd__graphs_close(cuda);
+    rnnd__times_close(cuda);
     if (cuda->blas)
         cublasDestroy(cuda->blas);
     cudaFree(cuda->workspace);
@@ -437,6 +438,31 @@ static int device_info(int device, struct rnnd__cuda_device *out, char *error)
     return 0;
 }
 
+/* ---- when work ran */
+
+static int times_start(struct rnnd_backend *be, char *error)
+{
+    if (rnnd__times_start(rnnd__cuda_of(be)))
+        return 0;
+    snprintf(error, 256, "%s", be->status < 0 ? be->error : "cuda: out of memory");
+    return RNND__CUDA_EDEVICE;
+}
+
+static int times_mark(struct rnnd_backend *be)
+{
+    return rnnd__times_mark(rnnd__cuda_of(be), rnnd__cuda_of(be)->stream);
+}
+
+static void times_span(struct rnnd_backend *be, int begin, int end, uint64_t tag)
+{
+    rnnd__times_span(rnnd__cuda_of(be), begin, end, tag);
+}
+
+static int times_take(struct rnnd_backend *be, bool wait, uint64_t *tag, double at[2])
+{
+    return rnnd__times_take(rnnd__cuda_of(be), wait, tag, at);
+}
+
 #include "comm_nccl.h"
 
 extern "C" __attribute__((visibility("default")))
@@ -446,6 +472,10 @@ const struct rnnd__cuda_plugin rnnd__cuda_plugin = {
     .device_count = device_count,
     .device_info = device_info,
     .open = cuda_open,
+    .times_start = times_start,
+    .times_mark = times_mark,
+    .times_span = times_span,
+    .times_take = times_take,
     .nccl_open = rnnd__nccl_open,
     .nccl_id = rnnd__nccl_id,
     .nccl_join = rnnd__nccl_join,

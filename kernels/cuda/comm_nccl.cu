@@ -31,6 +31,8 @@ struct rnnd__nccl {
     cudaEvent_t done;
     /* a sum has not reached the stream yet; some may not be done */
     bool issuing, running;
+    /* where the latest sum begins: a mark of times */
+    int begin;
 };
 
 static_assert(RNND_NCCL_ID_BYTES == sizeof(ncclUniqueId), "the size of NCCL's id");
@@ -207,6 +209,8 @@ static int record_done(struct rnnd__nccl *n, char *error)
 {
     n->issuing = false;
     n->running = true;
+    int end = rnnd__times_mark(n->cuda, n->stream);
+    rnnd__times_span(n->cuda, n->begin, end, RNND_TIMES_SUM);
     return cuda_status(error, "a sum", cudaEventRecord(n->done, n->stream));
 }
 
@@ -234,6 +238,7 @@ int rnnd__nccl_sum_begin(struct rnnd__nccl *n, struct rnnd__buf buf, int64_t cou
     if (status == 0 && !PLANTED(3, "a sum does not wait for the gradients"))
         status =
             cuda_status(error, "a sum", cudaStreamWaitEvent(n->stream, n->ready, 0));
+    n->begin = rnnd__times_mark(n->cuda, n->stream);
     if (status == 0)
         status = nccl_status(error, "a sum",
                              nccl.AllReduce(buf.dev, buf.dev, (size_t)count,

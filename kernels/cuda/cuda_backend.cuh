@@ -71,6 +71,8 @@ struct rnnd__cuda {
     size_t filled;
     /* NULL: none are made */
     struct rnnd__graphs *graphs;
+    /* NULL: nobody wants to know when work ran */
+    struct rnnd__times *times;
     char description[128];
 };
 
@@ -201,6 +203,12 @@ int rnnd__cuda_sync(struct rnnd_backend *);
 /* RNND_CUDA_GRAPHS=no: none are made, as where a capture has failed. */
 bool rnnd__graphs_open(struct rnnd__cuda *cuda);
 void rnnd__graphs_close(struct rnnd__cuda *cuda);
+/* The entries of plugin.h, for any stream. */
+bool rnnd__times_start(struct rnnd__cuda *cuda);
+int rnnd__times_mark(struct rnnd__cuda *cuda, cudaStream_t stream);
+void rnnd__times_span(struct rnnd__cuda *cuda, int begin, int end, uint64_t tag);
+int rnnd__times_take(struct rnnd__cuda *cuda, bool wait, uint64_t *tag, double at[2]);
+void rnnd__times_close(struct rnnd__cuda *cuda);
 /* work(be, arg), which only launches, or the graph of it where the key has come before.
    The key holds all that the launches depend on, pointers too; its rest is 0. */
 void rnnd__graph_run(struct rnnd__cuda *cuda, const int64_t (&key)[RNND__GRAPH_KEY],

@@ -23,14 +23,14 @@
  *   SHARED_ARRAY(float, tile, [8][32])   shared memory of fixed size, 16-byte aligned
  *   SHARED_DYN(float, s)                 float *s: the launch's dynamic shared memory
  *   group_barrier grid_barrier           between blocks; cooperative launch only
- *   ld_acquire st_release                flag words between blocks
+ *   ld_relaxed ld_acquire st_release     flag words between blocks
  *   copy_async<16> copy_commit copy_wait<n>      global to shared, in the background
  *   mma_bf16 mma_tf32                    matrix products of a warp, fp32 sums
  *   bf16 to_bf16 from_bf16 bf16_pair bf16_low bf16_high to_tf32 from_tf32    rounding
  *   UNROLL NO_UNROLL                     before a loop
  *   launch launch_cooperative            kernels with their arguments' types checked
  *
- * Never: <<<>>>, the default stream, volatile, spinning on anything but ld_acquire,
+ * Never: <<<>>>, the default stream, volatile, spinning on anything but ld_relaxed,
  * fences, static kernels or kernels in an anonymous namespace, static variables in
  * kernels, half2 or bfloat162 members in structs passed by value, a grid dimension that
  * carries time steps.
@@ -76,6 +76,15 @@ __device__ __forceinline__ uint32_t ld_acquire(const uint32_t *p)
 {
     uint32_t v;
     asm volatile("ld.acquire.gpu.u32 %0, [%1];" : "=r"(v) : "l"(p) : "memory");
+    return v;
+}
+
+/* Without an order of what else is read or written: to poll. Unlike an acquire it
+   leaves L1 as it is. */
+__device__ __forceinline__ uint32_t ld_relaxed(const uint32_t *p)
+{
+    uint32_t v;
+    asm volatile("ld.relaxed.gpu.u32 %0, [%1];" : "=r"(v) : "l"(p) : "memory");
     return v;
 }
 
@@ -203,8 +212,10 @@ __device__ __forceinline__ bool group_barrier(uint32_t *flags, int members, int 
     for (int i = (int)threadIdx.x; i < members; i += (int)blockDim.x) {
         uint32_t polls = 0;
         NO_UNROLL
-        while (!lost && (int32_t)(ld_acquire(flags + i) - epoch) < 0)
+        while (!lost && (int32_t)(ld_relaxed(flags + i) - epoch) < 0)
             lost = ++polls == RNND_SPIN_LIMIT;
+        /* the same value or a later one of that block, each a release */
+        (void)ld_acquire(flags + i);
     }
     return !__syncthreads_or(lost);
 }

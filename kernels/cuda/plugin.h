@@ -15,11 +15,14 @@
 #include "backend.h"
 
 /* Grows with every change of this file or of backend.h. */
-enum { RNND_CUDA_PLUGIN_ABI = 5 };
+enum { RNND_CUDA_PLUGIN_ABI = 6 };
 
 #define RNND_CUDA_PLUGIN_SYMBOL "rnnd__cuda_plugin"
 
 enum { RNND_NCCL_ID_BYTES = 128 };
+
+/* The tag of spans in which NCCL summed. */
+#define RNND_TIMES_SUM UINT64_MAX
 
 struct rnnd__cuda_device {
     char name[256];
@@ -46,6 +49,17 @@ struct rnnd__cuda_plugin {
     int (*device_info)(int device, struct rnnd__cuda_device *out, char *error);
     int (*open)(const struct rnnd__backend_config *config, struct rnnd_backend **out,
                 char *error);
+
+    /* When work ran, by the device's clock, in seconds since times_start, which waits
+       for the device; nothing else of it does, but a take that is told to.
+
+       mark: after what the back end's stream was given so far; -1: none. span: of the
+       work between two marks, which it takes back. take: the oldest span that was not
+       taken yet. 1: it is past, at[] is its begin and its end. 0: there is none. */
+    int (*times_start)(struct rnnd_backend *be, char *error);
+    int (*times_mark)(struct rnnd_backend *be);
+    void (*times_span)(struct rnnd_backend *be, int begin, int end, uint64_t tag);
+    int (*times_take)(struct rnnd_backend *be, bool wait, uint64_t *tag, double at[2]);
 
     /* Nothing of NCCL waits for other ranks, so that the caller can keep a deadline.
 

@@ -14,15 +14,15 @@
 
 #include "cell.h"
 
-enum { MOST_ROWS = 8, UNITS_STEP = 16 };
+enum { MOST_ROWS = 8, UNITS_STEP = 16, LSTM_UNITS = 96, MOST_UNITS = 128 };
 
-/* Threads of a block for K units: beyond 112 there are at most three gates. A second
-   block on a multiprocessor would cost registers, of which the weights take K. At K =
-   112, 14 warps of 128 registers, some 26 values a thread are in local memory, which
-   costs little beside the launches of the stepwise path. */
+/* Threads of a block for K units: beyond 96 there are at most three gates. A second
+   block on a multiprocessor would cost registers, of which the weights take K. Up to 12
+   warps have 168 each; the four gates of an LSTM of more units would be 13 to 16 warps
+   of 128, which would keep part of the weights in local memory. */
 constexpr int most_threads(int K)
 {
-    return K <= 112 ? 4 * K : 3 * K;
+    return K <= LSTM_UNITS ? 4 * K : 3 * K;
 }
 
 struct rnnd__small_direction {
@@ -67,6 +67,16 @@ __device__ __forceinline__ int64_t row_at(const rnnd__small &s,
                                           const rnnd__small_block &k, int64_t t)
 {
     return __ldg(s.off + t) + k.first;
+}
+
+/* A thread's weights, `next` apart, zeros from `count` on. */
+template <int K>
+__device__ __forceinline__ void load_weights(float (&w)[K], const float *from, int next,
+                                             int count)
+{
+    UNROLL
+    for (int i = 0; i < K; i++, from += next)
+        w[i] = i < count ? __ldg(from) : 0;
 }
 
 /* sum of w[i] x[i], x in shared memory; four sums side by side, in one order. */
@@ -213,9 +223,7 @@ __global__ void __launch_bounds__(most_threads(K), 1)
                                     memory + s.rows * (K + 2 * GH),
                                     memory + s.rows * (K + 3 * GH)};
     float w[K], bias = own_bias(s);
-    UNROLL
-    for (int i = 0; i < K; i++)
-        w[i] = g < GH && i < H ? __ldg(s.d.w_hh + (int64_t)g * H + i) : 0;
+    load_weights(w, s.d.w_hh + (int64_t)g * H, 1, g < GH ? H : 0);
     load_states(m.h, K, s.d.h0, s, b);
     load_states(m.c, H, s.d.c0, s, b);
     if (b.steps > 0)
@@ -231,8 +239,9 @@ __global__ void __launch_bounds__(most_threads(K), 1)
             fetch_inputs(s, b, next, nth_step(s.d.reverse, i + 1, b.steps));
         small_step<K>(s, b, m, w, bias, x, t);
     }
-    store_states(s.d.hn, m.h, K, s, b);
-    store_states(s.d.cn, m.c, H, s, b);
+    const rnnd__small end = own_direction(both); /* again: no registers in the loop */
+    store_states(end.d.hn, m.h, K, s, b);
+    store_states(end.d.cn, m.c, H, s, b);
 }
 
 /* ---- backward */
@@ -269,7 +278,7 @@ __device__ __forceinline__ void small_unit_backward(
     float *gates = s.d.gates + row * s.G * H + k;
     float *d = m.d + j * s.G * K + k, *dh = m.dh + j * H + k;
     float own = *dh + (s.d.dy ? s.d.dy[row * s.ldy + k] : 0.0f);
-    if (s.cell == RNND_LSTM) {
+    if (K <= LSTM_UNITS && s.cell == RNND_LSTM) {
         rnnd__lstm cell = {gates[0], gates[H], gates[2 * H], gates[3 * H]};
         rnnd__lstm_backward(&cell, state_before(s, b, s.d.keep, H, s.d.c0, t, j, k),
                             s.d.keep[at], own, m.dc + j * H + k);
@@ -331,10 +340,7 @@ __global__ void __launch_bounds__(most_threads(K), 1)
                                      memory + s.rows * (s.G * K + GH),
                                      memory + s.rows * (s.G * K + GH + H)};
     float w[K];
-    UNROLL
-    for (int i = 0; i < K; i++)
-        w[i] = g < GH && i < H ? __ldg(s.d.w_hh + (int64_t)(g / H * H + i) * H + g % H)
-                               : 0;
+    load_weights(w, s.d.w_hh + (int64_t)(g / H) * H * H + g % H, H, g < GH ? H : 0);
     for (int i = g; i < s.rows * s.G * K; i += (int)blockDim.x)
         m.d[i] = 0; /* what pads the gates stays zero */
     load_states(m.dh, H, s.d.dhn, s, b);
@@ -343,8 +349,9 @@ __global__ void __launch_bounds__(most_threads(K), 1)
     for (int64_t i = 0; i < b.steps; i++)
         small_step_backward<K>(s, b, m, w, nth_step(!s.d.reverse, i, b.steps));
     __syncthreads();
-    store_states(s.d.dh0, m.dh, H, s, b);
-    store_states(s.d.dc0, m.dc, H, s, b);
+    const rnnd__small end = own_direction(both); /* again: no registers in the loop */
+    store_states(end.d.dh0, m.dh, H, s, b);
+    store_states(end.d.dc0, m.dc, H, s, b);
 }
 
 /* ---- launching */
@@ -361,7 +368,7 @@ static small_kernel *const backward_kernels[] = {
 
 int64_t rnnd__small_units(enum rnnd_cell cell)
 {
-    return cell == RNND_LSTM ? 112 : 128;
+    return cell == RNND_LSTM ? LSTM_UNITS : MOST_UNITS;
 }
 
 static rnnd__small_direction direction_of(const struct rnnd__rnn *r)

@@ -13,6 +13,10 @@ static bool on, keeps;
 static double seconds[RNND_WORKS];
 static struct rnnd__span *spans;
 static int64_t count, room;
+/* none: take is NULL */
+static struct rnnd__timeline_device device;
+/* rnnd__clock() when the device's was 0 */
+static double device_zero;
 
 void rnnd__timeline_start(bool keep)
 {
@@ -20,20 +24,33 @@ void rnnd__timeline_start(bool keep)
         seconds[w] = 0;
     count = 0;
     keeps = keep;
+    device = (struct rnnd__timeline_device){NULL, NULL, NULL, NULL};
     on = true;
 }
 
 void rnnd__timeline_stop(void)
 {
     on = false;
+    device = (struct rnnd__timeline_device){NULL, NULL, NULL, NULL};
     free(spans);
     spans = NULL;
     count = room = 0;
 }
 
-double rnnd__timeline_now(void)
+void rnnd__timeline_device(const struct rnnd__timeline_device *given)
 {
-    return on ? rnnd__clock() : 0;
+    if (!on)
+        return;
+    device = *given;
+    device_zero = rnnd__clock();
+}
+
+struct rnnd__moment rnnd__timeline_now(void)
+{
+    if (!on)
+        return (struct rnnd__moment){0, -1};
+    return (struct rnnd__moment){rnnd__clock(),
+                                 device.take ? device.mark(device.device) : -1};
 }
 
 /* Past the limit, or without memory, the span is dropped; it still counts in the
@@ -52,23 +69,62 @@ static void keep(struct rnnd__span span)
         spans[count++] = span;
 }
 
-void rnnd__timeline_mark(enum rnnd__work work, bool backward, int number, double begin)
+/* A span as the device hands it back. */
+static uint64_t tag_of(enum rnnd__work work, bool backward, int number)
+{
+    return (uint64_t)work | (uint64_t)backward << 8 | (uint64_t)(number + 1) << 16;
+}
+
+static void add_of_device(uint64_t tag, const double at[2])
+{
+    bool sum = tag == RNND__TIMELINE_SUM;
+    struct rnnd__span span = {.begin = device_zero + at[0],
+                              .end = device_zero + at[1],
+                              .number = sum ? -1 : (int32_t)(tag >> 16) - 1,
+                              .work = sum ? RNND_WORK_REDUCE : (uint8_t)tag,
+                              .backward = !sum && (tag >> 8 & 1),
+                              .of = sum ? RNND_SPAN_DEVICE_SUM : RNND_SPAN_DEVICE};
+    if (!sum)
+        seconds[span.work] += at[1] - at[0];
+    if (keeps)
+        keep(span);
+}
+
+static void fetch(bool wait)
+{
+    uint64_t tag;
+    double at[2];
+    while (device.take && device.take(device.device, wait, &tag, at))
+        add_of_device(tag, at);
+}
+
+void rnnd__timeline_mark(enum rnnd__work work, bool backward, int number,
+                         struct rnnd__moment begin)
 {
     if (!on)
         return;
     double end = rnnd__clock();
-    seconds[work] += end - begin;
     if (keeps)
-        keep((struct rnnd__span){begin, end, number, (uint8_t)work, backward});
+        keep((struct rnnd__span){begin.at, end, number, (uint8_t)work, backward,
+                                 RNND_SPAN_HOST});
+    if (!device.take) {
+        seconds[work] += end - begin.at;
+        return;
+    }
+    device.span(device.device, begin.mark, device.mark(device.device),
+                tag_of(work, backward, number));
+    fetch(false);
 }
 
 double rnnd__timeline_seconds(enum rnnd__work work)
 {
+    fetch(true);
     return seconds[work];
 }
 
 int64_t rnnd__timeline_spans(const struct rnnd__span **out)
 {
+    fetch(true);
     *out = spans;
     return count;
 }

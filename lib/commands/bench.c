@@ -13,6 +13,7 @@
 #include "base/status.h"
 #include "base/timeline.h"
 #include "commands/bench_probe.h"
+#include "device/device_times.h"
 #include "record/trace.h"
 #include "train/step.h"
 
@@ -104,6 +105,7 @@ static int measure(struct bench *b)
     b->rows = 0;
     RNND_TRY(rnnd_comm_agree(b->comm, 0)); /* all ranks start together */
     rnnd__timeline_start(b->opt->trace != NULL);
+    RNND_TRY(rnnd_comm_agree(b->comm, rnnd__device_times(b->setup.be)));
     double start = rnnd__clock();
     for (b->out->updates = 0; !over; b->out->updates++) {
         RNND_TRY(update(b));

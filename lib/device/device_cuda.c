@@ -181,6 +181,7 @@ int rnnd__cuda_open(const struct rnnd_options *opt, struct rnnd_comm *comm,
     status = plugin->open(&config, out, error);
     if (status < 0)
         return rnnd__fail(status, "%s", error);
+    (*out)->cuda = plugin;
     (*out)->nccl = nccl ? plugin : NULL;
     return 0;
 }

@@ -112,7 +112,7 @@ static struct rnnd__buf head_input(const struct rnnd_model *m, bool training)
 static void embed(struct rnnd_model *m, struct rnnd_batch *batch,
                   const struct rnnd_pass *pass, bool training)
 {
-    double mark = rnnd__timeline_now();
+    struct rnnd__moment mark = rnnd__timeline_now();
     m->be->ops->embed_gather(m->be, batch->packed.R, m->spec.embed, m->embedded,
                              rnnd__at(m->params.value, m->embed_weight), batch->inputs);
     struct rnnd__dropout mask = mask_of_embedding(m, batch, pass);
@@ -124,7 +124,7 @@ static void embed(struct rnnd_model *m, struct rnnd_batch *batch,
 static void layer_forward(struct rnnd_model *m, struct rnnd_batch *batch,
                           const struct rnnd_pass *pass, int l, bool training)
 {
-    double mark = rnnd__timeline_now();
+    struct rnnd__moment mark = rnnd__timeline_now();
     struct rnnd__layer_state state = layer_state(m, pass, l);
     rnnd__recurrent_forward(&m->layer[l], &m->params, &batch->packed,
                             layer_input(m, batch, l, training), &state, m->scratch);
@@ -221,7 +221,7 @@ static int embedding_backward(struct rnnd_model *m, struct rnnd_batch *batch,
                               const struct rnnd_pass *pass)
 {
     const struct rnnd__backend_ops *op = m->be->ops;
-    double mark = rnnd__timeline_now();
+    struct rnnd__moment mark = rnnd__timeline_now();
     struct rnnd__dropout mask = mask_of_embedding(m, batch, pass);
     RNND_TRY(rnnd__batch_sort_tokens(batch));
     drop(m, &mask, m->dy, m->dy);
@@ -238,7 +238,7 @@ static int embedding_backward(struct rnnd_model *m, struct rnnd_batch *batch,
 static int layer_backward(struct rnnd_model *m, struct rnnd_batch *batch,
                           const struct rnnd_pass *pass, int l)
 {
-    double mark = rnnd__timeline_now();
+    struct rnnd__moment mark = rnnd__timeline_now();
     struct rnnd__layer_state state = layer_state(m, pass, l);
     bool below = l > 0 || rnnd__model_reads_tokens(m);
     rnnd__recurrent_backward(&m->layer[l], &m->params, &batch->packed, m->dy, &state,
@@ -261,7 +261,7 @@ static int layer_backward(struct rnnd_model *m, struct rnnd_batch *batch,
 static int backward(struct rnnd_model *m, struct rnnd_batch *batch,
                     const struct rnnd_pass *pass, struct rnnd_loss_sums *loss)
 {
-    double mark = rnnd__timeline_now();
+    struct rnnd__moment mark = rnnd__timeline_now();
     head_backward(m, batch, pass, loss);
     rnnd__timeline_mark(RNND_WORK_HEAD, false, -1, mark);
     RNND_TRY(announce(m, pass->last, 0, m->layer[m->spec.layers - 1].w_ih[0]));

@@ -27,7 +27,7 @@ int rnnd__trace_check(const char *path)
 }
 
 /* The threads that a rank is shown as. */
-enum lane { COMPUTE, COMMUNICATION, INPUT, LANES };
+enum lane { COMPUTE, COMMUNICATION, INPUT, DEVICE, DEVICE_SUMS, LANES };
 
 static const struct {
     const char *name;
@@ -44,14 +44,23 @@ static const struct {
     [RNND_WORK_SAVE] = {"checkpoint", COMPUTE},
 };
 
-static void put_names(FILE *f, int rank, const char *host)
+static enum lane lane_of(const struct rnnd__span *s)
 {
-    static const char *const lane[LANES] = {"compute", "communication", "input"};
+    return s->of == RNND_SPAN_DEVICE       ? DEVICE
+           : s->of == RNND_SPAN_DEVICE_SUM ? DEVICE_SUMS
+                                           : works[s->work].lane;
+}
+
+/* Lanes of the device are named where there is one. */
+static void put_names(FILE *f, int rank, const char *host, bool device)
+{
+    static const char *const lane[LANES] = {"compute", "communication", "input",
+                                            "device", "device, gradient sums"};
     fprintf(f,
             "{\"name\":\"process_name\",\"ph\":\"M\",\"pid\":%d,"
             "\"args\":{\"name\":\"rank %d on %s\"}},\n",
             rank, rank, host);
-    for (int l = 0; l < LANES; l++)
+    for (int l = 0; l < (device ? LANES : DEVICE); l++)
         fprintf(f,
                 "{\"name\":\"thread_name\",\"ph\":\"M\",\"pid\":%d,\"tid\":%d,"
                 "\"args\":{\"name\":\"%s\"}},\n",
@@ -68,7 +77,15 @@ static void put_span(FILE *f, int rank, const struct rnnd__span *s, double first
             "{\"name\":\"%s%s%s\",\"ph\":\"X\",\"pid\":%d,\"tid\":%d,\"ts\":%.3f,"
             "\"dur\":%.3f},\n",
             works[s->work].name, number, s->backward ? " backward" : "", rank,
-            works[s->work].lane, 1e6 * (s->begin - first), 1e6 * (s->end - s->begin));
+            lane_of(s), 1e6 * (s->begin - first), 1e6 * (s->end - s->begin));
+}
+
+static bool has_device(const struct rnnd__span *s, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        if (s[i].of != RNND_SPAN_HOST)
+            return true;
+    return false;
 }
 
 static double earliest(const struct rnnd__span *s, int64_t n)
@@ -91,8 +108,9 @@ static int write_all(struct rnnd_comm *comm, const struct rnnd__span *all,
     RNND_TRY(rnnd__file_create(path, &kind, &file));
     fputs("[\n", file.stream);
     for (int r = 0; r < ranks; r++) {
-        put_names(file.stream, r, rnnd__comm_host(comm, r));
-        for (size_t i = 0; i < size[r] / sizeof *all; i++)
+        int64_t count = (int64_t)(size[r] / sizeof *all);
+        put_names(file.stream, r, rnnd__comm_host(comm, r), has_device(all, count));
+        for (int64_t i = 0; i < count; i++)
             put_span(file.stream, r, all++, first);
     }
     fputs("{\"name\":\"end\",\"ph\":\"M\",\"pid\":0}\n]\n", file.stream);

@@ -33,7 +33,8 @@ static int run_micro(struct rnnd__gradient *g, int64_t w, int64_t m, bool last)
                              .last = last};
     if (count == 0)
         return 0;
-    double start = rnnd__clock(), mark = rnnd__timeline_now();
+    struct rnnd__moment mark = rnnd__timeline_now();
+    double start = rnnd__clock();
     RNND_TRY(rnnd_batch_load(g->batch, pieces, count, w * g->shard->window));
     rnnd__timeline_mark(RNND_WORK_LOAD, false, -1, mark);
     g->loading += rnnd__clock() - start;

@@ -184,7 +184,8 @@ static int exchange(struct rnnd_reducer *r, struct shared *s)
    gradients are. */
 static int finish_early(struct rnnd_reducer *r, struct shared *s)
 {
-    double start = rnnd__clock(), mark = rnnd__timeline_now();
+    struct rnnd__moment mark = rnnd__timeline_now();
+    double start = rnnd__clock();
     int begun = 0;
     if (r->seen_floats < r->params->count)
         begun = rnnd_model_announce(r->model);
@@ -205,7 +206,8 @@ static int finish_late(struct rnnd_reducer *r, struct shared *s)
     const struct rnnd__params *p = r->params;
     if (s->status >= 0)
         s->status = rnnd__device_sync(p->be);
-    double start = rnnd__clock(), mark = rnnd__timeline_now();
+    struct rnnd__moment mark = rnnd__timeline_now();
+    double start = rnnd__clock();
     RNND_TRY(exchange(r, s));
     rnnd__timeline_mark(RNND_WORK_MEET, false, -1, mark);
     mark = rnnd__timeline_now();

@@ -159,7 +159,8 @@ static double learning_rate(const struct rnnd__stepper *s)
 static int apply(struct rnnd__stepper *s, const struct rnnd_loss *loss,
                  const char **skipped)
 {
-    double lr = learning_rate(s), norm = NAN, mark = rnnd__timeline_now();
+    struct rnnd__moment mark = rnnd__timeline_now();
+    double lr = learning_rate(s), norm = NAN;
     int status = rnnd_optim_step(s->setup->optim, loss, lr, &norm);
     rnnd__timeline_mark(RNND_WORK_OPTIMIZER, false, -1, mark);
     *skipped = loss->targets == 0  ? "no targets"

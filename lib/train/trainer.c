@@ -18,6 +18,7 @@
 #include "base/status.h"
 #include "base/task.h"
 #include "base/timeline.h"
+#include "device/device_times.h"
 #include "options/options.h"
 #include "record/trace.h"
 
@@ -63,7 +64,7 @@ static int update(struct rnnd__trainer *t, bool *save)
 static int validate(struct rnnd__trainer *t, bool *done)
 {
     struct rnnd_metrics m;
-    double mark = rnnd__timeline_now();
+    struct rnnd__moment mark = rnnd__timeline_now();
     int status = rnnd_evaluate(t->setup.model, t->valid, t->comm, t->opt, &m);
     rnnd__timeline_mark(RNND_WORK_VALIDATE, false, -1, mark);
     *done = status == 0;
@@ -345,6 +346,8 @@ int rnnd_train(const struct rnnd_options *opt, struct rnnd_comm *comm,
     int64_t first = t.at.update;
     if (opt->trace)
         rnnd__timeline_start(true);
+    if (status == 0 && opt->trace)
+        status = rnnd_comm_agree(comm, rnnd__device_times(t.setup.be));
     if (status == 0)
         status = leave(&t, run(&t));
     rnnd__timeline_stop();

@@ -58,7 +58,7 @@ int rnnd__trainer_finish_save(struct rnnd__trainer *t)
 
 int rnnd__trainer_settle(struct rnnd__trainer *t)
 {
-    double mark = rnnd__timeline_now();
+    struct rnnd__moment mark = rnnd__timeline_now();
     int status = rnnd__comm_agree_while(t->comm, rnnd__trainer_finish_save(t), saves);
     rnnd__timeline_mark(RNND_WORK_SAVE, false, -1, mark);
     return status;
@@ -78,7 +78,7 @@ int rnnd__trainer_save(struct rnnd__trainer *t, unsigned files)
         files &= ~(unsigned)RNND_WRITE_NEWEST;
     if (!files)
         return 0;
-    double mark = rnnd__timeline_now();
+    struct rnnd__moment mark = rnnd__timeline_now();
     RNND_TRY(rnnd__comm_agree_while(t->comm, rnnd__trainer_finish_save(t), saves));
     int status = gather_carry(t);
     if (status == 0 && t->lead)

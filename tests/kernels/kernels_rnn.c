@@ -523,10 +523,10 @@ static void check_explanation(struct rig *rig, const struct kernels_target *t,
 
 START_TEST(all_sizes_match)
 {
-    static const int64_t H[] = {3, 100, 1, 17, 1000};
+    static const int64_t H[] = {3, 96, 100, 128, 1, 17, 1000};
     static const int32_t len[] = {3, 2, 2};
     struct rigs rigs = rigs_open();
-    for (int h = 0; h < (brief() ? 2 : 5); h++)
+    for (int h = 0; h < (brief() ? 2 : 7); h++)
         for (int c = brief() ? 2 : 0; c < 4; c++) {
             struct setup s = {
                 cells[c], c % 2, H[h], len, 3, H0 | DY | DN, 1 / sqrt((double)H[h]), 0};

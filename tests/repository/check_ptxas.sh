@@ -19,7 +19,7 @@ END
 # expect STATUS TEXT FILE
 expect() {
     status=0
-    sh "$table" persistent "$work/$3" >"$work/out" 2>&1 || status=$?
+    sh "$table" "persistent small<96>" "$work/$3" >"$work/out" 2>&1 || status=$?
     if [ $status != "$1" ] || ! tr -s ' ' <"$work/out" | grep -qF -e "$2"; then
         echo "expected status $1 and: $2; there was $status and:"
         cat "$work/out"
@@ -29,7 +29,9 @@ expect() {
 { kernel persistent_a sm_80 90 0; kernel persistent_a sm_90 91 0; kernel b sm_80 20 8; } \
     >"$work/good"
 { cat "$work/good"; kernel persistent_b sm_90 255 12; } >"$work/bad"
+{ cat "$work/good"; kernel 'small<96>' sm_90 168 4; } >"$work/second"
 expect 0 'registers of sm_80 sm_90 shared spills kernel' good
 expect 0 '90 91 64 0 persistent_a' good
 expect 0 '20 64 8 b' good
 expect 1 'persistent_b on sm_90' bad
+expect 1 'small<96> on sm_90' second

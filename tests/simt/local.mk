@@ -43,7 +43,7 @@ EXTRA_DIST += $(simt_core) $(simt_headers) $(simt_tests) $(simt_ranks) $(simt_ra
 	tests/simt/testing.cc tests/simt/with.sh
 dist_check_SCRIPTS += tests/simt/asan.sh tests/simt/check_faults.sh \
 	tests/simt/kernels.sh tests/simt/nccl.sh tests/simt/peers.sh \
-	tests/simt/program.sh tests/simt/tsan.sh
+	tests/simt/program.sh tests/simt/times.sh tests/simt/tsan.sh
 TESTS += tests/simt/check_faults.sh
 
 TEST_EXTENSIONS += .plain .asan
@@ -165,7 +165,8 @@ simt_check = $(simt_asan_tests)
 simt_program =
 else
 simt_check = $(simt_plain_tests)
-simt_program = tests/simt/kernels.sh tests/simt/peers.sh tests/simt/program.sh
+simt_program = tests/simt/kernels.sh tests/simt/peers.sh tests/simt/program.sh \
+	tests/simt/times.sh
 endif
 check_SCRIPTS += $(simt_check) $(simt_ranks:.cu=.plain) $(simt_plugin)
 TESTS += $(simt_check) $(simt_program) tests/simt/nccl.sh

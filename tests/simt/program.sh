@@ -163,6 +163,9 @@ compare refused 2 --data "$work/tags.h5" --batch 4 --hidden 17 --layers 2 --bidi
     --rnn-path persistent
 said "cannot be launched (too many blocks in cooperative launch)" "step by step from now on"
 unset RNND_SIMT_REFUSES
+# The weights of an LSTM fit the registers of one multiprocessor up to 96 units.
+plan 1 96 "small: one multiprocessor holds the weights of 96 units (of up to 96)"
+plan 1 97 "persistent: 7 blocks hold the weights of 97 units"
 plan 1 1024 "1024 units, 2 groups of rows, gates apart; of two directions at once 1 group each"
 plan 2 1024 "1024 units, 2 groups of rows, gates apart; of two directions at once 1 group each"
 plan 1 704 "704 units, 3 groups of rows,"

@@ -84,6 +84,7 @@ struct CUstream_st {
 
 struct CUevent_st {
     std::shared_ptr<simt::Record> record;
+    bool timed;
 };
 
 struct CUgraphNode_st {

@@ -323,6 +323,12 @@ template <class T> inline void __stcg(T *p, T value, simt::Site at = simt::Site(
     *p = value;
 }
 
+inline uint32_t ld_relaxed(const uint32_t *p)
+{
+    simt::poll();
+    return __atomic_load_n(p, __ATOMIC_RELAXED);
+}
+
 inline uint32_t ld_acquire(const uint32_t *p)
 {
     simt::poll();

@@ -209,10 +209,11 @@ cudaError_t cudaStreamQuery(cudaStream_t s)
 
 /* ---- events */
 
-cudaError_t cudaEventCreateWithFlags(cudaEvent_t *e, unsigned)
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t *e, unsigned flags)
 {
     enter("cudaEventCreateWithFlags");
     *e = new CUevent_st();
+    (*e)->timed = !(flags & cudaEventDisableTiming);
     events.insert(*e);
     return result(cudaSuccess);
 }
@@ -316,8 +317,8 @@ cudaError_t cudaEventElapsedTime(float *milliseconds, cudaEvent_t begin,
     enter("cudaEventElapsedTime");
     check_event(begin, "cudaEventElapsedTime");
     check_event(end, "cudaEventElapsedTime");
-    if (!begin->record || !end->record)
-        return result(cudaErrorInvalidValue);
+    if (!begin->record || !end->record || !begin->timed || !end->timed)
+        return result(cudaErrorInvalidResourceHandle);
     if (!begin->record->done || !end->record->done)
         return result(cudaErrorNotReady);
     *milliseconds = (float)(1e3 * (end->record->when - begin->record->when));
