@@ -83,6 +83,8 @@ static void print_model(const char *path, const struct rnnd_model *model)
     printf(", %lld %s of %lld%s", (long long)s->layers,
            s->layers == 1 ? "layer" : "layers", (long long)s->hidden,
            s->bidirectional ? " in both directions" : "");
+    if (s->no_bias)
+        printf(", no biases");
     if (!rnnd_task_is_stepwise(s->task))
         printf(", pool %s", pool);
     printf(", %lld outputs%s, %lld parameters\n", (long long)s->outputs,

@@ -122,7 +122,7 @@ struct rnnd__rnn {
     struct rnnd__buf dhn, dcn;
     /* [N,H] gradient of the initial states, out, NULL = not wanted */
     struct rnnd__buf dh0, dc0;
-    /* accumulates */
+    /* accumulate; of the biases NULL, both or neither = not wanted */
     struct rnnd__buf dw_hh, db_ih, db_hh;
     /* rnn_scratch() bytes */
     struct rnnd__buf scratch;

@@ -136,6 +136,8 @@ struct rnnd_model_spec {
     int64_t inputs, vocab, embed;
     int64_t hidden, layers;
     bool bidirectional;
+    /* recurrent layers have no biases; the head has one */
+    bool no_bias;
     enum rnnd_pool pool;
     /* O */
     int64_t outputs;

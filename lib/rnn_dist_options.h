@@ -32,7 +32,7 @@ struct rnnd_options {
     int task;
     enum rnnd_cell cell;
     int64_t embed, hidden, layers;
-    bool bidirectional;
+    bool bidirectional, no_bias;
     enum rnnd_pool pool;
     double dropout, dropout_embed, dropout_head;
     enum rnnd_dropout_kind dropout_kind;

@@ -276,6 +276,7 @@ EXTRA_DIST += \
 	tests/golden/damaged/memory.h5 \
 	tests/golden/figures.h5 \
 	tests/golden/golden.h5 \
+	tests/golden/layers.h5 \
 	tests/golden/h5py/claim_chunk.h5 \
 	tests/golden/h5py/claim_names.h5 \
 	tests/golden/h5py/claim_rows.h5 \

@@ -441,7 +441,8 @@ static void direction_backward(const struct rnnd__cpu *cpu, const struct rnnd__r
         return;
     states_before(r, scratch_of(cpu, r).rows);
     rnnd__cpu_parallel(cpu, parts, weight_part, r);
-    bias_gradient(cpu, r, parts);
+    if (!rnnd__buf_is_null(r->db_ih))
+        bias_gradient(cpu, r, parts);
 }
 
 void rnnd__cpu_rnn_forward(struct rnnd_backend *be, const struct rnnd__rnn *r)

@@ -282,13 +282,23 @@ static void weight_gradients(struct rnnd_backend *be, const struct rnnd__rnn *r,
     rnnd__cuda_matmul(be, &m, rnnd__at(r->dw_hh, from * H * H), g, h_prev);
 }
 
+static void bias_gradients(struct rnnd__cuda *cuda, const struct rnnd__rnn *r)
+{
+    int64_t R = r->batch->R, H = r->H, GH = rnnd__cell_gates(r->cell) * H;
+    int64_t shared = r->cell == RNND_GRU ? 2 * H : GH; /* n differs by r */
+    const float *gates = rnnd__floats(r->gates), *keep = rnnd__floats(r->keep);
+    rnnd__cuda_sum_rows(cuda, R, GH, GH, rnnd__floats(r->db_ih), gates);
+    rnnd__cuda_sum_rows(cuda, R, shared, GH, rnnd__floats(r->db_hh), gates);
+    if (shared < GH)
+        rnnd__cuda_sum_rows(cuda, R, H, H, rnnd__floats(r->db_hh) + shared, keep);
+}
+
 /* All that comes from the gate gradients of all rows at once. */
 static void parameter_gradients(struct rnnd_backend *be, const struct rnnd__rnn *r)
 {
     struct rnnd__cuda *cuda = rnnd__cuda_of(be);
     const struct rnnd__packed *b = r->batch;
     int64_t H = r->H, G = rnnd__cell_gates(r->cell), GH = G * H;
-    const float *gates = rnnd__floats(r->gates), *keep = rnnd__floats(r->keep);
     rnnd__states_before s = {b->R,
                              b->T,
                              H,
@@ -304,16 +314,14 @@ static void parameter_gradients(struct rnnd_backend *be, const struct rnnd__rnn 
                   launch(gather_before, rnnd__blocks(b->R * H), dim3(RNND__BLOCK), 0,
                          cuda->stream, rnnd__scratch_of(r).h_prev, s),
                   "states");
-    rnnd__cuda_sum_rows(cuda, b->R, GH, GH, rnnd__floats(r->db_ih), gates);
     if (r->cell == RNND_GRU) { /* the recurrent side's view of n differs by r */
         weight_gradients(be, r, 0, 2, r->gates, GH);
         weight_gradients(be, r, 2, 3, r->keep, H);
-        rnnd__cuda_sum_rows(cuda, b->R, 2 * H, GH, rnnd__floats(r->db_hh), gates);
-        rnnd__cuda_sum_rows(cuda, b->R, H, H, rnnd__floats(r->db_hh) + 2 * H, keep);
     } else {
         weight_gradients(be, r, 0, G, r->gates, GH);
-        rnnd__cuda_sum_rows(cuda, b->R, GH, GH, rnnd__floats(r->db_hh), gates);
     }
+    if (!rnnd__buf_is_null(r->db_ih))
+        bias_gradients(cuda, r);
 }
 
 static void backward_steps(struct rnnd_backend *be, const void *arg)

@@ -112,6 +112,8 @@ static int measure(const struct rnnd__statedict *sd, const struct rnnd_options *
     spec->hidden = hh->cols;
     spec->outputs = bias->rows;
     spec->bidirectional = rnnd__statedict_find(sd, "rnn.weight_ih_l0_reverse") != NULL;
+    spec->no_bias = !rnnd__statedict_find(sd, "rnn.bias_ih_l0") &&
+                    !rnnd__statedict_find(sd, "rnn.bias_hh_l0");
     spec->normalize = !embed && rnnd__statedict_find(sd, "input.mean") != NULL;
     spec->vocab = embed ? embed->rows : 0;
     spec->embed = embed ? embed->cols : 0;
@@ -245,6 +247,7 @@ int rnnd__statedict_config(const struct rnnd_model *model,
     o.hidden = spec->hidden;
     o.layers = spec->layers;
     o.bidirectional = spec->bidirectional;
+    o.no_bias = spec->no_bias;
     o.pool = spec->pool;
     o.tie_weights = spec->tie_weights;
     o.normalize = spec->normalize;

@@ -80,7 +80,19 @@ static int copy_gates(struct job *j, const char *what, int layer, int direction,
     return status;
 }
 
-/* W [D,G*H,I], R [D,G*H,H] and B [D,2*G*H] of a layer. */
+/* B [D,2*G*H] of a layer. */
+static int add_biases(struct job *j, int layer, const char *name)
+{
+    int64_t GH = rnnd__cell_gates(j->spec->cell) * j->spec->hidden;
+    float *b = rnnd__onnx_floats(j->g, name, 2, (int64_t[]){j->D, 2 * GH});
+    for (int d = 0; b && d < j->D; d++) {
+        RNND_TRY(copy_gates(j, "bias_ih", layer, d, 1, b + d * 2 * GH));
+        RNND_TRY(copy_gates(j, "bias_hh", layer, d, 1, b + (d * 2 + 1) * GH));
+    }
+    return 0;
+}
+
+/* W [D,G*H,I], R [D,G*H,H] and B of a layer; without biases the name of B is "". */
 static int add_weights(struct job *j, int layer, char name[3][32])
 {
     int64_t H = j->spec->hidden, GH = rnnd__cell_gates(j->spec->cell) * H;
@@ -90,13 +102,13 @@ static int add_weights(struct job *j, int layer, char name[3][32])
         snprintf(name[k], 32, "rnn.%c_l%d", "WRB"[k], layer);
     float *w = rnnd__onnx_floats(j->g, name[0], 3, (int64_t[]){j->D, GH, I});
     float *r = rnnd__onnx_floats(j->g, name[1], 3, (int64_t[]){j->D, GH, H});
-    float *b = rnnd__onnx_floats(j->g, name[2], 2, (int64_t[]){j->D, 2 * GH});
-    for (int d = 0; w && r && b && d < j->D; d++) {
+    for (int d = 0; w && r && d < j->D; d++) {
         RNND_TRY(copy_gates(j, "weight_ih", layer, d, I, w + d * GH * I));
         RNND_TRY(copy_gates(j, "weight_hh", layer, d, H, r + d * GH * H));
-        RNND_TRY(copy_gates(j, "bias_ih", layer, d, 1, b + d * 2 * GH));
-        RNND_TRY(copy_gates(j, "bias_hh", layer, d, 1, b + (d * 2 + 1) * GH));
     }
+    if (!j->spec->no_bias)
+        return add_biases(j, layer, name[2]);
+    name[2][0] = '\0';
     return 0;
 }
 

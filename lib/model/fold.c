@@ -55,6 +55,11 @@ int rnnd__model_fold(struct rnnd_model *m, double *ratio)
     *ratio = 0;
     if (!m->spec.normalize)
         return 0;
+    if (m->spec.no_bias)
+        return rnnd__fail(
+            RNND_EUSAGE, "a first layer without biases (--no-bias) cannot take the "
+                         "normalization of features into it; --no-fold keeps it apart, "
+                         "as input.mean and input.std");
     for (int64_t i = 0; i < m->spec.inputs; i++)
         *ratio = fmax(*ratio, fabs((double)m->mean[i]) / (double)m->std[i]);
     RNND_TRY_GOTO(RNND_NEW(&weight, rows * m->spec.inputs, "rnn.weight_ih_l0"));

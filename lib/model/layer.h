@@ -18,8 +18,10 @@ struct rnnd__recurrent {
     /* input width, hidden units, directions */
     int64_t in, H;
     int D;
-    /* offsets in the arenas, by direction */
+    /* offsets in the arenas, by direction; of biases -1 without them */
     int64_t w_ih[2], w_hh[2], b_ih[2], b_hh[2];
+    /* [G*H], what the time loop adds in place of absent biases */
+    struct rnnd__buf zeros;
     /* by direction: gates [R,G*H], and what the backward pass needs besides, [R,H] */
     struct rnnd__buf gates[2], keep[2];
     /* the output, [R,D*H] */

@@ -46,6 +46,9 @@ static void add_layer(struct rnnd_model *m, int l)
         r->w_ih[d] = add(&m->params, name, GH, r->in, bound);
         snprintf(name, sizeof name, "rnn.weight_hh_l%d%s", l, suffix);
         r->w_hh[d] = add(&m->params, name, GH, H, bound);
+        r->b_ih[d] = r->b_hh[d] = -1;
+        if (m->spec.no_bias)
+            continue;
         snprintf(name, sizeof name, "rnn.bias_ih_l%d%s", l, suffix);
         r->b_ih[d] = add(&m->params, name, GH, 0, bound);
         snprintf(name, sizeof name, "rnn.bias_hh_l%d%s", l, suffix);
@@ -88,39 +91,14 @@ static void add_all(struct rnnd_model *m)
         add_embedding(m);
 }
 
-/* Sizes may come from a hostile checkpoint: they are checked, without overflow, before
-   anything is allocated. */
-static int check_sizes(const struct rnnd_model_spec *s)
+/* The biases of layers without any. */
+static int alloc_zeros(struct rnnd_model *m)
 {
-    static const double most = 0x1p40; /* parameters; 4 TiB */
-    int64_t in = s->vocab ? s->embed : s->inputs;
-    double width = (double)s->hidden * (s->bidirectional ? 2 : 1);
-    double gates = rnnd__cell_gates(s->cell) * width;
-    double count = (double)s->vocab * (double)s->embed + (double)s->outputs * width +
-                   gates * ((double)in + (double)(s->layers - 1) * width +
-                            (double)s->layers * (double)s->hidden);
-    if (s->outputs < 1)
-        return rnnd__fail(RNND_EUSAGE, "a model needs a task with at least one output");
-    if (s->outputs <= rnnd__task_blanks(s->task))
-        return rnnd__fail(RNND_EUSAGE,
-                          "task %s needs at least two outputs, the first of which is "
-                          "the blank",
-                          rnnd_task_name(s->task));
-    if (s->hidden < 1 || in < 1)
-        return rnnd__fail(RNND_EDATA,
-                          "a model with %lld inputs and %lld hidden units: there must "
-                          "be at least one of each",
-                          (long long)in, (long long)s->hidden);
-    if (count > most)
-        return rnnd__fail(RNND_EDATA,
-                          "a model with %.3g parameters is too large; at most %.3g",
-                          count, most);
-    if (s->tie_weights && (s->vocab != s->outputs || (double)s->embed != width))
-        return rnnd__fail(RNND_EDATA,
-                          "a tied matrix cannot be [%lld, %lld] as embedding and "
-                          "[%lld, %.0f] as output layer",
-                          (long long)s->vocab, (long long)s->embed,
-                          (long long)s->outputs, width);
+    int64_t GH = rnnd__cell_gates(m->spec.cell) * m->spec.hidden;
+    RNND_TRY(rnnd__device_alloc(m->be, &m->zeros, GH));
+    m->be->ops->zero(m->be, m->zeros, (size_t)GH * sizeof(float));
+    for (int l = 0; l < m->spec.layers; l++)
+        m->layer[l].zeros = m->zeros;
     return 0;
 }
 
@@ -132,7 +110,7 @@ int rnnd_model_new(struct rnnd_backend *be, const struct rnnd_model_spec *spec,
     if (spec->layers < 1 || spec->layers > RNND_MAX_LAYERS)
         return rnnd__fail(RNND_EUSAGE, "%lld layers: there must be 1 to %d",
                           (long long)spec->layers, RNND_MAX_LAYERS);
-    RNND_TRY(check_sizes(spec));
+    RNND_TRY(rnnd__spec_check(spec));
     RNND_TRY_GOTO(RNND_NEW(&m, 1, "model"));
     m->be = be;
     m->spec = *spec;
@@ -141,6 +119,8 @@ int rnnd_model_new(struct rnnd_backend *be, const struct rnnd_model_spec *spec,
     RNND_TRY_GOTO(RNND_NEW(&m->params.list, most, "parameter table"));
     add_all(m);
     RNND_TRY_GOTO(rnnd__params_alloc(&m->params, be));
+    if (spec->no_bias)
+        RNND_TRY_GOTO(alloc_zeros(m));
     if (spec->normalize) {
         size_t I = (size_t)spec->inputs;
         RNND_TRY_GOTO(RNND_NEW(&m->mean, I, "input.mean"));
@@ -326,6 +306,7 @@ void rnnd_model_free(struct rnnd_model *m)
     free_workspace(m);
     rnnd__params_clear(&m->params);
     rnnd__names_clear(&m->names);
+    rnnd__device_free(m->be, &m->zeros);
     rnnd__device_free(m->be, &m->head.class_weight);
     free(m->head.host_scores);
     free(m->mean);

@@ -17,6 +17,8 @@ struct rnnd_model {
     struct rnnd__params params;
     /* offset in the arenas; token input only */
     int64_t embed_weight;
+    /* [G*H], without biases only */
+    struct rnnd__buf zeros;
     struct rnnd__recurrent layer[RNND_MAX_LAYERS];
     struct rnnd__head head;
     /* host [I], owned; NULL without normalize */
@@ -42,6 +44,10 @@ struct rnnd_model {
     /* of the time loop, by direction */
     struct rnnd__buf scratch[2];
 };
+
+/* Whether a model can have these sizes. They may come from a hostile checkpoint: they
+   are checked, without overflow, before anything is allocated. */
+RNND_CHECKED int rnnd__spec_check(const struct rnnd_model_spec *spec);
 
 /* Whether the model reads tokens rather than features. */
 static inline bool rnnd__model_reads_tokens(const struct rnnd_model *m)

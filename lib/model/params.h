@@ -43,8 +43,9 @@ const struct rnnd__names *rnnd__model_names(const struct rnnd_model *model);
 
 /* Makes the normalization of features part of the first layer: the model then computes
    the same, up to rounding, without input.mean and input.std. *ratio: the largest
-   |mean| / std, 0 without normalization. EDATA, and a model not to be used, where a
-   weight would not fit a float. */
+   |mean| / std, 0 without normalization. EUSAGE: the layer has no biases, which would
+   take the mean. EDATA, and a model not to be used, where a weight would not fit a
+   float. */
 RNND_CHECKED int rnnd__model_fold(struct rnnd_model *model, double *ratio);
 
 static inline int64_t rnnd__param_size(const struct rnnd__param *p)

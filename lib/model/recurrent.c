@@ -8,6 +8,15 @@
  */
 #include "model/layer.h"
 
+static const struct rnnd__buf none = {NULL};
+
+/* A parameter of an arena, or what stands for one that the layer does not have. */
+static struct rnnd__buf at_or(struct rnnd__buf arena, int64_t offset,
+                              struct rnnd__buf absent)
+{
+    return offset < 0 ? absent : rnnd__at(arena, offset);
+}
+
 static struct rnnd__rnn direction(const struct rnnd__recurrent *l,
                                   const struct rnnd__params *par,
                                   const struct rnnd__packed *batch,
@@ -19,8 +28,8 @@ static struct rnnd__rnn direction(const struct rnnd__recurrent *l,
         .H = l->H,
         .batch = batch,
         .w_hh = rnnd__at(par->value, l->w_hh[d]),
-        .b_ih = rnnd__at(par->value, l->b_ih[d]),
-        .b_hh = rnnd__at(par->value, l->b_hh[d]),
+        .b_ih = at_or(par->value, l->b_ih[d], l->zeros),
+        .b_hh = at_or(par->value, l->b_hh[d], l->zeros),
         .h0 = s->h0[d],
         .c0 = s->c0[d],
         .gates = l->gates[d],
@@ -30,8 +39,8 @@ static struct rnnd__rnn direction(const struct rnnd__recurrent *l,
         .hn = s->hn[d],
         .cn = s->cn[d],
         .dw_hh = rnnd__at(par->grad, l->w_hh[d]),
-        .db_ih = rnnd__at(par->grad, l->b_ih[d]),
-        .db_hh = rnnd__at(par->grad, l->b_hh[d]),
+        .db_ih = at_or(par->grad, l->b_ih[d], none),
+        .db_hh = at_or(par->grad, l->b_hh[d], none),
     };
 }
 

@@ -1,8 +1,10 @@
 /*
- * spec.c - the model that options and data ask for, and the data that a model accepts.
+ * spec.c - the model that options and data ask for, which sizes make one, and the data
+ * that it accepts.
  */
 #include "base/status.h"
 #include "base/task.h"
+#include "model/model.h"
 
 int rnnd_model_spec_from(const struct rnnd_options *opt,
                          const struct rnnd_dataset_info *data,
@@ -29,6 +31,7 @@ int rnnd_model_spec_from(const struct rnnd_options *opt,
                                  .hidden = opt->hidden,
                                  .layers = opt->layers,
                                  .bidirectional = opt->bidirectional,
+                                 .no_bias = opt->no_bias,
                                  .pool = opt->pool,
                                  .outputs = data->outputs,
                                  .tie_weights = opt->tie_weights,
@@ -37,6 +40,40 @@ int rnnd_model_spec_from(const struct rnnd_options *opt,
                                  .dropout_embed = data->inputs ? 0 : opt->dropout_embed,
                                  .dropout_head = opt->dropout_head,
                                  .dropout_kind = opt->dropout_kind};
+    return 0;
+}
+
+int rnnd__spec_check(const struct rnnd_model_spec *s)
+{
+    static const double most = 0x1p40; /* parameters; 4 TiB */
+    int64_t in = s->vocab ? s->embed : s->inputs;
+    double width = (double)s->hidden * (s->bidirectional ? 2 : 1);
+    double gates = rnnd__cell_gates(s->cell) * width;
+    double count = (double)s->vocab * (double)s->embed + (double)s->outputs * width +
+                   gates * ((double)in + (double)(s->layers - 1) * width +
+                            (double)s->layers * (double)s->hidden);
+    if (s->outputs < 1)
+        return rnnd__fail(RNND_EUSAGE, "a model needs a task with at least one output");
+    if (s->outputs <= rnnd__task_blanks(s->task))
+        return rnnd__fail(RNND_EUSAGE,
+                          "task %s needs at least two outputs, the first of which is "
+                          "the blank",
+                          rnnd_task_name(s->task));
+    if (s->hidden < 1 || in < 1)
+        return rnnd__fail(RNND_EDATA,
+                          "a model with %lld inputs and %lld hidden units: there must "
+                          "be at least one of each",
+                          (long long)in, (long long)s->hidden);
+    if (count > most)
+        return rnnd__fail(RNND_EDATA,
+                          "a model with %.3g parameters is too large; at most %.3g",
+                          count, most);
+    if (s->tie_weights && (s->vocab != s->outputs || (double)s->embed != width))
+        return rnnd__fail(RNND_EDATA,
+                          "a tied matrix cannot be [%lld, %lld] as embedding and "
+                          "[%lld, %.0f] as output layer",
+                          (long long)s->vocab, (long long)s->embed,
+                          (long long)s->outputs, width);
     return 0;
 }
 

@@ -24,6 +24,7 @@ make relu values --cell rnn_relu --hidden 6
 make tags steps --cell gru --embed 7 --hidden 5 --layers 2
 make tied words --tie-weights --embed 6 --hidden 6 --tbptt 5
 make open words --embed 5 --hidden 6 --tbptt 5
+make plain series --hidden 5 --layers 2 --no-bias --bidirectional --normalize
 
 # ---- there and back, as either kind of file, also by several ranks
 # round NAME DATA WORDS: what eval and predict say of a model and of its copies is the same,
@@ -56,6 +57,8 @@ directions, pool max, 4 outputs"
 round relu values "task regress_steps, rnn_relu, 3 features, 1 layer of 6, 2 outputs"
 round tags steps "task tag, gru, vocabulary 9, embedding 7, 2 layers of 5, 4 outputs"
 round tied words "task lm, lstm, vocabulary 7, embedding 6, 1 layer of 6, 7 outputs (tied)"
+round plain series "task classify, lstm, 3 features (normalised), 2 layers of 5 in both \
+directions, no biases, pool last, 4 outputs"
 round open words "task lm, lstm, vocabulary 7, embedding 5, 1 layer of 6, 7 outputs, "
 
 # Normalization as part of the first layer: the same scores without it.
@@ -152,6 +155,8 @@ refuse() {
     [ ! -s "$work/out" ] || fault "$*: prints $(cat "$work/out")"
     [ ! -e "$work/none.h5" ] || fault "$*: leaves a file"
 }
+refuse 2 "a first layer without biases (--no-bias) cannot take the normalization" \
+    export "$work/plain" "$work/none.safetensors"
 refuse 2 "export needs MODEL and OUTPUT" export "$work/relu"
 refuse 2 "unexpected operand x" import a b x
 for name in model.pt model.onx a.tar.gz .x.; do

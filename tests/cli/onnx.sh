@@ -41,6 +41,9 @@ for cell in rnn_tanh rnn_relu lstm gru; do
     make "$cell-answers" multilabel --cell $cell --layers 2
     make "$cell-lm" lm --cell $cell --embed 6
 done
+for cell in rnn_relu lstm gru; do
+    make "$cell-plain" classify --cell $cell --no-bias --bidirectional --layers 2 --normalize
+done
 make tied lm --tie-weights --embed 5 --tbptt 5
 
 expect 0 1 export "$work/named" "$work/again.onnx"

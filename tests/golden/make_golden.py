@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Writes golden.h5: what PyTorch float64 says about small models on ragged data; with
---weights weights.h5, the same of losses with weights of classes and label smoothing.
+--weights weights.h5, the same of losses with weights of classes and label smoothing; with
+--layers layers.h5, the same of layers that are not the default.
 
-Usage: make_golden.py [--weights] [OUT]. Needs PyTorch, NumPy and h5py. The numbers are seeded:
+Usage: make_golden.py [--weights | --layers] [OUT]. Needs PyTorch, NumPy and h5py. The numbers are seeded:
 the same versions write the same tables. tests/unit/test_golden.c holds the library against
 them.
 
@@ -19,6 +20,8 @@ final states [L*D,N,H]. weights.h5 has two tables more:
   /weight   [C,O]    of each class, 1 where there are no weights
   /weighing [C,W]    numbers, columns WEIGHING: what nn.CrossEntropyLoss or
                      nn.BCEWithLogitsLoss gives as the mean, and the loss sum without weights
+layers.h5 has one table more:
+  /layers   [C,K]    integers, columns LAYERS below
 """
 import os
 import sys
@@ -38,6 +41,7 @@ SPEC = ("data", "task", "cell", "layers", "bidirectional", "pool", "inputs", "vo
 REAL = ("lr", "momentum", "beta1", "beta2", "eps", "weight_decay", "clip_norm", "loss",
         "targets")
 WEIGHING = ("smoothing", "mean", "plain")
+LAYERS = ("no_bias",)
 TABLES = ("param", "grad", "after", "target", "score", "h", "c")
 OPTIMIZERS = ("sgd", "adam", "adamw")
 
@@ -210,6 +214,30 @@ def weighted_cases():
     yield case("text", "lm", losses[1], tbptt=4, windows=2, batch=3, stream=True)
 
 
+def layer_cases():
+    """The same for layers.h5."""
+    rules = 0
+
+    def case(data, task, cell, layers, bi, windows=None, **more):
+        nonlocal rules
+        text = data == "text"
+        spec = ref.Spec(task=task, cell=cell, layers=layers, bidirectional=bi,
+                        inputs=0 if text else INPUTS, vocab=VOCAB if text else 0,
+                        embed=EMBED if text else 0, hidden=HIDDEN,
+                        outputs=VOCAB if task == "lm" else OUTPUTS, **more)
+        rule = dict(RULES[rules % len(RULES)])
+        rules += 1
+        rule.update(windows or dict(batch=len(LENGTHS[data])))
+        return data, spec, ref.Options(max_updates=3, epochs=1000, **rule), False
+
+    for cell in ref.CELLS:
+        for bi in (False, True):
+            yield case("ragged", "tag", cell, 2, bi, no_bias=True)
+            yield case("holes", "classify", cell, 1, bi, no_bias=True)
+        yield case("text", "lm", cell, 2, False, dict(tbptt=4, windows=2, batch=4, eps=1e-3),
+                   no_bias=True)
+
+
 def case_name(data, spec, o, unlabelled):
     words = [spec.cell, str(spec.layers), "bi" if spec.bidirectional else "uni", spec.task,
              data]
@@ -219,6 +247,8 @@ def case_name(data, spec, o, unlabelled):
         words.append("tied")
     if spec.hidden != HIDDEN:
         words.append(f"hidden{spec.hidden}")
+    if spec.no_bias:
+        words.append("no-bias")
     if unlabelled:
         words.append("unlabelled")
     if o.class_weight:
@@ -267,6 +297,8 @@ def solve(name, data, spec, o):
                            float(plain.detach())]
         weight = o.class_weight or [1.0] * spec.outputs
         out["weight"] = weight + [1.0] * (VOCAB - len(weight))
+    if spec.no_bias:
+        out["layers"] = [spec.no_bias]
     scores, h, c = ref.predict(model, data)
     out["score"] = scores.ravel()[:MOST_SCORES]
     out["h"] = h.transpose(1, 0, 2).ravel()
@@ -282,7 +314,8 @@ def main(path, listed):
     names = list(LENGTHS)
     tables = {t: [] for t in TABLES}
     start = dict.fromkeys(TABLES, 0)
-    titles, spec_rows, real_rows, weighing = [], [], [], {"weight": [], "weighing": []}
+    titles, spec_rows, real_rows = [], [], []
+    more = {"weight": [], "weighing": [], "layers": []}
     for data_name, spec, o, unlabelled in listed:
         name = case_name(data_name, spec, o, unlabelled)
         data = ref.Data(spec.task, LENGTHS[data_name], data_inputs(data_name),
@@ -298,17 +331,17 @@ def main(path, listed):
             start["h"], start["c"]])
         real_rows.append([o.lr, o.momentum, o.beta1, o.beta2, o.eps, o.weight_decay,
                           o.clip_norm, out["loss"], out["targets"]])
-        for t, rows in weighing.items():
+        for t, rows in more.items():
             rows += [out[t]] if t in out else []
         for t in TABLES:
             tables[t].append(out[t])
             start[t] += len(out[t])
     assert len(set(titles)) == len(titles)
     write(path, names, titles, spec_rows, real_rows, tables)
-    if weighing["weight"]:
-        with h5py.File(path, "a", libver=("v108", "v110")) as f:
-            for t, rows in weighing.items():
-                f[t] = np.array(rows)
+    with h5py.File(path, "a", libver=("v108", "v110")) as f:
+        for t, rows in more.items():
+            if rows:
+                f[t] = np.array(rows, dtype=np.int32 if t == "layers" else np.float64)
 
 
 def write(path, names, titles, spec_rows, real_rows, tables):
@@ -334,6 +367,8 @@ def write(path, names, titles, spec_rows, real_rows, tables):
 
 if __name__ == "__main__":
     here = os.path.dirname(os.path.abspath(__file__))
-    arguments, weights = sys.argv[1:], "--weights" in sys.argv[1:2]
-    target = os.path.join(here, "weights.h5" if weights else "golden.h5")
-    main((arguments[weights:] or [target])[0], weighted_cases() if weights else cases())
+    makers = {"--weights": ("weights.h5", weighted_cases), "--layers": ("layers.h5", layer_cases)}
+    arguments = sys.argv[1:]
+    target, listed = makers.get(arguments[0] if arguments else "", ("golden.h5", cases))
+    out = [a for a in arguments if a not in makers] or [os.path.join(here, target)]
+    main(out[0], listed())

@@ -99,6 +99,7 @@ class Case:
         out += ["--momentum", o.momentum] if o.optimizer == "sgd" else ["--eps", o.eps]
         out += [] if s.stepwise else ["--pool", s.pool]
         out += ["--bidirectional"] if s.bidirectional else []
+        out += ["--no-bias"] if s.no_bias else []
         out += ["--embed", s.embed] if s.vocab else []
         out += ["--tie-weights"] if s.tie_weights else []
         if o.batch_tokens:
@@ -230,6 +231,9 @@ def fixed_cases():
         yield Case(f"{cell}, three layers both ways, tag", RAGGED,
                    spec("tag", cell, 3, True, hidden=9, inputs=4, outputs=5),
                    opt(batch=5, max_updates=4, optimizer="sgd", lr=0.5, clip_norm=0.5), seed=i)
+        yield Case(f"{cell}, no biases, tag", RAGGED + HOLES,
+                   spec("tag", cell, 2, True, hidden=6, inputs=3, outputs=4, no_bias=True),
+                   opt(batch=5, max_updates=4, lr=0.01, eps=1e-4), seed=i)
     yield Case("more ranks than sequences", [4, 9],
                spec("regress", "gru", 1, False, "mean", 6, 3, outputs=2),
                opt(batch=2, max_updates=3), ranks=(1, 3, 5))
@@ -302,7 +306,8 @@ def random_case(seed):
     task = pick(*ref.TASKS)
     tokens = task == "lm" or rng.random() < 0.2
     spec = ref.Spec(task, pick(*ref.CELLS), pick(1, 2, 3), False, pick(*ref.POOLS),
-                    int(rng.integers(1, 40)), outputs=int(rng.integers(2, 8)))
+                    int(rng.integers(1, 40)), outputs=int(rng.integers(2, 8)),
+                    no_bias=bool(rng.random() < 0.2))
     if tokens:
         spec.vocab = int(rng.integers(3, 30))
         spec.embed = int(rng.integers(1, 12))

@@ -34,6 +34,7 @@ class Spec:
     embed: int = 0
     outputs: int = 4
     tie_weights: bool = False
+    no_bias: bool = False
 
     @property
     def directions(self):
@@ -76,7 +77,7 @@ class Model(nn.Module):
         kind = {"lstm": nn.LSTM, "gru": nn.GRU}.get(spec.cell, nn.RNN)
         extra = {"nonlinearity": spec.cell[4:]} if kind is nn.RNN else {}
         self.rnn = kind(width, spec.hidden, spec.layers, bidirectional=spec.bidirectional,
-                        **extra)
+                        bias=not spec.no_bias, **extra)
         self.head = nn.Linear(spec.directions * spec.hidden, spec.outputs)
         if spec.tie_weights:
             self.head.weight = self.embed.weight

@@ -1,11 +1,12 @@
 /*
  * test_golden.c - small models on ragged data against PyTorch float64.
  *
- * Takes the tables of golden/golden.h5 and golden/weights.h5, whose losses have weights
- * of classes and label smoothing (golden/make_golden.py tells how they were made),
- * and holds the public interface against them: loss, gradients, scores, final states,
- * parameters after updates, and whole trainings with truncated BPTT. Lengths are 0, 1,
- * and up to 65535, 65536 and 100000, where others break (CASES 1 and 9). Under mpirun
+ * Takes the tables of golden/golden.h5, of golden/weights.h5, whose losses have weights
+ * of classes and label smoothing, and of golden/layers.h5, whose layers are not the
+ * default (golden/make_golden.py tells how they were made), and holds the public
+ * interface against them: loss, gradients, scores, final states, parameters after
+ * updates, and whole trainings with truncated BPTT. Lengths are 0, 1, and up to 65535,
+ * 65536 and 100000, where others break (CASES 1 and 9). Under mpirun
  * the trainings are shared out over the ranks and must give the same numbers.
  */
 #include <math.h>
@@ -69,6 +70,7 @@ enum {
 };
 
 enum { SMOOTHING, MEAN, PLAIN, WEIGHING_COLUMNS };
+enum { NO_BIAS, LAYERS_COLUMNS };
 /* Of /weight: the widest case's. */
 enum { WEIGHTS = 11 };
 
@@ -86,6 +88,8 @@ static double *real_table;
 static int64_t case_count;
 /* of weights.h5, else NULL: a row of WEIGHING_COLUMNS, and of WEIGHTS, for each case */
 static double *weighing_table, *weight_table;
+/* of layers.h5, else NULL: a row of LAYERS_COLUMNS for each case */
+static int32_t *layers_table;
 
 static struct rnnd_comm *comm;
 static struct rnnd_backend *backend;
@@ -98,6 +102,7 @@ struct golden_case {
     const double *real;
     /* NULL = the loss is not weighted */
     const double *weighing, *weight;
+    int32_t layers[LAYERS_COLUMNS];
     int64_t sequences, steps;
     int64_t *offsets;
     char data_path[128];
@@ -170,6 +175,10 @@ static void open_golden(const char *name)
     must(rows == case_count ? 0 : RNND_EDATA, "rows of /spec");
     real_table = read_all("real", RNND_F64, &rows);
     must(rows == case_count ? 0 : RNND_EDATA, "rows of /real");
+    if (rnnd__hdf_has(golden, "layers")) {
+        layers_table = read_all("layers", RNND_I32, &rows);
+        must(rows == case_count ? 0 : RNND_EDATA, "rows of /layers");
+    }
     if (!rnnd__hdf_has(golden, "weighing"))
         return;
     weighing_table = read_all("weighing", RNND_F64, &rows);
@@ -184,7 +193,9 @@ static void close_golden(void)
     free(real_table);
     free(weighing_table);
     free(weight_table);
+    free(layers_table);
     weighing_table = weight_table = NULL;
+    layers_table = NULL;
     free(case_name);
     rnnd__hdf_close(golden);
 }
@@ -264,6 +275,7 @@ static struct rnnd_model_spec model_spec(const struct golden_case *g)
         .pool = (enum rnnd_pool)s[POOL],
         .outputs = s[OUTPUTS],
         .tie_weights = s[TIE] != 0,
+        .no_bias = g->layers[NO_BIAS] != 0,
     };
 }
 
@@ -299,6 +311,8 @@ static int list_tensors(const struct golden_case *g, struct tensor *list)
             add_tensor(list, &n, GH, in, name);
             snprintf(name, sizeof name, "rnn.weight_hh_l%d%s", k, tail);
             add_tensor(list, &n, GH, H, name);
+            if (g->layers[NO_BIAS])
+                continue;
             snprintf(name, sizeof name, "rnn.bias_ih_l%d%s", k, tail);
             add_tensor(list, &n, GH, 0, name);
             snprintf(name, sizeof name, "rnn.bias_hh_l%d%s", k, tail);
@@ -400,6 +414,8 @@ static void case_open(struct golden_case *g, int i)
         g->weighing = weighing_table + (int64_t)i * WEIGHING_COLUMNS;
         g->weight = weight_table + (int64_t)i * WEIGHTS;
     }
+    if (layers_table)
+        memcpy(g->layers, layers_table + (int64_t)i * LAYERS_COLUMNS, sizeof g->layers);
     char object[64];
     snprintf(object, sizeof object, "data/%s/offsets", data_name[g->spec[DATA]]);
     int64_t n;
@@ -684,6 +700,11 @@ static void set_training(struct golden_case *g, const char *init, const char *ru
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         CK_OK(rnnd__options_set(&g->opt, words[i].name, words[i].text,
                                 RNND_FROM_COMMAND_LINE));
+    if (g->layers[NO_BIAS])
+        CK_OK(rnnd__options_set(&g->opt, "no-bias", "yes", RNND_FROM_COMMAND_LINE));
+    if (g->spec[BIDIRECTIONAL])
+        CK_OK(
+            rnnd__options_set(&g->opt, "bidirectional", "yes", RNND_FROM_COMMAND_LINE));
     set_option(g, "layers", "%.0f", g->spec[LAYERS]);
     set_option(g, "hidden", "%.0f", g->spec[HIDDEN]);
     set_option(g, "batch", "%.0f", g->spec[BATCH]);
@@ -705,11 +726,13 @@ static void remove_run(const char *run_dir)
     ck_assert_int_eq(system(command), 0);
 }
 
-/* A whole training, with truncated BPTT or a weighted loss, on all ranks. */
+/* A whole training, with truncated BPTT, a weighted loss or other layers, on all
+   ranks. */
 START_TEST(whole_training)
 {
     struct golden_case g;
-    if (spec_table[(int64_t)_i * SPEC_COLUMNS + TBPTT] == 0 && !weighing_table)
+    if (spec_table[(int64_t)_i * SPEC_COLUMNS + TBPTT] == 0 && !weighing_table &&
+        !layers_table)
         return;
     case_open(&g, _i);
     char init[128], run_dir[128], last[256];
@@ -787,6 +810,7 @@ int main(void)
     open_world();
     int status = run_golden("golden.h5");
     int weighted = run_golden("weights.h5");
+    int layers = run_golden("layers.h5");
     close_world();
-    return status ? status : weighted;
+    return status ? status : weighted ? weighted : layers;
 }
