@@ -167,6 +167,8 @@ librnn_dist_a_SOURCES = \
 	lib/model/params.c \
 	lib/model/params.h \
 	lib/model/passes.c \
+	lib/model/touched.c \
+	lib/model/touched.h \
 	lib/model/recurrent.c \
 	lib/model/spec.c \
 	lib/model/state.c \

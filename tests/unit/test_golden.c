@@ -1,12 +1,13 @@
 /*
  * test_golden.c - small models on ragged data against PyTorch float64.
  *
- * Takes the tables of golden/golden.h5 and golden/weights.h5, whose losses have weights
- * of classes and label smoothing (golden/make_golden.py tells how they were made),
- * and holds the public interface against them: loss, gradients, scores, final states,
- * parameters after updates, and whole trainings with truncated BPTT. Lengths are 0, 1,
- * and up to 65535, 65536 and 100000, where others break (CASES 1 and 9). Under mpirun
- * the trainings are shared out over the ranks and must give the same numbers.
+ * Takes the tables of golden/golden.h5, of golden/weights.h5, whose losses have weights
+ * of classes and label smoothing, and of golden/sparse.h5, whose updates are those of
+ * --sparse-embedding (golden/make_golden.py tells how they were made), and holds the
+ * public interface against them: loss, gradients, scores, final states, parameters
+ * after updates, and whole trainings with truncated BPTT. Lengths are 0, 1, and up to
+ * 65535, 65536 and 100000, where others break (CASES 1 and 9). Under mpirun the
+ * trainings are shared out over the ranks and must give the same numbers.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -15,6 +16,7 @@
 
 #include "../suite.h"
 #include "hdf/hdf.h"
+#include "model/params.h"
 #include "options/options.h"
 #include "rnn_dist.h"
 
@@ -86,6 +88,8 @@ static double *real_table;
 static int64_t case_count;
 /* of weights.h5, else NULL: a row of WEIGHING_COLUMNS, and of WEIGHTS, for each case */
 static double *weighing_table, *weight_table;
+/* whether it is sparse.h5 */
+static bool sparse;
 
 static struct rnnd_comm *comm;
 static struct rnnd_backend *backend;
@@ -416,6 +420,9 @@ static void case_open(struct golden_case *g, int i)
     set_parameters(g);
     CK_OK(rnnd_options_init(&g->opt));
     set_optimizer(g);
+    g->opt.sparse_embedding = sparse;
+    if (sparse)
+        rnnd__model_touch_rows(g->model);
     if (g->weighing)
         set_loss(g);
 }
@@ -607,7 +614,7 @@ START_TEST(gradients_and_updates)
         }
         CK_OK(rnnd_optim_step(optim, &loss, g.opt.lr, &norm));
     }
-    if (g.spec[TBPTT] == 0)
+    if (g.spec[TBPTT] == 0 && g.spec[BATCH] >= g.sequences)
         compare_changes(&g, g.model);
     rnnd_loss_sums_free(sums);
     rnnd_optim_free(optim);
@@ -705,11 +712,13 @@ static void remove_run(const char *run_dir)
     ck_assert_int_eq(system(command), 0);
 }
 
-/* A whole training, with truncated BPTT or a weighted loss, on all ranks. */
+/* A whole training, with truncated BPTT, a weighted loss or a sparse embedding, on all
+   ranks. */
 START_TEST(whole_training)
 {
     struct golden_case g;
-    if (spec_table[(int64_t)_i * SPEC_COLUMNS + TBPTT] == 0 && !weighing_table)
+    if (spec_table[(int64_t)_i * SPEC_COLUMNS + TBPTT] == 0 && !weighing_table &&
+        !sparse)
         return;
     case_open(&g, _i);
     char init[128], run_dir[128], last[256];
@@ -787,6 +796,8 @@ int main(void)
     open_world();
     int status = run_golden("golden.h5");
     int weighted = run_golden("weights.h5");
+    sparse = true;
+    int sparse_status = run_golden("sparse.h5");
     close_world();
-    return status ? status : weighted;
+    return status ? status : weighted ? weighted : sparse_status;
 }
