@@ -72,6 +72,7 @@ librnn_dist_a_SOURCES = \
 	lib/commands/verify.h \
 	lib/data/batch.c \
 	lib/data/batch.h \
+	lib/data/batch_sort.c \
 	lib/data/dataset.c \
 	lib/data/dataset.h \
 	lib/data/dataset_check.c \
