@@ -72,6 +72,7 @@ librnn_dist_a_SOURCES = \
 	lib/commands/verify.h \
 	lib/data/batch.c \
 	lib/data/batch.h \
+	lib/data/batch_sort.c \
 	lib/data/dataset.c \
 	lib/data/dataset.h \
 	lib/data/dataset_check.c \
@@ -169,6 +170,8 @@ librnn_dist_a_SOURCES = \
 	lib/model/params.c \
 	lib/model/params.h \
 	lib/model/passes.c \
+	lib/model/touched.c \
+	lib/model/touched.h \
 	lib/model/recurrent.c \
 	lib/model/spec.c \
 	lib/model/state.c \

@@ -44,6 +44,7 @@ struct rnnd_options {
 
     /* ---- optimizer */
     enum rnnd_optimizer optimizer;
+    bool sparse_embedding;
     double lr, momentum, beta1, beta2, eps, weight_decay, clip_norm;
     enum rnnd_schedule lr_schedule;
     /* epochs, epochs, updates */

@@ -301,6 +301,7 @@ EXTRA_DIST += \
 	tests/golden/kaldi/feats.scp \
 	tests/golden/kaldi/same.ark \
 	tests/golden/kaldi/text \
+	tests/golden/sparse.h5 \
 	tests/golden/weights.h5 \
 	tests/golden/make_ctc.py \
 	tests/golden/make_figures.py \

@@ -447,33 +447,3 @@ int rnnd_batch_load_sequences(struct rnnd_batch *b, const int32_t *ids, int64_t 
     free(piece);
     return status;
 }
-
-int rnnd__batch_sort_tokens(struct rnnd_batch *b)
-{
-    const struct rnnd__backend_ops *op = b->be->ops;
-    int64_t R = b->packed.R, V = b->info->vocab, distinct = 0, at = 0;
-    int32_t *next =
-        b->count_of; /* first counts, then the place of a token's next row */
-    memset(next, 0, (size_t)(V + 1) * sizeof *next);
-    for (int64_t r = 0; r < R; r++)
-        next[b->host_tokens[r]]++;
-    for (int64_t v = 0; v < V; v++) {
-        int32_t rows = next[v];
-        next[v] = (int32_t)at;
-        if (rows == 0)
-            continue;
-        b->segment[distinct] = (int32_t)at;
-        b->token[distinct++] = (int32_t)v;
-        at += rows;
-    }
-    b->segment[distinct] = (int32_t)at;
-    for (int64_t r = 0; r < R; r++)
-        b->rows[next[b->host_tokens[r]]++] = (int32_t)r;
-    b->segments.count = distinct;
-    size_t segments = (size_t)distinct;
-    op->upload(b->be, b->segments.rows, b->rows, (size_t)R * sizeof *b->rows);
-    op->upload(b->be, b->segments.segment, b->segment,
-               (segments + 1) * sizeof *b->segment);
-    op->upload(b->be, b->segments.token, b->token, segments * sizeof *b->token);
-    return 0;
-}

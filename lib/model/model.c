@@ -142,7 +142,7 @@ int rnnd_model_init(struct rnnd_model *m, uint64_t seed)
 
 void rnnd_model_zero_gradient(struct rnnd_model *m)
 {
-    rnnd__params_zero(&m->params, m->params.grad);
+    rnnd__params_zero_gradient(&m->params);
 }
 
 const struct rnnd__params *rnnd__model_params(const struct rnnd_model *m)

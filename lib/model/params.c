@@ -46,6 +46,17 @@ void rnnd__params_zero(const struct rnnd__params *params, struct rnnd__buf arena
     params->be->ops->zero(params->be, arena, arena_bytes(params));
 }
 
+void rnnd__params_zero_gradient(struct rnnd__params *params)
+{
+    struct rnnd__touched *t = &params->touched;
+    struct rnnd_backend *be = params->be;
+    size_t row = (size_t)t->cols * sizeof(float);
+    be->ops->zero(be, params->grad, (size_t)rnnd__params_dense(params) * sizeof(float));
+    for (int64_t i = 0; i < t->count; i++)
+        be->ops->zero(be, rnnd__at(params->grad, rnnd__touched_at(t, i)), row);
+    rnnd__touched_forget(t);
+}
+
 int rnnd__params_download(const struct rnnd__params *params, struct rnnd__buf arena,
                           float *host)
 {
@@ -65,6 +76,7 @@ void rnnd__params_clear(struct rnnd__params *params)
         rnnd__device_free(params->be, &params->value);
         rnnd__device_free(params->be, &params->grad);
     }
+    rnnd__touched_clear(&params->touched);
     free(params->list);
     memset(params, 0, sizeof *params);
 }

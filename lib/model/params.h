@@ -10,6 +10,7 @@
 #define RNND_PARAMS_H
 
 #include "backend.h"
+#include "model/touched.h"
 #include "rnn_dist.h"
 
 enum rnnd__initial { RNND_UNIFORM, RNND_NORMAL };
@@ -35,9 +36,16 @@ struct rnnd__params {
     /* [listed], in arena order; tied parameters have the same offset */
     struct rnnd__param *list;
     int listed;
+    /* rows of the embedding, if only those that are used are updated */
+    struct rnnd__touched touched;
 };
 
 const struct rnnd__params *rnnd__model_params(const struct rnnd_model *model);
+/* From now on the gradient of the embedding is sparse: see model/touched.h. For models
+   of tokens without tied weights, on the CPU, before the first gradient. */
+void rnnd__model_touch_rows(struct rnnd_model *model);
+/* The rows that the gradients since rnnd_model_zero_gradient() touched. */
+struct rnnd__touched *rnnd__model_touched(struct rnnd_model *model);
 /* The names that are stored with it. */
 const struct rnnd__names *rnnd__model_names(const struct rnnd_model *model);
 
@@ -47,6 +55,12 @@ const struct rnnd__names *rnnd__model_names(const struct rnnd_model *model);
    take the mean. EDATA, and a model not to be used, where a weight would not fit a
    float. */
 RNND_CHECKED int rnnd__model_fold(struct rnnd_model *model, double *ratio);
+
+/* The elements from the start of the arena whose gradients are dense. */
+static inline int64_t rnnd__params_dense(const struct rnnd__params *p)
+{
+    return p->touched.on ? p->touched.begin : p->count;
+}
 
 static inline int64_t rnnd__param_size(const struct rnnd__param *p)
 {
@@ -63,6 +77,8 @@ RNND_CHECKED int rnnd__params_alloc(struct rnnd__params *params,
 void rnnd__params_clear(struct rnnd__params *params);
 /* Sets an arena, float [count], to zero. */
 void rnnd__params_zero(const struct rnnd__params *params, struct rnnd__buf arena);
+/* Sets the gradients to zero, and forgets touched rows. */
+void rnnd__params_zero_gradient(struct rnnd__params *params);
 /* Copy an arena to or from host memory, float [count]; both wait for the device. */
 RNND_CHECKED int rnnd__params_download(const struct rnnd__params *params,
                                        struct rnnd__buf arena, float *host);

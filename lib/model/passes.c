@@ -217,6 +217,17 @@ static void head_backward(struct rnnd_model *m, struct rnnd_batch *batch,
     op->pool_backward(m->be, &pooling, m->dy, m->dpooled, m->argmax);
 }
 
+void rnnd__model_touch_rows(struct rnnd_model *m)
+{
+    m->params.touched = (struct rnnd__touched){
+        .on = true, .begin = m->embed_weight, .cols = m->spec.embed};
+}
+
+struct rnnd__touched *rnnd__model_touched(struct rnnd_model *m)
+{
+    return &m->params.touched;
+}
+
 static int embedding_backward(struct rnnd_model *m, struct rnnd_batch *batch,
                               const struct rnnd_pass *pass)
 {
@@ -224,6 +235,9 @@ static int embedding_backward(struct rnnd_model *m, struct rnnd_batch *batch,
     struct rnnd__moment mark = rnnd__timeline_now();
     struct rnnd__dropout mask = mask_of_embedding(m, batch, pass);
     RNND_TRY(rnnd__batch_sort_tokens(batch));
+    if (m->params.touched.on)
+        RNND_TRY(
+            rnnd__touched_add(&m->params.touched, batch->token, batch->segments.count));
     drop(m, &mask, m->dy, m->dy);
     op->embed_scatter_add(m->be, m->spec.embed,
                           rnnd__at(m->params.grad, m->embed_weight), m->dy,

@@ -15,6 +15,7 @@
 
 struct rnnd_optim {
     const struct rnnd__params *params;
+    struct rnnd__touched *touched;
     enum rnnd_optimizer kind;
     double momentum, beta1, beta2, eps, decay, clip;
     /* updates so far */
@@ -31,6 +32,7 @@ int rnnd_optim_new(struct rnnd_model *model, const struct rnnd_options *opt,
     int status = 0;
     RNND_TRY_GOTO(RNND_NEW(&o, 1, "optimizer"));
     o->params = rnnd__model_params(model);
+    o->touched = rnnd__model_touched(model);
     o->kind = opt->optimizer;
     o->momentum = opt->momentum;
     o->beta1 = opt->beta1;
@@ -60,39 +62,79 @@ void rnnd_optim_free(struct rnnd_optim *o)
     free(o);
 }
 
-static void apply(struct rnnd_optim *o, double lr, double gscale)
+/* What differs between updates, and between dense and sparse gradients. */
+struct step {
+    double lr, gscale, eps;
+};
+
+/* Updates n elements from `at` on. */
+static void apply_to(struct rnnd_optim *o, const struct step *step, int64_t at,
+                     int64_t n)
 {
     const struct rnnd__params *p = o->params;
     const struct rnnd__backend_ops *op = p->be->ops;
+    struct rnnd__buf value = rnnd__at(p->value, at), grad = rnnd__at(p->grad, at);
+    struct rnnd__buf moment[2] = {{NULL}, {NULL}};
+    for (int i = 0; i < o->moments; i++)
+        moment[i] = rnnd__at(o->moment[i], at);
     if (o->kind == RNND_SGD) {
-        struct rnnd__sgd sgd = {.n = p->count,
-                                .lr = lr,
+        struct rnnd__sgd sgd = {.n = n,
+                                .lr = step->lr,
                                 .momentum = o->momentum,
                                 .decay = o->decay,
-                                .gscale = gscale,
+                                .gscale = step->gscale,
                                 .first = o->steps == 1};
-        op->sgd(p->be, &sgd, p->value, p->grad, o->moment[0]);
+        op->sgd(p->be, &sgd, value, grad, moment[0]);
         return;
     }
-    struct rnnd__adam adam = {.n = p->count,
-                              .lr = lr,
+    struct rnnd__adam adam = {.n = n,
+                              .lr = step->lr,
                               .beta1 = o->beta1,
                               .beta2 = o->beta2,
-                              .eps = o->eps,
+                              .eps = step->eps,
                               .decay = o->decay,
-                              .gscale = gscale,
+                              .gscale = step->gscale,
                               .decoupled = o->kind == RNND_ADAMW,
                               .step = o->steps};
-    op->adam(p->be, &adam, p->value, p->grad, o->moment[0], o->moment[1]);
+    op->adam(p->be, &adam, value, grad, moment[0], moment[1]);
+}
+
+/* Dense gradients first, then the touched rows, whose moments are left as they are
+   between their updates. SparseAdam of torch adds eps to the root of the second moment
+   before bias correction, Adam after it. */
+static void apply(struct rnnd_optim *o, double lr, double gscale)
+{
+    const struct rnnd__touched *t = &o->params->touched;
+    struct step step = {.lr = lr, .gscale = gscale, .eps = o->eps};
+    apply_to(o, &step, 0, rnnd__params_dense(o->params));
+    step.eps /= sqrt(1 - pow(o->beta2, (double)o->steps));
+    for (int64_t i = 0; i < t->count; i++)
+        apply_to(o, &step, rnnd__touched_at(t, i), t->cols);
+}
+
+/* Rows that were not touched have gradient 0. */
+static int sum_squares(const struct rnnd__params *p, double *squares)
+{
+    const struct rnnd__touched *t = &p->touched;
+    double sum, row;
+    RNND_TRY(rnnd__device_status(
+        p->be, p->be->ops->sum_sq(p->be, rnnd__params_dense(p), &sum, p->grad)));
+    for (int64_t i = 0; i < t->count; i++) {
+        struct rnnd__buf grad = rnnd__at(p->grad, rnnd__touched_at(t, i));
+        RNND_TRY(
+            rnnd__device_status(p->be, p->be->ops->sum_sq(p->be, t->cols, &row, grad)));
+        sum += row;
+    }
+    *squares = sum;
+    return 0;
 }
 
 int rnnd_optim_step(struct rnnd_optim *o, const struct rnnd_loss *loss, double lr,
                     double *grad_norm)
 {
-    const struct rnnd__params *p = o->params;
     double squares;
-    RNND_TRY(rnnd__device_status(
-        p->be, p->be->ops->sum_sq(p->be, p->count, &squares, p->grad)));
+    rnnd__touched_settle(o->touched);
+    RNND_TRY(sum_squares(o->params, &squares));
     if (!isfinite(loss->loss) || !isfinite(squares))
         return rnnd__fail(RNND_ENONFINITE, "the %s is not finite",
                           isfinite(loss->loss) ? "gradient" : "loss");

@@ -59,6 +59,7 @@ static const char *idle_in_model(const struct rnnd_options *opt, int task, int i
         return opt->layers == 1 ? "with one layer" : NULL;
     case OPT_embed:
     case OPT_dropout_embed:
+    case OPT_sparse_embedding:
         return opt->of_features ? "on features" : NULL;
     default: /* dropout_kind */
         return (opt->dropout > 0 && opt->layers > 1) ||
@@ -110,6 +111,7 @@ const char *rnnd__option_idle(const struct rnnd_options *opt, int task, int i)
     case OPT_dropout:
     case OPT_dropout_embed:
     case OPT_dropout_kind:
+    case OPT_sparse_embedding:
         return idle_in_model(opt, task, i);
     case OPT_on_unreachable:
         return task < 0 || task == RNND_CTC ? NULL : "without task ctc";
@@ -205,6 +207,24 @@ static int check_tied(const struct rnnd_options *opt, enum rnnd_task task)
     return 0;
 }
 
+static int check_sparse(const struct rnnd_options *opt)
+{
+    if (!opt->sparse_embedding || opt->of_features)
+        return 0;
+    if (opt->tie_weights)
+        return refuse(
+            "--sparse-embedding cannot be used with --tie-weights: the output layer "
+            "uses every row of the matrix in every update");
+    if (opt->weight_decay > 0)
+        return refuse(
+            "--sparse-embedding cannot be used with --weight-decay: rows would decay "
+            "only as often as they are used");
+    if (opt->device == RNND_DEVICE_CUDA)
+        return refuse(
+            "--sparse-embedding cannot be used with --device cuda: it runs on CPUs");
+    return 0;
+}
+
 static int check_loss(const struct rnnd_options *opt, enum rnnd_task task)
 {
     bool classes = task == RNND_CLASSIFY || task == RNND_TAG;
@@ -250,5 +270,6 @@ int rnnd__options_check(const struct rnnd_options *opt, enum rnnd_task task)
     RNND_TRY(rnnd__options_check_early(opt));
     RNND_TRY(check_task(opt, task));
     RNND_TRY(check_loss(opt, task));
+    RNND_TRY(check_sparse(opt));
     return warn_of_idle(opt, task);
 }

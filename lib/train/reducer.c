@@ -43,6 +43,12 @@ struct rnnd_reducer {
     struct range *seen;
     int seen_count, room;
     int64_t seen_floats;
+    /* --sparse-embedding: touched rows of this rank and of all, [most] and
+       [ranks * most], and packed gradients, float [packed_rows, cols] */
+    int32_t *own_rows, *all_rows;
+    int64_t most;
+    struct rnnd__buf packed;
+    int64_t packed_rows;
     /* seconds spent in finish */
     double wait;
 };
@@ -151,6 +157,92 @@ static int ready(void *context, int64_t offset, int64_t count)
     return is_due(r) ? flush(r) : 0;
 }
 
+/* ---- touched rows of the embedding */
+
+/* Room for the longest list of any rank, and for the union of all lists. */
+static int reserve_rows(struct rnnd_reducer *r, int64_t most)
+{
+    int64_t ranks = rnnd_comm_size(r->comm);
+    RNND_TRY(rnnd__touched_reserve(rnnd__model_touched(r->model), ranks * most));
+    if (most <= r->most)
+        return 0;
+    most = most > 2 * r->most ? most : 2 * r->most;
+    RNND_TRY(RNND_GROW(&r->own_rows, most, "rows of the embedding"));
+    RNND_TRY(RNND_GROW(&r->all_rows, ranks * most, "rows of the embedding"));
+    r->most = most;
+    return 0;
+}
+
+/* Makes the list of touched rows the union of those of all ranks. Shorter lists are
+   filled up with -1. */
+static int unite_rows(struct rnnd_reducer *r)
+{
+    struct rnnd__touched *t = rnnd__model_touched(r->model);
+    int64_t most, listed;
+    rnnd__touched_settle(t);
+    most = t->count;
+    RNND_TRY(rnnd_comm_max(r->comm, &most, 1));
+    RNND_TRY(rnnd_comm_agree(r->comm, reserve_rows(r, most)));
+    if (most == 0)
+        return 0;
+    for (int64_t i = 0; i < most; i++)
+        r->own_rows[i] = i < t->count ? t->row[i] : -1;
+    RNND_TRY(rnnd__comm_allgather(r->comm, r->own_rows,
+                                  (size_t)most * sizeof *r->own_rows, r->all_rows));
+    listed = rnnd_comm_size(r->comm) * most;
+    rnnd__touched_forget(t);
+    for (int64_t i = 0; i < listed; i++)
+        if (r->all_rows[i] >= 0)
+            RNND_TRY(rnnd__touched_add(t, &r->all_rows[i], 1));
+    rnnd__touched_settle(t);
+    return 0;
+}
+
+/* Copies `rows` listed rows, from the first on, between the arena and the packed
+   gradients. */
+static void pack_rows(struct rnnd_reducer *r, int64_t first, int64_t rows, bool unpack)
+{
+    const struct rnnd__touched *t = &r->params->touched;
+    struct rnnd_backend *be = r->params->be;
+    for (int64_t i = 0; i < rows; i++) {
+        struct rnnd__buf packed = rnnd__at(r->packed, i * t->cols);
+        int64_t at = rnnd__touched_at(t, first + i);
+        struct rnnd__buf grad = rnnd__at(r->params->grad, at);
+        be->ops->copy(be, unpack ? grad : packed, unpack ? packed : grad,
+                      (size_t)t->cols * sizeof(float));
+    }
+}
+
+/* Sums the touched rows, a bucket at a time. */
+static int sum_rows(struct rnnd_reducer *r)
+{
+    const struct rnnd__touched *t = &r->params->touched;
+    if (!t->on)
+        return 0;
+    RNND_TRY(unite_rows(r));
+    for (int64_t at = 0; at < t->count; at += r->packed_rows) {
+        int64_t left = t->count - at;
+        int64_t rows = left < r->packed_rows ? left : r->packed_rows;
+        pack_rows(r, at, rows, false);
+        RNND_TRY(rnnd__comm_sum_begin(r->comm, r->params->be, r->packed, rows * t->cols,
+                                      "gradient sum"));
+        RNND_TRY(rnnd__comm_sum_wait(r->comm));
+        pack_rows(r, at, rows, true);
+    }
+    return 0;
+}
+
+static int open_rows(struct rnnd_reducer *r)
+{
+    const struct rnnd__touched *t = &r->params->touched;
+    if (!t->on || rnnd_comm_size(r->comm) == 1)
+        return 0;
+    int64_t table = (r->params->count - t->begin) / t->cols;
+    int64_t rows = r->bucket / t->cols > 0 ? r->bucket / t->cols : 1;
+    r->packed_rows = rows < table ? rows : table;
+    return rnnd__device_alloc(r->params->be, &r->packed, r->packed_rows * t->cols);
+}
+
 /* ---- the end of an update */
 
 /* What ranks exchange at the end of an update, in one small sum. */
@@ -211,8 +303,9 @@ static int finish_late(struct rnnd_reducer *r, struct shared *s)
     RNND_TRY(exchange(r, s));
     rnnd__timeline_mark(RNND_WORK_MEET, false, -1, mark);
     mark = rnnd__timeline_now();
-    RNND_TRY(begin(r, (struct range){0, p->count}));
+    RNND_TRY(begin(r, (struct range){0, rnnd__params_dense(p)}));
     RNND_TRY(rnnd__comm_sum_wait(r->comm));
+    RNND_TRY(sum_rows(r));
     rnnd__timeline_mark(RNND_WORK_REDUCE, false, -1, mark);
     r->wait += rnnd__clock() - start;
     return 0;
@@ -266,6 +359,11 @@ int rnnd_reducer_new(struct rnnd_model *model, struct rnnd_comm *comm, double bu
     r->early = rnnd__comm_overlaps(r->comm) && rnnd_comm_size(r->comm) > 1;
     if (r->early)
         rnnd_model_on_ready(model, ready, r);
+    status = open_rows(r);
+    if (status < 0) {
+        rnnd_reducer_free(r);
+        return status;
+    }
     *out = r;
     return 0;
 }
@@ -277,6 +375,9 @@ void rnnd_reducer_free(struct rnnd_reducer *r)
     if (r->early)
         rnnd_model_on_ready(r->model, NULL, NULL);
     rnnd_comm_close(r->own);
+    rnnd__device_free(r->params->be, &r->packed);
+    free(r->own_rows);
+    free(r->all_rows);
     free(r->seen);
     free(r);
 }

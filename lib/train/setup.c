@@ -12,6 +12,7 @@
 #include "comm/comm.h"
 #include "data/dataset_names.h"
 #include "device/device.h"
+#include "model/params.h"
 #include "options/options.h"
 #include "train/weights.h"
 
@@ -152,6 +153,18 @@ static void log_path(const struct rnnd__setup *s)
     rnnd__log_info("recurrent layers: %s", text);
 }
 
+static int touch_rows(struct rnnd__setup *s)
+{
+    if (!s->opt->sparse_embedding || s->spec.inputs > 0)
+        return 0;
+    if (!rnnd__device_is_cpu(s->be))
+        return rnnd__fail(RNND_EUSAGE,
+                          "--sparse-embedding runs on CPUs, and --device auto chose a "
+                          "GPU; give --device cpu");
+    rnnd__model_touch_rows(s->model);
+    return 0;
+}
+
 int rnnd__setup_model(struct rnnd__setup *s)
 {
     const struct rnnd_options *o = s->opt;
@@ -163,6 +176,7 @@ int rnnd__setup_model(struct rnnd__setup *s)
     for (int a = 0; a < RNND_AXES; a++)
         RNND_TRY(rnnd_model_take_names(s->model, s->data, (enum rnnd_axis)a));
     RNND_TRY(rnnd_model_weigh(s->model, s->class_weight, o->label_smoothing));
+    RNND_TRY(touch_rows(s));
     RNND_TRY(rnnd_optim_new(s->model, o, &s->optim));
     RNND_TRY(rnnd_reducer_new(s->model, s->comm, o->bucket_mb, &s->reducer));
     RNND_TRY(rnnd_batch_new(s->be, s->data, true, rnnd_model_mean(s->model),

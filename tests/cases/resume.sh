@@ -31,6 +31,8 @@ interrupted windows 1 "3 7" --data "$work/tags.h5" --batch 4 --hidden 8 --tbptt 
     --dropout-head 0.2 --epochs 2 --optimizer sgd --momentum 0.9 --lr 0.1
 interrupted lanes 2 "2 11" --data "$work/text.h5" --batch 5 --tbptt 3 --hidden 8 --embed 6 \
     --layers 2 --dropout 0.2 --epochs 2 --optimizer adamw --weight-decay 0.01
+interrupted sparse 3 "3 8" --data "$work/text.h5" --batch 2 --microbatch-tokens 5 --hidden 8 \
+    --embed 6 --epochs 2 --sparse-embedding --clip-norm 0.3 --lr 0.01
 [ -z "${LONG:-}" ] || interrupted plateau 1 "9 10 11 23" --data "$work/many.h5" \
     --valid "$work/other.h5" --batch 8 --hidden 8 --epochs 12 --lr 0.05 --lr-schedule plateau \
     --lr-patience 1 --patience 6 --normalize

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Writes golden.h5: what PyTorch float64 says about small models on ragged data; with
 --weights weights.h5, the same of losses with weights of classes and label smoothing; with
---layers layers.h5, the same of layers that are not the default.
+--layers layers.h5, the same of layers that are not the default; with --sparse sparse.h5,
+the same with updates of only the rows of the embedding that are used.
 
-Usage: make_golden.py [--weights | --layers] [OUT]. Needs PyTorch, NumPy and h5py. The numbers are seeded:
-the same versions write the same tables. tests/unit/test_golden.c holds the library against
-them.
+Usage: make_golden.py [--weights | --layers | --sparse] [OUT]. Needs PyTorch, NumPy and h5py.
+The numbers are seeded: the same versions write the same tables. tests/unit/test_golden.c
+holds the library against them.
 
 The file is a set of tables, so that near 190 cases cost little more than their numbers:
   /cases    [C]      names
@@ -238,6 +239,23 @@ def layer_cases():
                    no_bias=True)
 
 
+def sparse_cases():
+    """The same for sparse.h5: updates that leave rows of the embedding out. eps of the first
+    is large, since Adam and SparseAdam add it in different places."""
+    rules = (dict(optimizer="adam", lr=0.01, eps=1e-3, clip_norm=0.2),
+             dict(optimizer="adamw", lr=0.02, beta1=0.8, beta2=0.99),
+             dict(optimizer="sgd", lr=0.2, momentum=0.9, clip_norm=0.1),
+             dict(optimizer="sgd", lr=0.2))
+    for rule, cell in zip(rules, ("lstm", "gru", "rnn_tanh", "lstm")):
+        for task, more in (("tag", dict(batch=1)), ("lm", dict(batch=2)),
+                           ("lm", dict(tbptt=2, windows=1, batch=2, stream=True)),
+                           ("lm", dict(tbptt=2, windows=2, batch=3))):
+            spec = ref.Spec(task=task, cell=cell, hidden=HIDDEN, vocab=VOCAB, embed=EMBED,
+                            outputs=VOCAB if task == "lm" else OUTPUTS)
+            yield "text", spec, ref.Options(max_updates=7, epochs=1000, sparse_embedding=True,
+                                            **rule, **more), False
+
+
 def case_name(data, spec, o, unlabelled):
     words = [spec.cell, str(spec.layers), "bi" if spec.bidirectional else "uni", spec.task,
              data]
@@ -255,6 +273,8 @@ def case_name(data, spec, o, unlabelled):
         words.append("weights")
     if o.label_smoothing:
         words.append(f"smoothing{o.label_smoothing}")
+    if o.sparse_embedding:
+        words.append(f"{o.optimizer}{o.momentum or ''}-sparse-b{o.batch}")
     if o.tbptt:
         words.append(f"tbptt{o.tbptt}x{o.windows}{'-stream' if o.stream else ''}-b{o.batch}")
     return " ".join(words)
@@ -365,10 +385,16 @@ def write(path, names, titles, spec_rows, real_rows, tables):
     print(f"{path}: {len(titles)} cases, {os.path.getsize(path)} bytes")
 
 
+FILES = {
+    "--weights": ("weights.h5", weighted_cases),
+    "--layers": ("layers.h5", layer_cases),
+    "--sparse": ("sparse.h5", sparse_cases),
+}
+
 if __name__ == "__main__":
     here = os.path.dirname(os.path.abspath(__file__))
-    makers = {"--weights": ("weights.h5", weighted_cases), "--layers": ("layers.h5", layer_cases)}
     arguments = sys.argv[1:]
-    target, listed = makers.get(arguments[0] if arguments else "", ("golden.h5", cases))
-    out = [a for a in arguments if a not in makers] or [os.path.join(here, target)]
-    main(out[0], listed())
+    file, listed = "golden.h5", cases
+    if arguments and arguments[0] in FILES:
+        file, listed = FILES[arguments.pop(0)]
+    main((arguments or [os.path.join(here, file)])[0], listed())

@@ -70,6 +70,7 @@ class Model(nn.Module):
     def __init__(self, spec):
         super().__init__()
         self.spec = spec
+        self.used = set()       # tokens since zero_grads()
         width = spec.inputs
         if spec.vocab:
             self.embed = nn.Embedding(spec.vocab, spec.embed)
@@ -102,6 +103,8 @@ class Model(nn.Module):
         if not live:
             return ys, (h0, c0)
         values = [xs[i] for i in live]
+        if self.spec.vocab:
+            self.used.update(int(token) for x in values for token in x)
         values = [self.embed(x) if self.spec.vocab else x.to(self.dtype) for x in values]
         padded, h, c = self._run(values, h0[:, live], c0[:, live])
         for j, i in enumerate(live):
@@ -285,6 +288,7 @@ class Options:
     max_updates: int = 0
     class_weight: list = None
     label_smoothing: float = 0.0
+    sparse_embedding: bool = False
 
 
 def batches(data, o):
@@ -332,8 +336,50 @@ def epoch_groups(spec, data, o):
     return [grouped(whole(spec, data, ids), o) for ids in batches(data, o)]
 
 
+class SparseSGD:
+    """SGD that updates only the rows of a sparse gradient, and their momentum. (That of
+    torch.optim.SGD also moves the rows whose momentum is left from earlier updates.)"""
+
+    def __init__(self, param, o):
+        self.param, self.momentum = param, o.momentum
+        self.buffer = torch.zeros_like(param)
+        self.param_groups = [{"lr": o.lr}]
+
+    @torch.no_grad()
+    def step(self):
+        grad = self.param.grad.coalesce()
+        rows = grad.indices()[0]
+        self.buffer[rows] = self.momentum * self.buffer[rows] + grad.values()
+        self.param[rows] -= self.param_groups[0]["lr"] * self.buffer[rows]
+
+
+class SparseEmbedding:
+    """One optimizer for the embedding, whose gradient becomes sparse, and one for the rest."""
+
+    def __init__(self, model, o):
+        self.model = model
+        weight = model.embed.weight
+        sparse = SparseSGD(weight, o) if o.optimizer == "sgd" else \
+            torch.optim.SparseAdam([weight], lr=o.lr, betas=(o.beta1, o.beta2), eps=o.eps)
+        rest = [p for p in model.parameters() if p is not weight]
+        self.parts = [sparse, dense_optimizer(rest, o)]
+        self.param_groups = [g for part in self.parts for g in part.param_groups]
+
+    def step(self):
+        weight = self.model.embed.weight
+        rows = torch.tensor(sorted(self.model.used), dtype=torch.long)
+        weight.grad = torch.sparse_coo_tensor(rows[None], weight.grad[rows], weight.shape)
+        for part in self.parts:
+            part.step()
+
+
 def make_optimizer(model, o):
-    params = model.parameters()
+    if o.sparse_embedding:
+        return SparseEmbedding(model, o)
+    return dense_optimizer(model.parameters(), o)
+
+
+def dense_optimizer(params, o):
     if o.optimizer == "sgd":
         return torch.optim.SGD(params, lr=o.lr, momentum=o.momentum,
                                weight_decay=o.weight_decay)
@@ -373,6 +419,7 @@ def apply_update(model, optimizer, o, divisor, lr):
 
 
 def zero_grads(model):
+    model.used.clear()
     for p in model.parameters():
         p.grad = torch.zeros_like(p)
 

@@ -62,9 +62,34 @@ static void upload(struct rnnd_backend *be, struct rnnd__buf dst, const void *sr
     memcpy(dst.dev, src, bytes);
 }
 
-static const struct rnnd__backend_ops host_ops = {
-    .name = "host", .host = reachable, .sync = sync_status};
+static int allocate(struct rnnd_backend *be, struct rnnd__buf *out, size_t bytes)
+{
+    (void)be;
+    out->dev = malloc(bytes);
+    return out->dev ? 0 : RNND_EDEVICE;
+}
+
+static void release(struct rnnd_backend *be, struct rnnd__buf buf)
+{
+    (void)be;
+    free(buf.dev);
+}
+
+static void copy(struct rnnd_backend *be, struct rnnd__buf dst, struct rnnd__buf src,
+                 size_t bytes)
+{
+    (void)be;
+    memcpy(dst.dev, src.dev, bytes);
+}
+
+static const struct rnnd__backend_ops host_ops = {.name = "host",
+                                                  .host = reachable,
+                                                  .alloc = allocate,
+                                                  .free = release,
+                                                  .copy = copy,
+                                                  .sync = sync_status};
 static const struct rnnd__backend_ops device_ops = {.name = "device",
+                                                    .free = release,
                                                     .host = unreachable,
                                                     .sync = sync_status,
                                                     .download = download,
@@ -84,6 +109,11 @@ struct rnnd_model {
 const struct rnnd__params *rnnd__model_params(const struct rnnd_model *model)
 {
     return &model->params;
+}
+
+struct rnnd__touched *rnnd__model_touched(struct rnnd_model *model)
+{
+    return &model->params.touched;
 }
 
 void rnnd_model_on_ready(struct rnnd_model *model, rnnd_bucket_ready ready,
@@ -499,6 +529,99 @@ START_TEST(a_failing_rank_joins)
 }
 END_TEST
 
+enum { TABLE = 20000, WIDTH = 4, DENSE = 32 };
+
+/* Whether rank r uses a row; in the second update only the last rank uses any. */
+static bool uses(int r, int64_t row, int update)
+{
+    return row % (r + 3) == 0 && (update != 1 || r == size - 1);
+}
+
+/* Rows that this rank uses get its part, and are listed, falling and twice. */
+static void touch(struct rnnd_model *m, int update)
+{
+    float *grad = (float *)m->params.grad.dev;
+    memset(grad, 0, (size_t)m->params.count * sizeof *grad);
+    fill(grad, DENSE);
+    rnnd__touched_forget(&m->params.touched);
+    for (int32_t row = TABLE - 1; row >= 0; row--) {
+        if (!uses(rank, row, update))
+            continue;
+        for (int64_t i = DENSE + row * WIDTH; i < DENSE + (row + 1) * WIDTH; i++)
+            grad[i] = part(rank, i);
+        int32_t twice[] = {row, row};
+        ck_assert_int_eq(rnnd__touched_add(&m->params.touched, twice, 2), 0);
+    }
+}
+
+static float touched_sum(int64_t i, int update)
+{
+    float sum = 0;
+    for (int r = 0; r < size; r++)
+        sum += uses(r, (i - DENSE) / WIDTH, update) ? part(r, i) : 0;
+    return sum;
+}
+
+static void check_touched(const struct rnnd_model *m, int update)
+{
+    const struct rnnd__touched *t = &m->params.touched;
+    const float *grad = (float *)m->params.grad.dev;
+    int64_t listed = 0;
+    check_whole(grad, DENSE);
+    for (int64_t i = DENSE; i < m->params.count; i++)
+        ck_assert(grad[i] == touched_sum(i, update));
+    for (int32_t row = 0; row < TABLE; row++) {
+        bool used = false;
+        for (int r = 0; r < size; r++)
+            used = used || uses(r, row, update);
+        if (used)
+            ck_assert(listed < t->count && t->row[listed++] == row);
+    }
+    ck_assert_int_eq(listed, t->count);
+}
+
+static int64_t floats_begun;
+static const struct rnnd__comm_ops *counted;
+
+static int count_and_sum(struct rnnd_comm *c, struct rnnd_backend *be,
+                         struct rnnd__buf buf, int64_t count, const char *label)
+{
+    floats_begun += count;
+    return counted->sum_begin(c, be, buf, count, label);
+}
+
+/* Touched rows of a large table, in several buckets: every rank ends up with the union
+   of the rows and their sums, and nothing else was summed. */
+START_TEST(sums_touched_rows_only)
+{
+    static const int64_t table[] = {DENSE, DENSE + TABLE * WIDTH};
+    struct rnnd__comm_ops ops;
+    struct rnnd_model m;
+    if (size == 1)
+        return;
+    model_new(&m, table, 2);
+    m.params.touched =
+        (struct rnnd__touched){.on = true, .begin = DENSE, .cols = WIDTH};
+    struct rnnd_reducer *r = reducer_new(&m, false);
+    counted = comm->ops;
+    ops = *counted;
+    ops.sum_begin = count_and_sum;
+    comm->ops = &ops;
+    for (int update = 0; update < 3; update++) {
+        struct rnnd_loss loss = own_loss();
+        touch(&m, update);
+        floats_begun = 0;
+        ck_assert_int_eq(finish(r, 0, &loss), 0);
+        check_touched(&m, update);
+        ck_assert_int_eq(floats_begun, DENSE + m.params.touched.count * WIDTH);
+    }
+    comm->ops = counted;
+    rnnd_reducer_free(r);
+    rnnd__touched_clear(&m.params.touched);
+    free(m.params.grad.dev);
+}
+END_TEST
+
 /* A device that failed in this update is a failure of its rank. */
 START_TEST(a_failed_device_is_told)
 {
@@ -604,6 +727,7 @@ static Suite *comm_suite(void)
     tcase_add_loop_test(t, reduces_gradients, 0, 4);
     tcase_add_test(t, sums_begin_with_the_announcements);
     tcase_add_loop_test(t, a_failing_rank_joins, 0, 2);
+    tcase_add_test(t, sums_touched_rows_only);
     tcase_add_test(t, a_failed_device_is_told);
     tcase_add_test(t, signals_leave_a_mark);
     tcase_add_test(t, no_handler_runs_on_a_computing_thread);

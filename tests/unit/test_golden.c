@@ -2,12 +2,13 @@
  * test_golden.c - small models on ragged data against PyTorch float64.
  *
  * Takes the tables of golden/golden.h5, of golden/weights.h5, whose losses have weights
- * of classes and label smoothing, and of golden/layers.h5, whose layers are not the
- * default (golden/make_golden.py tells how they were made), and holds the public
- * interface against them: loss, gradients, scores, final states, parameters after
- * updates, and whole trainings with truncated BPTT. Lengths are 0, 1, and up to 65535,
- * 65536 and 100000, where others break (CASES 1 and 9). Under mpirun
- * the trainings are shared out over the ranks and must give the same numbers.
+ * of classes and label smoothing, of golden/layers.h5, whose layers are not the default,
+ * and of golden/sparse.h5, whose updates are those of --sparse-embedding
+ * (golden/make_golden.py tells how they were made), and holds the public interface
+ * against them: loss, gradients, scores, final states, parameters after updates, and
+ * whole trainings with truncated BPTT. Lengths are 0, 1, and up to 65535, 65536 and
+ * 100000, where others break (CASES 1 and 9). Under mpirun the trainings are shared out
+ * over the ranks and must give the same numbers.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -16,6 +17,7 @@
 
 #include "../suite.h"
 #include "hdf/hdf.h"
+#include "model/params.h"
 #include "options/options.h"
 #include "rnn_dist.h"
 
@@ -90,6 +92,8 @@ static int64_t case_count;
 static double *weighing_table, *weight_table;
 /* of layers.h5, else NULL: a row of LAYERS_COLUMNS for each case */
 static int32_t *layers_table;
+/* whether it is sparse.h5 */
+static bool sparse;
 
 static struct rnnd_comm *comm;
 static struct rnnd_backend *backend;
@@ -432,6 +436,9 @@ static void case_open(struct golden_case *g, int i)
     set_parameters(g);
     CK_OK(rnnd_options_init(&g->opt));
     set_optimizer(g);
+    g->opt.sparse_embedding = sparse;
+    if (sparse)
+        rnnd__model_touch_rows(g->model);
     if (g->weighing)
         set_loss(g);
 }
@@ -623,7 +630,7 @@ START_TEST(gradients_and_updates)
         }
         CK_OK(rnnd_optim_step(optim, &loss, g.opt.lr, &norm));
     }
-    if (g.spec[TBPTT] == 0)
+    if (g.spec[TBPTT] == 0 && g.spec[BATCH] >= g.sequences)
         compare_changes(&g, g.model);
     rnnd_loss_sums_free(sums);
     rnnd_optim_free(optim);
@@ -726,13 +733,13 @@ static void remove_run(const char *run_dir)
     ck_assert_int_eq(system(command), 0);
 }
 
-/* A whole training, with truncated BPTT, a weighted loss or other layers, on all
-   ranks. */
+/* A whole training, with truncated BPTT, a weighted loss, other layers or a sparse
+   embedding, on all ranks. */
 START_TEST(whole_training)
 {
     struct golden_case g;
     if (spec_table[(int64_t)_i * SPEC_COLUMNS + TBPTT] == 0 && !weighing_table &&
-        !layers_table)
+        !layers_table && !sparse)
         return;
     case_open(&g, _i);
     char init[128], run_dir[128], last[256];
@@ -811,6 +818,8 @@ int main(void)
     int status = run_golden("golden.h5");
     int weighted = run_golden("weights.h5");
     int layers = run_golden("layers.h5");
+    sparse = true;
+    int sparse_status = run_golden("sparse.h5");
     close_world();
-    return status ? status : weighted ? weighted : layers;
+    return status ? status : weighted ? weighted : layers ? layers : sparse_status;
 }

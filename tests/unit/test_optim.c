@@ -149,6 +149,88 @@ START_TEST(refuses_what_is_not_finite)
 }
 END_TEST
 
+/* ---- a sparse embedding */
+
+enum { ROWS = 6, WIDTH = 5 };
+
+/* Bits of the table and of its moments. */
+struct table {
+    float value[ROWS * WIDTH], moment[2][ROWS * WIDTH];
+};
+
+static void look_at_table(struct rnnd_model *m, const struct rnnd_optim *o,
+                          struct table *t)
+{
+    int64_t at = rnnd__params_find(rnnd__model_params(m), "embed.weight")->offset;
+    ck_assert_int_eq(rnnd_model_get(m, "embed.weight", t->value), 0);
+    for (int i = 0; i < rnnd__optim_moments(o); i++)
+        ck_assert_int_eq(be->ops->download(be, t->moment[i],
+                                           rnnd__at(rnnd__optim_moment(o, i), at),
+                                           sizeof t->moment[i]),
+                         0);
+}
+
+/* Rows of gradient 0.5 each, as backward passes of two micro-batches list them. */
+static void touch(struct rnnd_model *m, const int32_t *row, int count)
+{
+    const struct rnnd__params *p = rnnd__model_params(m);
+    struct rnnd__touched *t = rnnd__model_touched(m);
+    static const float half[WIDTH] = {.5f, .5f, .5f, .5f, .5f};
+    rnnd_model_zero_gradient(m);
+    for (int i = 0; i < count; i++) {
+        int64_t at = t->begin + row[i] * t->cols;
+        ck_assert_int_eq(rnnd__touched_add(t, &row[i], 1), 0);
+        be->ops->upload(be, rnnd__at(p->grad, at), half, sizeof half);
+    }
+}
+
+static bool same_row(const float *a, const float *b, int row)
+{
+    return memcmp(a + row * WIDTH, b + row * WIDTH, WIDTH * sizeof *a) == 0;
+}
+
+/* A row that an update does not touch keeps its bits, and those of its moments, though
+   these are not zero from an update before; the gradient of an earlier update is gone.
+   A row that is listed twice is updated once, and counts once in the norm. */
+START_TEST(leaves_untouched_rows_alone)
+{
+    static const enum rnnd_optimizer kinds[] = {RNND_SGD, RNND_ADAM, RNND_ADAMW};
+    struct rnnd_model_spec spec = {.task = RNND_TAG,
+                                   .cell = RNND_LSTM,
+                                   .vocab = ROWS,
+                                   .embed = WIDTH,
+                                   .hidden = 3,
+                                   .layers = 1,
+                                   .outputs = 2};
+    struct rnnd_loss loss = {1, 1, 0, 1};
+    struct rnnd_model *m;
+    struct rnnd_optim *o;
+    struct table before = {{0}, {{0}}}, after = {{0}, {{0}}};
+    double norm;
+    opt.optimizer = kinds[_i];
+    opt.momentum = 0.9;
+    ck_assert_int_eq(rnnd_model_new(be, &spec, &m), 0);
+    ck_assert_int_eq(rnnd_model_init(m, 1), 0);
+    rnnd__model_touch_rows(m);
+    ck_assert_int_eq(rnnd_optim_new(m, &opt, &o), 0);
+    touch(m, (const int32_t[]){1, 3, 4}, 3);
+    ck_assert_int_eq(rnnd_optim_step(o, &loss, 0.1, &norm), 0);
+    look_at_table(m, o, &before);
+    touch(m, (const int32_t[]){4, 5, 4, 0}, 4);
+    ck_assert_int_eq(rnnd_optim_step(o, &loss, 0.1, &norm), 0);
+    ck_assert_double_eq_tol(norm, sqrt(0.25 * 3 * WIDTH), 1e-12);
+    look_at_table(m, o, &after);
+    for (int row = 0; row < ROWS; row++) {
+        bool same = row >= 1 && row <= 3;
+        ck_assert(same_row(before.value, after.value, row) == same);
+        for (int i = 0; i < rnnd__optim_moments(o); i++)
+            ck_assert(same_row(before.moment[i], after.moment[i], row) == same);
+    }
+    rnnd_optim_free(o);
+    rnnd_model_free(m);
+}
+END_TEST
+
 /* ---- learning rates */
 
 static double rate_at(int64_t update, int64_t epoch, double part, double factor)
@@ -236,6 +318,7 @@ int main(void)
     tcase_add_test(t, leaves_a_short_gradient_alone);
     tcase_add_test(t, no_targets_no_change);
     tcase_add_loop_test(t, refuses_what_is_not_finite, 0, sizeof bad / sizeof *bad);
+    tcase_add_loop_test(t, leaves_untouched_rows_alone, 0, 3);
     suite_add_tcase(s, t);
     t = tcase_create("rate");
     tcase_add_checked_fixture(t, open_all, close_all);

@@ -791,6 +791,10 @@ START_TEST(combinations_are_refused_by_task)
         {"--tbptt=5", "--windows=0", "--windows 0", RNND_LM},
         {"--tie-weights", "--embed=128", "--tie-weights is for task lm", RNND_TAG},
         {"--tie-weights", "--lr=1", "not 256 and 128", RNND_LM},
+        {"--sparse-embedding", "--weight-decay=0.1",
+         "--sparse-embedding cannot be used with --weight-decay", RNND_LM},
+        {"--sparse-embedding", "--device=cuda",
+         "--sparse-embedding cannot be used with --device cuda", RNND_LM},
     };
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
         rnnd_options_clear(&opt);
@@ -811,6 +815,11 @@ START_TEST(sound_combinations_pass)
     must(PARSE("--windows=2", "--microbatch-tokens=5", "--tie-weights", "--embed=128"));
     must(rnnd__options_check(&opt, RNND_LM));
     must(PARSE("--valid=v", "--lr-schedule=plateau", "--patience=3"));
+    must(rnnd__options_check(&opt, RNND_LM));
+    must(PARSE("--sparse-embedding"));
+    must_say(RNND_EUSAGE, "--sparse-embedding cannot be used with --tie-weights",
+             rnnd__options_check(&opt, RNND_LM));
+    must(PARSE("--no-tie-weights", "--clip-norm=1"));
     must(rnnd__options_check(&opt, RNND_LM));
 }
 END_TEST
