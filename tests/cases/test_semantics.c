@@ -705,10 +705,12 @@ START_TEST(flat_memory)
     char run_dir[96];
     snprintf(run_dir, sizeof run_dir, "%s/run", folder);
     CK_OK(case_data_write(data_path, &d));
-    train_windows(50, run_dir);
+    /* The first runs also fill what libraries and the allocator keep. */
+    for (int i = 0; i < 3; i++)
+        train_windows(50, run_dir);
     long before = peak_kilobytes();
     train_windows(1000, run_dir);
-    ck_assert_int_le(peak_kilobytes() - before, 1024);
+    ck_assert_int_le(peak_kilobytes() - before, 512);
     unlink(data_path);
 }
 END_TEST

@@ -2,8 +2,8 @@
  * test_golden.c - small models on ragged data against PyTorch float64.
  *
  * Takes the tables of golden/golden.h5, of golden/weights.h5, whose losses have weights
- * of classes and label smoothing, of golden/layers.h5, whose layers are not the default,
- * and of golden/sparse.h5, whose updates are those of --sparse-embedding
+ * of classes and label smoothing, of golden/layers.h5, whose layers are not the
+ * default, and of golden/sparse.h5, whose updates are those of --sparse-embedding
  * (golden/make_golden.py tells how they were made), and holds the public interface
  * against them: loss, gradients, scores, final states, parameters after updates, and
  * whole trainings with truncated BPTT. Lengths are 0, 1, and up to 65535, 65536 and
