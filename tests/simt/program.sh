@@ -60,6 +60,15 @@ compare strings "1 2 3" --data "$work/strings.h5" --batch 4 --hidden 6 --cell gr
 compare weights "1 2" --data "$work/tags.h5" --batch 4 --hidden 5 --class-weight 0.5,2,0,1 \
     --label-smoothing 0.1
 compare yes 2 --data "$work/notes.h5" --batch 3 --hidden 5 --class-weight 0.5,2,1,3,0
+compare unbiased.lstm 2 --data "$work/tags.h5" --batch 4 --hidden 6 --layers 2 \
+    --bidirectional --no-bias --rnn-path stepwise
+compare unbiased.gru "1 2" --data "$work/classes.h5" --batch 5 --hidden 7 --cell gru \
+    --no-bias --rnn-path small
+precision=tf32 bound=1e-3
+compare unbiased.held 1 --data "$work/tags.h5" --batch 4 --hidden 17 --layers 2 --no-bias \
+    --bidirectional --rnn-path persistent
+said "recurrent layers: persistent"
+precision=fp32 bound=1e-5
 
 # ---- factors rounded to bf16 at the same places on both: nearer than bf16 is to fp32 (1e-4)
 precision=bf16 bound=5e-5 on_cpu=bf16 RNND_CPU_ISA=avx2
